@@ -65,22 +65,16 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         )
 
 
+_CLASS_WORDS = Words(
+    "Classes",
+    "priority, wait, do-not-disturb time and PE limit of a job class, and who may use it",
+    "job classes: what their jobs may expect of each other",
+    create="a job class",
+    usage="NAME priority=4 wait=0 do_not_disturb=10 pe_limit=256 preempted=on users=(a, b)",
+    delete="a job class",
+)
 CLASSES: SettingsObject[JobClass] = declare(
-    SettingsObject(
-        "class",
-        JobClass,
-        named=True,
-        many="classes",
-        words=Words(
-            "Classes",
-            "priority, wait, do-not-disturb time and PE limit of a job class, and who may use it",
-            "job classes: what their jobs may expect of each other",
-            create="a job class",
-            usage="NAME priority=4 wait=0 do_not_disturb=10 pe_limit=256 preempted=on users=(a, b)",
-            delete="a job class",
-        ),
-        check=_check,
-    )
+    SettingsObject("class", JobClass, named=True, many="classes", words=_CLASS_WORDS, check=_check)
 )
 
 
@@ -101,18 +95,13 @@ def _moves(site: Site, stamp: Stamp) -> Status:
 _MOVES = "{mean_s:.3g} s for each PE that a job left, mean of the last {count}; the slowest {slowest_s:.3g} s"
 _SHORT = "do_not_disturb={:g} is shorter than a move: its jobs may spend more time on moves than on work"
 
+_GANG_WORDS = Words(
+    "Gang",
+    "large job size and limit, PEs that a job may have, class of jobs that name no class",
+    "settings for jobs of all classes, and what moves cost of late",
+)
 GANG: SettingsObject[GangParameters] = declare(
-    SettingsObject(
-        "gang",
-        GangParameters,
-        words=Words(
-            "Gang",
-            "large job size and limit, PEs that a job may have, class of jobs that name no class",
-            "settings for jobs of all classes, and what moves cost of late",
-        ),
-        check=_check,
-        status=_moves,
-    )
+    SettingsObject("gang", GangParameters, words=_GANG_WORDS, check=_check, status=_moves)
 )
 
 _PLAIN = JobClass("")

@@ -121,6 +121,14 @@ def _settle(site: Site) -> bool:
     return False
 
 
+_WORDS = Words(
+    "Consumables",
+    "units of a consumable, which of them are offline, and how they are given",
+    "consumables: their units, which are offline, and which request holds which",
+    create="units that requests ask for: GPUs, licences, barrier circuits",
+    usage="NAME units=(0, 1, 2, 3)|auto|count=N [env=VARIABLE] [policy=lowest|round_robin|nearest]",
+    delete="a consumable that no request asks for",
+)
 CONSUMABLES = declare(
     SettingsObject(
         "consumable",
@@ -129,14 +137,7 @@ CONSUMABLES = declare(
         named=True,
         many="consumables",
         joined=ALL,
-        words=Words(
-            "Consumables",
-            "units of a consumable, which of them are offline, and how they are given",
-            "consumables: their units, which are offline, and which request holds which",
-            create="units that requests ask for: GPUs, licences, barrier circuits",
-            usage="NAME units=(0, 1, 2, 3)|auto|count=N [env=VARIABLE] [policy=lowest|round_robin|nearest]",
-            delete="a consumable that no request asks for",
-        ),
+        words=_WORDS,
         check=_check,
         settle=_settle,
         vet=_vet,

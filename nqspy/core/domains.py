@@ -67,6 +67,18 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
         raise BadValue(f"{text}; the machine has {total}, numbered from 0")
 
 
+_WORDS = Words(
+    "Domains",
+    "PEs (idle ones come from application or go back to it), placement and depth of a domain,"
+    " what it takes, which features act on its requests",
+    "domains: their PEs, how many are free, held and offline, depth, placement, what they take",
+    create="a domain of PEs that are idle and in domain application",
+    usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
+    "[placement=lowest] [depth=1] [requests=N] [smallest=N] [largest=N] "
+    "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive] "
+    "[features=all|(a, b)]",
+    delete="a domain that no queue names; its PEs, which must be idle, are application's then",
+)
 DOMAINS = declare(
     SettingsObject(
         "domain",
@@ -76,18 +88,7 @@ DOMAINS = declare(
         many="domain",
         joined=ALL,
         standing=APPLICATION,
-        words=Words(
-            "Domains",
-            "PEs (idle ones come from application or go back to it), placement and depth of a domain,"
-            " what it takes, which features act on its requests",
-            "domains: their PEs, how many are free, held and offline, depth, placement, what they take",
-            create="a domain of PEs that are idle and in domain application",
-            usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
-            "[placement=lowest] [depth=1] [requests=N] [smallest=N] [largest=N] "
-            "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive] "
-            "[features=all|(a, b)]",
-            delete="a domain that no queue names; its PEs, which must be idle, are application's then",
-        ),
+        words=_WORDS,
         check=_check,
         vet=_vet,
     )

@@ -104,6 +104,15 @@ def _has_host(url: str) -> bool:
     return False
 
 
+_WORDS = Words(
+    "Probes",
+    "what a probe tries, how often",
+    "probes: what they found last, since when, and when they were tried last",
+    create="a check of something that requests need, tried again and again beside the daemon",
+    usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
+    delete="a probe that no queue and no request needs",
+    reserved="none",
+)
 PROBES = declare(
     SettingsObject(
         "probe",
@@ -111,15 +120,7 @@ PROBES = declare(
         named=True,
         many="probes",
         joined=ALL,
-        words=Words(
-            "Probes",
-            "what a probe tries, how often",
-            "probes: what they found last, since when, and when they were tried last",
-            create="a check of something that requests need, tried again and again beside the daemon",
-            usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
-            delete="a probe that no queue and no request needs",
-            reserved="none",
-        ),
+        words=_WORDS,
         check=_check,
         settle=_settle,
         vet=_vet,

@@ -106,19 +106,14 @@ def _status(site: Site, stamp: Stamp) -> Status:
     return Status({"pressure": memory, "gave_way": rows}, lines)
 
 
+_WORDS = Words(
+    "Swap control",
+    "whether requests give way when memory is short",
+    "whether requests give way when memory is short, how it stands, and which gave way",
+)
 CONTROL = declare(
     SettingsObject(
-        "swap_control",
-        SwapControl,
-        joined=ALL,
-        words=Words(
-            "Swap control",
-            "whether requests give way when memory is short",
-            "whether requests give way when memory is short, how it stands, and which gave way",
-        ),
-        check=_check,
-        settle=_settle,
-        status=_status,
+        "swap_control", SwapControl, joined=ALL, words=_WORDS, check=_check, settle=_settle, status=_status
     )
 )
 
