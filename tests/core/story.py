@@ -204,7 +204,7 @@ class Story:
     def does(self, *acts: str) -> None:
         """Run a pass, which does this: ``suspend:anne start:ben``."""
         actions = self.house.go().actions
-        assert [f"{each.kind}:{self._names([each.seq])[0]}" for each in actions] == [
+        assert [f"{type(each).__name__.lower()}:{self._names([each.seq])[0]}" for each in actions] == [
             each for each in acts if each != "-"
         ]
 

@@ -13,10 +13,6 @@ KEEP = st.tuples(st.integers(1, 5), BEGIN, st.integers(1, 20), st.integers(1, 3)
 """Request, begin, length, PEs, turn."""
 
 
-def held_of(begin: int, length: int, pes: int, turn: int) -> Holding:
-    return Holding(begin, min(begin + length, FOREVER), {"pes": pes}, {}, turn)
-
-
 @given(st.lists(KEEP | st.integers(1, 5), max_size=20))
 def test_what_is_kept_and_lifted_in_any_order_is_what_is_counted(steps):
     spans, kept = Spans(Profile(NOW, {"pes": PES})), dict[Seq, Holding]()
@@ -24,7 +20,8 @@ def test_what_is_kept_and_lifted_in_any_order_is_what_is_counted(steps):
         seq = Seq(step if isinstance(step, int) else step[0])
         assert spans.lift(seq) == kept.pop(seq, None)
         if not isinstance(step, int):
-            kept[seq] = held_of(*step[1:])
+            _, begin, length, pes, turn = step
+            kept[seq] = Holding(begin, min(begin + length, FOREVER), {"pes": pes}, {}, turn)
             spans.keep(seq, kept[seq])
         copy = spans.copy(NOW)
         for each in (spans, copy):

@@ -82,7 +82,8 @@ class Trial:
     def _take(self, step: Step) -> None:
         if step.kind == "submit":
             try:
-                self.sim.ask(cm.Submit((submission(step.text, self.sim.now),)), _caller(step.text))
+                caller = Caller(step.text.split()[0], 1000, 100, ("users",))
+                self.sim.ask(cm.Submit((submission(step.text, self.sim.now),)), caller)
             except NqspyError as error:
                 self.lines.append(f"refused submission {type(error).__name__}")
         elif step.kind == "qmgr":
@@ -118,18 +119,9 @@ def pass_lines(site: Site, now: Instant, plan: Plan) -> Iterator[str]:
 
 
 def _shown(action: Action) -> str:
-    shown = {
-        each.name: getattr(action, each.name)
-        for each in fields(action)
-        if each.name not in ("by", "cleared", "text")
-    }
+    names = [each.name for each in fields(action) if each.name not in ("by", "cleared", "text")]
     kind = "reserve" if isinstance(action, Reserving) else type(action).__name__.lower()
-    return f"{kind} {shown}"
-
-
-def _caller(line: str) -> Caller:
-    owner = line.split()[0]
-    return Caller(owner, 1000, 100, ("users",))
+    return f"{kind} { ({name: getattr(action, name) for name in names}) }"
 
 
 def submission(line: str, now: Instant) -> cm.Submission:
@@ -164,11 +156,9 @@ class WorldExits(NoExits):
         self._rules = rules
 
     def has(self, hook: str) -> bool:
-        """True for the hooks that the world has."""
         return hook in self._rules
 
     def forces(self) -> bool:
-        """True if its jobselect may force."""
         return bool(self._rules.get("forces"))
 
     def jobselect(self, request: Any, view: Any) -> Answer | None:
@@ -183,5 +173,4 @@ class WorldExits(NoExits):
         return None
 
     def shrpri(self, owner: str, group: str, view: Any) -> float | None:
-        """Return a share by the names."""
         return float(sum(map(ord, owner + group)) * self._rules["shrpri"] % 11)

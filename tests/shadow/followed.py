@@ -65,7 +65,8 @@ class Followed:
         """Apply an event; ``unseen``: the coming pass did not know of it."""
         event: Any = recorded.event
         if isinstance(event, ev.Submitted):
-            self._add(transitions.submitted(event, recorded.at))
+            made = transitions.submitted(event, recorded.at)
+            self.requests[made.seq] = made
         elif isinstance(event, Parted):
             for index in indices.each(event.indices):
                 self._born(member(event.seq, index), recorded)
@@ -81,16 +82,14 @@ class Followed:
         elif follow(self.site, event):
             self._forget()
 
-    def _add(self, request: Request) -> None:
-        self.requests[request.seq] = request
-
     def _step(self, request: Request, recorded: ev.Recorded, unseen: bool) -> None:
         if unseen and isinstance(recorded.event, _GIVES_BACK) and has_something(request):
             amounts, pes = held_by(self.site, request)
             self.unseen[0].update(amounts)
             self.unseen[1].update(pes)
         step: Any = transitions.STEPS[type(recorded.event)]
-        step.make(request, recorded.event, recorded.at, _counts_anew)
+        # Events say whether age counts anew (`ev.Released.aging`).
+        step.make(request, recorded.event, recorded.at, lambda request: True)
         if request.state is State.ENDED:
             del self.requests[request.seq]
 
@@ -101,7 +100,7 @@ class Followed:
             return None
         made = transitions.born(array, seq)
         transitions.part(array, seq, recorded.at)
-        self._add(made)
+        self.requests[seq] = made
         return made
 
     def _forget(self) -> None:
@@ -122,8 +121,3 @@ def place_of(request: Request) -> Place:
     if request.redated is not None and request.redated.place is not None:
         number = request.redated.place
     return Place(request.date_in_queue, rank_of(number), request.seq)
-
-
-def _counts_anew(request: Request) -> bool:
-    """True: events say whether age counts anew (`ev.Released.aging`)."""
-    return True

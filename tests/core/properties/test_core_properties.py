@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from core.harness import House
-from core.properties.worlds import LIMIT_NAMES, worlds
+from core.properties.worlds import GROUPS, LIMIT_NAMES, worlds
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,12 +20,9 @@ few = settings(max_examples=examples(40))
 
 
 def holders(site, queue):
-    own = [site.settings.queues[queue], *site.settings.complexes_of(queue), site.settings.global_]
-    return [(each, site.settings.queues if each is site.settings.global_ else _members(each)) for each in own]
-
-
-def _members(holder):
-    return getattr(holder, "queues", None) or (holder.name,)
+    settings = site.settings
+    complexes = [(each, each.queues) for each in settings.complexes_of(queue)]
+    return [(settings.queues[queue], (queue,)), *complexes, (settings.global_, settings.queues)]
 
 
 def memory_of(site, request):
@@ -146,6 +143,28 @@ def test_priorities_are_the_formula(world):
             expected = _priority(house, queue, waiting, request, top)
             share = site.settings.weights(name).share * (place.share - VALUES[request.group] / top)
             assert place.total == pytest.approx(expected + share, abs=1e-9)
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(1, 9)), max_size=20), st.integers(1, 4))
+def test_at_night_the_order_of_each_departments_list_is_kept(lines, pes):
+    house = House().machine(pes=pes).queue("night", share=20, time=1)
+    house.group("d1", 29).group("d2", 24)
+
+    def by_group(owner, group, view):
+        use = view.usage(group=group)
+        return min(2.0, view.share(group=group) / use) if use else 2.0
+
+    house.exits(shrpri=by_group)
+    lists = {group: [] for group in GROUPS}
+    for group, minutes in lines:
+        lists[group] += house.submit(f"{group}-op group={group} cpu={minutes}:00")
+    started = {group: [] for group in GROUPS}
+    while house.site.requests:
+        for seq in house.later(minutes=5).go().starts:
+            started[house.request(seq).group].append(seq)
+        house.end(min(house.site.started), cpu="4:00")
+    assert started == lists
 
 
 @few
