@@ -182,6 +182,13 @@ class Story:
         """Have an operator resume a request."""
         self.house._event(ev.Resumed(self[name], self.house.request(self[name]).attempts, "olga"))
 
+    def requeue(self, name: str) -> None:
+        self.house._event(ev.Requeued(self[name], self.house.request(self[name]).attempts, "op"))
+
+    def exiting(self, name: str) -> None:
+        """Let the processes of a request have ended."""
+        self.house._event(ev.Exiting(self[name], self.house.request(self[name]).attempts))
+
     def begins(self, name: str, pes: str) -> None:
         """Start a request on these PEs without a pass."""
         self.house._event(ev.Starting(self[name], 1, tuple(numbers((pes,)))))

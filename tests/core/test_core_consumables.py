@@ -4,7 +4,7 @@ import pytest
 from core.story import Story
 
 from nqspy.core import consumables
-from nqspy.model.events import Change, Exiting, MachineFound, Requeued
+from nqspy.model.events import Change, MachineFound
 from nqspy.model.machine import Device
 
 
@@ -53,6 +53,9 @@ STORIES = {
         end ben; set global/consumable_user_limit (); set queue/batch/consumable_group_limit (gpu=2)
         starts -; why anne2 units_limited gpu~group 2 queue~batch 0 default 1; submit emma gpu=1 group=d1
         starts emma""",
+    "units are free once the processes have ended": f"""{LAB}; run anne gpu=4; exiting anne
+        units anne gpu=0,1,2,3; run ben gpu=4; units ben gpu=0,1,2,3; end anne; units ben gpu=0,1,2,3
+        requeue ben; units ben; starts ben""",
 } | {
     f"no operator gives a unit twice: {word}": f"""{LAB}; run anne gpu=4; submit ben gpu=1
         schedule ben {word}; starts -; why ben NO_UNITS"""
@@ -87,19 +90,6 @@ def test_auto_units_are_those_of_one_vendor(house):
     assert [row["units"] for row in consumables.rows(house.site)] == [["0"], []]
     assert "env= must name the vendor" in consumables.text(house.site, ("card",))
     assert "found AMD 0" in consumables.text(house.site, ("gpu",))
-
-
-def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
-    (a,) = lab.run("anne gpu=4")
-    lab._event(Exiting(a, 1))
-    assert units(lab, a) == {"gpu": ["0", "1", "2", "3"]}
-    (b,) = lab.run("ben gpu=4")
-    assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
-    lab.end(a)
-    assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
-    lab._event(Requeued(b, 1, "rerun"))
-    assert lab.site.units == {}
-    assert lab.request(b).units == ()
 
 
 def test_exits_see_what_is_asked_for(lab):

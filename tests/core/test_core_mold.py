@@ -3,23 +3,7 @@
 import pytest
 from core.story import Story
 
-from nqspy.model import events as ev
-from nqspy.model.ids import Seq
-
-MINUTE = 60_000
 SIZES = "sizes=2,4,8 walls=40:00,20:00,10:00"
-
-
-@pytest.fixture
-def night(house):
-    """Eight PEs, first fit, nothing promised."""
-    return house.machine(pes=8).queue("night", order="fcfs")
-
-
-def size(house, seq: Seq) -> tuple[int, int, int]:
-    """PEs it holds, PEs and minutes it asks for."""
-    request = house.request(seq)
-    return len(request.pes), request.spec.ask.pes, request.spec.ask.wall // MINUTE
 
 
 PLAIN = "machine 8; queue night order=fcfs"
@@ -72,6 +56,8 @@ STORIES = {
         submit cleo pes=8 wall=1:00, anne sizes=1,2,8 walls=5:00,4:00,1:00; starts anne; size anne 2 4""",
     "with exits no pass comes before its time": f"""{EASY}; asks forcing; run ben pes=6 wall=5:00
         submit anne {SIZES}; starts -; wake 5""",
+    "run again it gets another size": f"""{PLAIN}; run anne {SIZES}; size anne 8 10; requeue anne
+        submit ben pes=5 wall=1:00; schedule ben next; starts ben anne; size anne 2 40""",
     "each index of an array gets a size of its own": f"""{PLAIN}
         array anne 4 sizes=2,3,5 walls=5:00,3:00,1:00; go; size anne[1] 5 1; size anne[2] 3 3""",
     "exits are asked about it once, and may force it": f"""{PLAIN}; set queue/night/run_limit 1
@@ -87,13 +73,3 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_sizes(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_run_again_it_gets_another_size(night):
-    (anne,) = night.run(f"anne {SIZES}")
-    request = night.request(anne)
-    night._event(ev.Requeued(anne, 1, "op"))
-    assert (request.spec.ask.pes, request.spec.ask.wall) == (2, 10 * MINUTE)
-    night.submit("ben pes=5 wall=1:00")
-    night.schedule(2, "next").go()
-    assert size(night, anne) == (2, 2, 40)
