@@ -204,13 +204,19 @@ def test_a_department_that_cannot_start_does_not_flatten_the_others(house):
 
 def test_the_exit_is_asked_once_for_each_pair_and_round(house):
     house.machine(pes=2).queue("night", share=20, time=1).queue("other", share=1)
-    house.queue("plain", cpu=1).submit("zoe")
     exits = house.exits(shrpri=lambda owner, group, view: 1.0)
     house.submit("anne group=d1", "anne group=d2", "anne group=d1", "ben group=d1", queue="night")
     house.run_pass()
     first_round = exits.called("shrpri")[:3]
     assert sorted(first_round) == [("anne", "d1"), ("anne", "d2"), ("ben", "d1")]
     assert len(exits.called("shrpri")) == 6
+
+
+def test_the_exit_is_not_asked_where_share_has_no_weight(house):
+    exits = house.machine(pes=1).queue("day", cpu=6, time=10).exits(shrpri=lambda owner, group, view: 1.0)
+    house.submit("anne", "ben")
+    house.run_pass()
+    assert exits.called("shrpri") == []
 
 
 def test_who_was_asked_about_in_a_round_is_not_asked_about_for_another_queue(house):
