@@ -15,7 +15,6 @@ from nqspy.model.consumables import resource_of, resources_of
 from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.events import Change
 from nqspy.model.health import Probe, ResourceState, wrong_of
-from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Request
@@ -42,12 +41,21 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     """Yield a line for each removed probe that is needed, need without a probe, pipe queue with needs, and
     probe with a wrong command or unit."""
     probes, queues = PROBES.all(settings), settings.queues
-    for name in {name for kind, name, _ in map(split, touched or ()) if kind is PROBES} - probes.keys():
+    changed = {name for kind, name, _ in map(split, touched or ()) if kind is PROBES}
+    for name in sorted(changed - probes.keys()):
         if needing := ", ".join(queue.name for queue in queues.values() if name in queue.needs):
             yield f"probe {name} is needed by queue {needing}; take it out of its needs first"
     chosen = queues if touched is None else [path.removeprefix("queue/") for path in touched]
     for queue in (queues[name] for name in chosen if name in queues):
-        yield from _wrong_needs(queue, probes)
+        for name in queue.needs:
+            needs = f"queue {queue.name} needs probe {name}, which"
+            if name not in probes:
+                yield f"{needs} does not exist; probes: {listed(probes)}"
+            elif probes[name].units is not None:
+                yield f"{needs} tries units of {probes[name].units}: these are asked for"
+        if queue.needs and queue.kind == "pipe":
+            text = "a pipe queue runs nothing and needs nothing; set needs of batch queues"
+            yield f"queue {queue.name}: {text}"
     for name, probe in probes.items():
         wrong = wrong_of(probe) if touched is None or f"{PROBES.head}/{name}" in touched else None
         if wrong is not None:
@@ -59,16 +67,6 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         if units in by_consumable:
             yield f"probe {name}: probe {by_consumable[units]} tries the units of {units} already"
         by_consumable[units] = name
-
-
-def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
-    for name in queue.needs:
-        if name not in probes:
-            yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {listed(probes)}"
-        elif (units := probes[name].units) is not None:
-            yield f"queue {queue.name} needs probe {name}, which tries units of {units}: these are asked for"
-    if queue.needs and queue.kind == "pipe":
-        yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; set needs of batch queues"
 
 
 def _settle(site: Site) -> bool:
