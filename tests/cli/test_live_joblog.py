@@ -27,23 +27,18 @@ def test_a_log_has_a_file_of_its_own(office):
     assert not (office.work / f"logged.l{seq}").exists()
 
 
-@pytest.mark.parametrize("words", [("-J", "m"), ("-J", "m", "-eo")])
-def test_a_log_stands_behind_the_output(office, words):
+@pytest.mark.parametrize("words", [("-J", "m", "-eo"), ("-J", "m", "-ro", "-kj")])
+def test_a_log_stands_behind_the_output_or_is_kept_where_that_is_written_in_place(office, words):
     id, seq = handed_in(office, *words)
-    text = office.text(f"logged.o{seq}")
+    text, kept = office.text(f"logged.o{seq}"), Path.home() / f"logged.l{seq}"
     assert text.startswith("out\n")
-    told(text, id)
-    assert not (office.work / f"logged.l{seq}").exists()
-
-
-def test_output_in_place_and_a_kept_log(office):
-    id, seq = handed_in(office, "-J", "m", "-ro", "-kj")
-    kept = Path.home() / f"logged.l{seq}"
-    try:
+    if "-kj" in words:
         told(kept.read_text(), id)
-    finally:
         kept.unlink()
-    assert office.text(f"logged.o{seq}") == "out\n"
+        assert text == "out\n"
+    else:
+        told(text, id)
+        assert not (office.work / f"logged.l{seq}").exists()
 
 
 def test_nobody_gets_a_log_who_does_not_want_one(office):

@@ -57,30 +57,12 @@ def test_programs_name_sizes_too(four: Live) -> None:
     assert four.ended(other)["requested"]["walls_s"] == [600.0, 600.0]
 
 
-def test_qalter_changes_sizes_and_times_while_it_waits(four: Live) -> None:
-    id = four.qsub("true\n", "-h", "-l", "pes=(2,4),walltime=(20:00,10:00)")
-    four.run("qalter", "-l", "walltime=(30:00,15:00)", id).ok()
-    assert four.job(id)["requested"]["walls_s"] == [1800.0, 900.0]
-    four.run("qalter", "-l", "pes=1-3,walltime=10:00", id).ok()
-    asked = four.job(id)["requested"]
-    assert (asked["sizes"], asked["walls_s"], asked["pes"]) == ([1, 2, 3], [600.0] * 3, 1)
-    four.run("qalter", "-l", "pes=2", id).ok()
-    asked = four.job(id)["requested"]
-    assert (asked.get("sizes"), asked["pes"], asked["wall_s"]) == (None, 2, 600.0)
-    four.run("qalter", "-l", "walltime=(30:00,15:00)", id).refused("pes=4-16")
-    four.run("qalter", "-l", "pes=2-4", id).ok()
-    assert four.job(id)["requested"]["walls_s"] == [600.0] * 3
-
-
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("pes=(1,2,2)", ("2", "twice")),
         ("pes=1-400", ("400 sizes", "256")),
         ("pes=(8,16)", ("8 PEs", "machine's 4")),
         ("pes=(1,2,4),walltime=(3:00,2:00)", ("2 times", "3 sizes")),
-        ("pes=1-4,speedup=4:-1,walltime=1:00", ("SIGMA", "not -1")),
-        ("pes=1-4,speedup=4:1", ("walltime=", "one PE")),
         ("pes=1-4,nodes=2:ppn=1", ("nodes=", "one number of PEs")),
     ],
 )

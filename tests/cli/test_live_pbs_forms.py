@@ -20,10 +20,7 @@ def test_a_program_reads_how_a_job_ended_as_a_number(office, script, status):
     job = poll(office, id, options=["-x"])[id]
     assert (job["job_state"], job["Exit_status"]) == ("F", status)
     assert type(job["Exit_status"]) is int
-    assert job["Job_Name"] == "job-1"
-    assert job["Resource_List"]["walltime"] == "00:03:00"
-    assert job["Output_Path"].endswith(f"{office.work}/job-1.o{id.partition('.')[0]}")
-    assert job["Variable_List"]["PBS_O_WORKDIR"] == str(office.work)
+    assert (job["Job_Name"], job["Resource_List"]["walltime"]) == ("job-1", "00:03:00")
     told = f"qstat: {id} Job has finished, use -x or -H to obtain historical job information\n"
     for options in ((), ("-f",), ("-a",), ("-f", "-F", "json")):
         done = office.run("qstat", *options, id)
@@ -64,7 +61,7 @@ def test_some_unknown_do_not_keep_the_others_from_being_shown(office):
 
 
 def test_a_queue_without_jobs_is_silence(office):
-    for options in ((), ("-f",), ("-f", "-1"), ("-a",), ("-n", "-s", "-1"), ("-F", "dsv", "-f")):
+    for options in ((), ("-f", "-1"), ("-n", "-s", "-1"), ("-F", "dsv", "-f")):
         done = office.run("qstat", *options, "batch").ok()
         assert (done.out, done.err) == ("", "")
     assert "Jobs" not in office.run("qstat", "-f", "-F", "json", "batch").ok().data
