@@ -1,5 +1,6 @@
 """The user commands against a real server on a real socket, whose answers the test chooses."""
 
+import importlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -28,9 +29,8 @@ class Desk:
         self.answers: dict[str, Callable[[int, dict[str, Any]], bytes]] = {}
         self.count = 0
         self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
-        self._server = RpcServer(
-            str(home / "nqsd.sock"), self._inbox.put, allow_uid=lambda uid: True, mode=0o600
-        )
+        socket = str(home / "nqsd.sock")
+        self._server = RpcServer(socket, self._inbox.put, allow_uid=lambda uid: True, mode=0o600)
         self._thread = threading.Thread(target=self._serve)
 
     def start(self) -> "Desk":
@@ -88,8 +88,6 @@ class Screen:
 
     def run(self, line: str | list[str]) -> tuple[int, str, str]:
         """Runs a command line in this process, without the leaving of ``main``."""
-        import importlib
-
         command, *words = line.split() if isinstance(line, str) else line
         module, function = ("nqspy.cli.submit", "body") if command == "submit" else stage.entry(command)
         found = getattr(importlib.import_module(module), function)

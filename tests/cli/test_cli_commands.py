@@ -154,30 +154,20 @@ def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeyp
 ALTERED = [
     ("-l walltime=0:3:0,mem=1gb", {"ask/wall": 180_000, "ask/memory": 1 << 30}),
     ("-l gpus=2,matlab=0", {"units/gpus": 2, "units/matlab": 0}),
-    ("-l gpus=0", {"units/gpus": 0}),
     ("-l select=2:ncpus=1:ngpus=1", {
         "ask/pes": 2, "ask/memory": None, "ask/consumables": [["ngpus", 2]], "layout": {
             "text": "select=2:ncpus=1:ngpus=1", "chunks": 2, "ranks": 2, "cpus": 1}}),
-    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None, "ask/consumables": None, "layout": {
-        "text": "select=2:ncpus=3", "chunks": 2, "ranks": 2, "cpus": 3}}),
     ("-l nodes=1:ppn=2:mem=1mb", {
         "ask/pes": 2, "ask/memory": 1 << 20, "ask/consumables": None, "layout": {
         "text": "nodes=1:ppn=2:mem=1mb", "chunks": 1, "ranks": 2, "cpus": 2}}),
     ("-l ncpus=4", {"ask/pes": 4, "layout": None}),
-    ("-l best_guess=1:30:00", {"ask/best_guess": 5_400_000}),
-    ("-l nproc=9", {"ask/per_request/process_limit": 9}),
     ("-N new -p -3 -r n -A d1", {"name": "new", "priority": -3, "rerunnable": False, "account": "d1"}),
-    ("-S /bin/sh", {"shell": "/bin/sh"}),
     ("-W max_run_subjobs=5,umask=77", {"array/limit": 5, "umask": 0o77}),
-    ("-Wmax_run_subjobs=0", {"array/limit": 0}),
-    ("-m n", {"mail/abort": False, "mail/begin": False, "mail/end": False}),
     ("-m be -M ben,eva", {"mail/abort": False, "mail/begin": True, "mail/end": True, "mail/to": "ben,eva"}),
     ("-j oe -k n", {"output/join": True, "output/keep_stdout": False, "output/keep_stderr": False}),
-    ("-k o", {"output/keep_stdout": True, "output/keep_stderr": False}),
     ("-o /tmp/ -e host:/x/y", {"output/stdout": "/tmp/", "output/stderr": "/x/y",
                                "attributes/output_host": ["host"]}),
     ("-a 203703022100", {"eligible": 2119636800000}),
-    ("-h n", {"holds": "n"}),
     ("-h uo -u anne@host", {"holds": "uo", "owner": "anne@host"}),
     ("-c n -P p1", {"attributes/checkpoint": ["n"], "attributes/project": ["p1"]}),
 ]  # fmt: skip

@@ -95,15 +95,9 @@ def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
     page = tmp_path / "night.html"
     assert run(counter, "report", "night", "--html", str(page)).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    failed = run(counter, "report", "night", "--html", str(tmp_path / "no" / "night.html"))
-    assert (failed.exit_code, failed.stderr.count("\n")) == (1, 1)
-
-
-def test_a_refusal_is_one_line_and_status_1(counter):
-    failed = run(counter, "report", "night", "--date", "never")
-    assert failed.exit_code == 1
-    assert failed.stdout == ""
-    assert failed.stderr == "nqspy: 'never' is no date; write it like 2026-03-02\n"
+    for words in (["--html", str(tmp_path / "no" / "night.html")], ["--date", "never"]):
+        failed = run(counter, "report", "night", *words)
+        assert (failed.exit_code, failed.stdout, failed.stderr.count("\n")) == (1, "", 1)
 
 
 def test_quotas_come_for_the_night_or_for_any_period_by_the_daemons_clock(counter):
@@ -159,10 +153,8 @@ def test_exits_are_listed_with_what_they_cost(counter):
 def test_a_trace_says_what_each_exit_answered(counter):
     text = run(counter, "exits", "trace", "17").stdout
     assert counter.messages[0]["request"] == "17"
-    assert "dependency.jobselect: refuse('later')" in text
-    assert "large_memory.jobselect: the standard rules" in text
-    assert "broken.jobselect: failed: ZeroDivisionError" in text
-    assert "2026-03-02 20:00:00" in text
+    for said in ("refuse('later')", "the standard rules", "failed: ZeroDivisionError", "2026-03-02 20:00:00"):
+        assert said in text
 
 
 @pytest.mark.parametrize(
