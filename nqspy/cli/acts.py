@@ -27,8 +27,7 @@ def read(
 
 
 def tell(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
-    """Send a message for each `TOGETHER` identifiers and show what comes back: a line for each failure.
-    Return the exit status of the last one."""
+    """Send a message for each `TOGETHER` identifiers, show each failure, return the last exit status."""
     daemon, status = DaemonConnection(home), 0
     for some in together(ids):
         message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}

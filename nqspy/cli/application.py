@@ -67,8 +67,7 @@ class Door:
 
 
 class Application:
-    """An application, from its submission to its end. ``words``: the program and its arguments; ``wanted``:
-    what was said of it, by fields of `model.requests.Spec`."""
+    """An application from its submission to its end; ``wanted``: fields of `model.requests.Spec`."""
 
     def __init__(
         self, daemon: DaemonConnection, door: Door, words: "list[str]", wanted: "dict[str, object]"

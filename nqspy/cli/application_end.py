@@ -98,8 +98,7 @@ def _become_program(fds: "list[int]", body: bytes) -> None:
 
 
 def _attend(link: socket.socket, pid: int) -> int:
-    """Passes signals on until the program has ended; gives its wait status. If its caller goes, it is hung up
-    on."""
+    """Pass signals on until the program has ended; return its wait status. Hang up on it with its caller."""
     ended, poll = os.pidfd_open(pid), select.poll()
     patience = None
     for fd in (ended, link.fileno()):

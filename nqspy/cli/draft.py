@@ -41,8 +41,7 @@ class SubmissionDraft(RequestSheet):
         self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
-        """Applies options from one origin (the command line, a directive line). Raises Failure naming the
-        option."""
+        """Apply options from one origin: the command line, a directive line. Raises Failure."""
         for given in options:
             try:
                 self._apply(given, origin)
@@ -307,8 +306,7 @@ class SubmissionDraft(RequestSheet):
 
 
 def default_name(file: str, short: bool) -> str:
-    """The name of a request that was given none: of its script's file (``short``, as NQS has it: 7
-    characters, a leading digit gets an R), STDIN for standard input."""
+    """The name of a request that was given none; ``short``: as NQS has it."""
     base = os.path.basename(file)
     if not base:
         return "STDIN"
@@ -330,8 +328,7 @@ class Surroundings:
         os.umask(self.umask)
 
     def environment(self, whole: bool, variables: list[str], queue: str, remarks: list[str]) -> str:
-        """The job's variables, NUL between them, as Latin-1 text; adds a remark for each that is not set.
-        Raises Failure when they are too many."""
+        """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
         mine = os.environb
         found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:

@@ -8,7 +8,7 @@ import _socket
 import os
 import sys
 import time
-from _json import encode_basestring_ascii, scanstring
+from _json import encode_basestring_ascii, make_encoder, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
 from nqspy.rpc.home import connect, resolve_home, socket_path, speak_utf8
@@ -182,25 +182,26 @@ def read_options(
 # ------------------------------------------------------------------------------------------------ messages
 
 
+def _quoted(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Failure(f"{text!a} is no UTF-8 text; rename it") from None
+    return encode_basestring_ascii(text)
+
+
+def _no_json(value: object) -> "NoReturn":
+    raise TypeError(f"no JSON for {value!r}")
+
+
+_encoded = make_encoder(None, _no_json, _quoted, None, ":", ",", False, False, False)
+
+
 def dump(value: object) -> str:
     """JSON of dicts, lists, tuples, texts, finite numbers, booleans and None. Raises Failure for a text that
     holds undecodable bytes (a file name that is no UTF-8)."""
-    if isinstance(value, str):
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise Failure(f"{value!a} is no UTF-8 text; rename it") from None
-        return encode_basestring_ascii(value)
-    if value is None or value is True or value is False:
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join([f"{encode_basestring_ascii(k)}:{dump(v)}" for k, v in value.items()]) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join([dump(one) for one in value]) + "]"
-    raise TypeError(f"no JSON for {value!r}")
+    return "".join(_encoded(value, 0))
 
 
 class TextAnswer:
@@ -244,8 +245,7 @@ _BUSY, _HEAD = '"code":"busy"', 300
 
 
 class DaemonConnection:
-    """The way to the daemon of one home, for one command. ``pid``: the process last connected to, 0 where it
-    has no number here."""
+    """The way to the daemon of one home; ``pid``: the process last connected to, 0 where it has none here."""
 
     def __init__(self, home: "str | None" = None) -> None:
         self.home = resolve_home(home)
@@ -399,16 +399,14 @@ def run(command: str, body: "Body", words: "list[str]", about: "About | None" = 
 
 
 class Program:
-    """A command: ``body`` does what its words say and gives the exit status. Its name is that of ``body``,
-    or ``name``."""
+    """A command: ``body`` does what its words say and gives the exit status."""
 
     def __init__(self, body: "Body", name: str = "") -> None:
         self.body = body
         self.name = name or body.__name__
 
     def __call__(self) -> "NoReturn":
-        """The entry point: runs it and leaves without the interpreter's tidying up (a fifth of the run time
-        of a lean client)."""
+        """The entry point: run it and leave without the interpreter's tidying up, a fifth of a lean run."""
         speak_utf8()
         status = run(self.name, self.body, sys.argv[1:])
         try:

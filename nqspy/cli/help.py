@@ -54,8 +54,7 @@ def _help(command: str, words: list[str]) -> int:
 
 
 def build(command: str) -> "Typer":
-    """The Typer application of a command: one parameter per row of its table (`parameter` gives the name),
-    the values given, in order, or a flag; and ``operands``."""
+    """The Typer application of a command: a parameter for each row of its table, and ``operands``."""
     import typer
 
     keyword = inspect.Parameter.KEYWORD_ONLY

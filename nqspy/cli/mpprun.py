@@ -114,8 +114,7 @@ def body(words: "list[str]") -> int:
 
 
 def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
-    """Becomes the program, on the PEs of the request, like ``4-7,9``: it holds them already, and waits for
-    none. Raises Failure."""
+    """Become the program, on the PEs of the request, like ``4-7,9``, which it holds. Raises Failure."""
     spans = [part.partition("-") for part in own.split(",")]
     try:
         pes = sum([int(high or low) - int(low) + 1 for low, _, high in spans])

@@ -16,8 +16,7 @@ OWNERS = "only the home's owner and root may read the journal"
 
 
 def tell(home: str, file: str, since: str, as_json: bool = False) -> int:
-    """Print what ``file`` would have changed, however long it takes; return the exit status. Raises
-    Failure."""
+    """Print what ``file`` would have changed, however long it takes; return the status. Raises Failure."""
     if not _may_read(home):
         raise fast.Failure(f"nothing is gone through again: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]

@@ -11,8 +11,7 @@ _MARKS = ("%", "$PBS_", "${PBS_", "^array_index^")
 
 
 def output_path(workdir: str, value: str) -> str:
-    """The absolute path of an output. What looks like a mark in the current folder's own name is none; a
-    folder that is there gets its final slash, so that nobody takes it for a file. Raises Wrong."""
+    """The absolute path of an output; a folder that is there gets its final slash. Raises Wrong."""
     if not value:
         raise Wrong("the path is empty")
     path = os.path.join(workdir.replace("%", "%%"), value)

@@ -23,8 +23,7 @@ _MOST_SHOWN = 200
 
 
 def failure(given: Given, error: Exception) -> Failure:
-    """A value that cannot be read: a resource's by the server's text, a directive's with its words, else the
-    option's."""
+    """A value that cannot be read, in the words of the server, of the directive or of the option."""
     said = f"{given.place}{given.flag}: {error}"
     if isinstance(error, WrongResource):
         status = 187 if error.unknown else 166

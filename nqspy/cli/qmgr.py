@@ -43,8 +43,7 @@ class Manager:
             raise Failure("--replay goes with verify FILE and plan FILE")
 
     def look_back(self) -> int:
-        """Tells what the file would have changed in the past, where that is asked for, and behind a plan;
-        gives the exit status."""
+        """Tell what the file would have changed in the past, where that is asked for, and behind a plan."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:
@@ -64,8 +63,7 @@ class Manager:
         return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
     def send(self, source: str, script: str) -> int:
-        """Runs commands; prints what they answer and writes the files that ``snap`` asks for. Gives the exit
-        status."""
+        """Run commands, print answers, write the files that ``snap`` asks for; return the exit status."""
         _look_at_shells(source, script)
         return _send("qmgr", self.daemon, source, script, self._flags)
 
@@ -98,8 +96,7 @@ def _look_at_shells(source: str, script: str) -> None:
 
 
 def _save_files(answer: TextAnswer, script: str) -> int:
-    """Writes the files that came with an answer (`rpc/README.md`), each only if the script named it: a
-    daemon chooses no paths of ours."""
+    """Write those files of an answer that the script named: a daemon chooses no paths of ours."""
     if '"files":' not in answer.rest:
         return 0
     import json
@@ -227,8 +224,7 @@ main = Program(body, "qmgr")
 
 @Program
 def gangparms(words: list[str]) -> int:
-    """Show or set the scheduling parameters of job classes, by commands of qmgr (the Gang Scheduler's tool of
-    that name, seed 000)."""
+    """Show or set the scheduling parameters of job classes (the Gang Scheduler's tool, seed 000)."""
     given, _, operands = fast.read_options("gangparms", words)
     script = "show classes\nshow gang\n"
     if operands:

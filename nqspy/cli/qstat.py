@@ -132,8 +132,7 @@ def _graph(words: list[str]) -> int:
 
 
 def _put_together(answer: "TextAnswer") -> str:
-    """The text of an answer whose parts that stand in it many times came once: a number between two marks
-    stands for each."""
+    """Put the parts that came once where they belong: a number between two marks stands for each."""
     shared, at = [], len(',"shared":[')
     while answer.rest[at] == '"':
         text, at = scanstring(answer.rest, at + 1, True)

@@ -163,13 +163,18 @@ class Writer:
         """The options of a script's directives. Raises Failure naming the line."""
         found: list[Given] = []
         parser = self._options.parser_of(dialect)
+        allowed = ("silent", "wait", "dry_run") if self._options.dialect == "slurm" else ("silent",)
         for directive in directives:
             place = f"{source} line {directive.line}: "
             try:
                 options, rest = parser.parse(directive.words)
                 if rest:
                     raise Failure(f"{rest[0]!r} is no option; options begin with a dash")
-                self._own_of_directive(options)
+                for given in options:
+                    if given.target in allowed:
+                        self._options.own[given.target] = "yes"
+                    elif given.target in _OWN:
+                        raise Failure(f"{given.flag} belongs on the command line, not into the script")
             except Failure as failure:
                 failure = Failure(place + failure.text, failure.status)
                 if dialect == "pbs":
@@ -181,15 +186,6 @@ class Writer:
                 given.place = place
             found += [given for given in options if given.target not in _OWN]
         return found
-
-    def _own_of_directive(self, options: list[Given]) -> None:
-        """Take options of the command from a script: silence, and of Slurm's two more. Raises Failure."""
-        allowed = ("silent", "wait", "dry_run") if self._options.dialect == "slurm" else ("silent",)
-        for given in options:
-            if given.target in allowed:
-                self._options.own[given.target] = "yes"
-            elif given.target in _OWN:
-                raise Failure(f"{given.flag} belongs on the command line, not into the script")
 
     def _date(self, text: str) -> int:
         """The instant ``-a`` means, by the daemon's clock and zone."""
@@ -304,7 +300,16 @@ def submit(
     if dry_run:
         return 0
     _delete(writer.delete)
-    return wait(daemon, answer, form) if "wait" in own else 0
+    if "wait" not in own:
+        return 0
+    ids = answer.out.split()
+    if form == "json":
+        import json
+
+        told = json.loads(answer.out)
+        ids = [one["id"] for one in (told if isinstance(told, list) else [told])]
+    ended = daemon.call({"cmd": "wait", "text": "wait", "ids": ids}, keyed=True, repeat=True, patient=True)
+    return fast.show("qsub", ended)
 
 
 def _delete(files: list[str]) -> None:
@@ -320,26 +325,12 @@ MOST_WARNINGS = 20
 
 
 def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:
-    """Prints the remarks, and on a terminal (``answer``) the warnings: programs that submit hear nothing of
-    these."""
+    """Print the remarks, and on a terminal (``answer``) the warnings."""
     mine = [*writer.remarks, *(writer.warnings if answer else ())]
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
     theirs = answer.text("warnings").splitlines() if answer else []
     for each in (*mine[:MOST_WARNINGS], *more, *theirs):
         fast.complain(f"{program}: warning", each)
-
-
-def wait(daemon: DaemonConnection, answer: fast.TextAnswer, form: str) -> int:
-    """Returns when all requests have ended, with the exit status the daemon makes of theirs."""
-    if form == "json":
-        import json
-
-        told = json.loads(answer.out)
-        ids = [one["id"] for one in (told if isinstance(told, list) else [told])]
-    else:
-        ids = answer.out.split()
-    ended = daemon.call({"cmd": "wait", "text": "wait", "ids": ids}, keyed=True, repeat=True, patient=True)
-    return fast.show("qsub", ended)
 
 
 main = Program(body, "qsub")

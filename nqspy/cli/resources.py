@@ -183,8 +183,7 @@ def note(each: Listed, name: str, value: str, found: Resources) -> None:
 
 
 def consumable(each: Listed, name: str, value: str, found: Resources, times: int = 1) -> None:
-    """Add a word that nqspy does not know: ``value`` units of a consumable, for each of ``times`` chunks. The
-    daemon knows which there are."""
+    """Add ``value`` units of a consumable, which the daemon knows, for each of ``times`` chunks."""
     if value.isascii() and value.isdigit() and not taken(name):
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return

@@ -26,6 +26,11 @@ _MAIL = {
 }  # fmt: skip
 _MARKS = {"j": "%s", "A": "%s", "J": "%s", "a": "%a", "x": "%x", "u": "%u", "%": "%%"}
 _MOST = 10**6
+_AS_IT_IS = {
+    "input": (("/dev/null", "none"), "standard input of a request is empty; let the script read the file"),
+    "open_mode": (("t", "truncate"), "{!r} is not offered: files of output are replaced (truncate)"),
+}
+"""Options that may say only what is so anyhow: the words, and what is wrong with others."""
 
 
 class SlurmSheet:
@@ -94,12 +99,10 @@ def take(sheet: RequestSheet, given: Given) -> None:
         sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
     elif target == "wrap":
         sheet.wrapped = value
-    elif target == "input":
-        if value not in ("/dev/null", "none"):
-            raise Wrong("standard input of a request is empty; let the script read the file")
-    elif target == "open_mode":
-        if value not in ("t", "truncate"):
-            raise Wrong(f"{value!r} is not offered: files of output are replaced (truncate)")
+    elif target in _AS_IT_IS:
+        words, problem = _AS_IT_IS[target]
+        if value not in words:
+            raise Wrong(problem.format(value))
     else:
         _READ[target](sheet, said, value)
 
@@ -162,8 +165,7 @@ def _count(text: str) -> int:
 
 
 def marks(path: str) -> str:
-    """A path with Slurm's marks as ours: ``%j``, ``%A`` the number, ``%a``, ``%x``, ``%u``, ``%N``. Raises
-    Wrong."""
+    """A path with Slurm's marks as ours: ``%j``, ``%A``, ``%a``, ``%x``, ``%u``, ``%N``. Raises Wrong."""
     import os
 
     pieces, at = [], 0

@@ -14,8 +14,7 @@ import termios
 
 
 def main(place: str, words: "list[str]") -> None:
-    """The life of the job: ``place`` is the socket where the command waits; ``words``: what runs instead of
-    the owner's shell. Leaves with its status."""
+    """The life of the job: ``place`` is the command's socket, ``words`` run instead of the owner's shell."""
     link = socket.socket(socket.AF_UNIX)
     try:
         link.connect(place)

@@ -47,8 +47,7 @@ def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
 
 
 class Cursor:
-    """Reads the tokens of one command from left to right; every method raises ParseError at what does not
-    fit."""
+    """Reads the tokens of one command from left to right; methods raise ParseError at what does not fit."""
 
     def __init__(self, logical: Logical) -> None:
         self.tokens = logical.tokens

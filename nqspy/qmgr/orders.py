@@ -172,8 +172,7 @@ def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def shutdown(cursor: Cursor, form: Form) -> commands.Command:
-    """``shutdown [leave|drain|requeue]``; NQS's ``shutdown SECONDS`` ends running requests and queues them
-    again."""
+    """``shutdown [leave|drain|requeue]``; with SECONDS (NQS) running requests are queued again."""
     if cursor.done():
         return commands.Shutdown()
     token = cursor.peek()

@@ -130,8 +130,7 @@ def _all_pairs(cursor: Cursor, kind: str, some: bool = True) -> list[Pair]:
 
 
 def create(cursor: Cursor, form: Form) -> Command:
-    """``create batch_queue|pipe_queue|complex|group NAME attributes``; Sterling's ``create complex=(q)
-    NAME``."""
+    """``create batch_queue|pipe_queue|complex|group NAME attributes``; ``create complex=(q) NAME``."""
     attributes: dict[str, Any] = {"kind": form.option} if form.option else {}
     if form.kind == "complex" and cursor.peek().kind in ("=", "("):
         cursor.skip("=")

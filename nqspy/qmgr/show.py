@@ -221,8 +221,7 @@ def show_queue(
     counts: Counts | None = None,
     host: str = "localhost",
 ) -> str:
-    """Queues with their state words (nqs.md 5.1) and how many requests they hold; ``long``: all their
-    settings."""
+    """Queues with their state words (nqs.md 5.1) and counts; ``long``: all their settings."""
     parts = []
     for queue in _chosen(settings.queues, names):
         mine = (counts or {}).get(queue.name, {})
@@ -388,8 +387,7 @@ def show_listed(
     names: Sequence[str] = (),
     found: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
-    """Objects with names that a feature has declared, with the settings that are given; ``found``: of each
-    what stands beside its name, and a line of its own."""
+    """Objects that a feature has declared; ``found``: what stands beside each name, and a line of its own."""
     parts = []
     for node in _chosen(kind.all(settings), names):
         beside, below = (found or {}).get(node.name, ("", ""))

@@ -66,8 +66,7 @@ def ask(cmd: str, **fields: Any) -> Data:
 
 
 def question(client: Client, cmd: str, **fields: Any) -> Data:
-    """The result of one question. Where no daemon listens that is said at once; one that goes away before it
-    answers is asked again."""
+    """The result of one question; a daemon that goes away before it answers is asked again."""
     try:
         result: Data = client.call(cmd, **fields)
     except Unreachable as error:
@@ -88,8 +87,7 @@ def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -
 
 
 def write(text: str) -> None:
-    """Writes text to stdout, control characters made visible, and what the locale has no letter for; a reader
-    that has gone is no error."""
+    """Write text to stdout with its control characters made visible; a reader that has gone is no error."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(plain(text).encode(encoding, "backslashreplace").decode(encoding))
@@ -113,8 +111,7 @@ def with_home() -> list[str]:
 
 
 def become(module: str, words: list[str]) -> NoReturn:
-    """This process becomes a command of another room. What lies in the folder one stands in, a ``json.py`` of
-    somebody, is not imported (``-P``)."""
+    """Become a command of another room; nothing is imported from the current folder (``-P``)."""
     sys.stdout.flush()
     words = [sys.executable, "-P", "-m", module, *words]
     try:

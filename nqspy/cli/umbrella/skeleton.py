@@ -21,8 +21,7 @@ def kinds() -> list[str]:
 
 
 def new(kind: str, name: str | None) -> None:
-    """Writes both files, or neither: ``name`` may be a path, and end with ``.py``; without one the exit is
-    called as its hook is."""
+    """Write both files, or neither; ``name`` may be a path, and end with ``.py``."""
     known = kinds()
     if kind not in known:
         near = difflib.get_close_matches(kind, known, 1)
