@@ -111,20 +111,17 @@ class Parser:
         if special is not None and (given := special(word)) is not None:
             return [given], False
         if word[:2] == "--":
-            return [self._long(word)], False
+            flag, equals, value = word.partition("=")
+            row = self._rows.get(flag)
+            if row is None or not equals:
+                raise Failure(self._unknown(flag))
+            if row[2] in WITHOUT_VALUE and row[2][:6] != "slurm_":  # whose values are optional
+                raise Failure(f"{flag} takes no value")
+            return [Given(row, flag, value)], False
         glued = self._glued(word)
         if glued is not None:
             return [glued], False
         return self._joined(word)
-
-    def _long(self, word: str) -> Given:
-        flag, equals, value = word.partition("=")
-        row = self._rows.get(flag)
-        if row is None or not equals:
-            raise Failure(self._unknown(flag))
-        if row[2] in WITHOUT_VALUE and row[2][:6] != "slurm_":  # whose values are optional
-            raise Failure(f"{flag} takes no value")
-        return Given(row, flag, value)
 
     def _glued(self, word: str) -> "Given | None":
         """``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.

@@ -78,7 +78,14 @@ class Session:
             if self._connected():
                 termios.tcflush(0, termios.TCIFLUSH)  # keys typed while it waited were not meant for the job
                 self._say(f"job {self._id} ready")
-                self._at_the_terminal()
+                keys = termios.tcgetattr(0)
+                try:
+                    tty.setraw(0, termios.TCSADRAIN)
+                    self._link.sendall(b"g")
+                    self._carry()
+                finally:
+                    termios.tcsetattr(0, termios.TCSADRAIN, keys)
+                    os.close(self._master)
                 self._say(f"job {self._id} completed")
             self._waiter.join()
         finally:
@@ -143,16 +150,6 @@ class Session:
                 fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
 
     # ------------------------------------------------------------ keys and output
-
-    def _at_the_terminal(self) -> None:
-        before = termios.tcgetattr(0)
-        try:
-            tty.setraw(0, termios.TCSADRAIN)
-            self._link.sendall(b"g")
-            self._carry()
-        finally:
-            termios.tcsetattr(0, termios.TCSADRAIN, before)
-            os.close(self._master)
 
     def _carry(self) -> None:
         """Keys to the job, its output to the terminal, until it has ended or the terminal is gone. Output is

@@ -18,9 +18,14 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
     """The items of all lines, in order; ``make`` writes one from script, arguments and options. Raises
     Failure naming the line: then nothing is submitted."""
     lines: list[tuple[int, list[str]]] = []
-    number = 0
+    data = read_script(file, "list").encode("latin-1")
     try:
-        for number, line in enumerate(_text(file).split("\n"), 1):
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise Failure(f"{file} line {number}: the list is no UTF-8 text") from None
+    try:
+        for number, line in enumerate(text.split("\n"), 1):
             if len(line) > LONGEST_LINE:
                 raise Failure("a line may have at most 1 MiB")
             if words := split(line):
@@ -30,7 +35,7 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
         for number, words in lines:
             items.append({**reading.item(words), "line": number})
     except (Failure, Wrong) as problem:
-        raise Failure(f"{file} line {number}: {problem}" if number else str(problem)) from None
+        raise Failure(f"{file} line {number}: {problem}") from None
     if not items:
         raise Failure(f"{file}: the list is empty")
     return items
@@ -100,12 +105,3 @@ def _leading(words: list[str]) -> list[str]:
     while count < len(words) and words[count].startswith((_NAME, LINE_AFTER)):
         count += 1
     return words[:count]
-
-
-def _text(file: str) -> str:
-    data = read_script(file, "list").encode("latin-1")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        number = data[: error.start].count(b"\n") + 1
-        raise Failure(f"{file} line {number}: the list is no UTF-8 text") from None

@@ -37,7 +37,7 @@ def print_settings(settings: Settings) -> str:
         ("groups", (_created("group", one) for one in _parents_first(settings.groups))),
         ("default queue", (f"set default {words} {quote(queue)}" for words, queue in defaults if queue)),
         ("exits", _exits(settings.exits.values())),
-        ("shifts", (_shift(one) for one in settings.shifts.values())),
+        ("shifts", _shifts(settings.shifts.values())),
     )
     texts = ((title, "\n".join(lines)) for title, lines in sections)
     return "\n".join(f"# {title}\n{text}\n" for title, text in texts if text)
@@ -146,7 +146,9 @@ def _exits(exits: Iterable[ExitSettings]) -> Iterator[str]:
         yield f"{'enable' if one.enabled else 'disable'} exit {name}"
 
 
-def _shift(shift: Shift) -> str:
-    spill = f" spill={shift.spill}" if shift.spill != declared(Shift)["spill"].default else ""
-    head = f"define shift {quote(shift.name)} when={write_names(shift.when)}{spill}"
-    return "\n".join([head, *(f"  {line}" for line in shift.lines), "end"])
+def _shifts(shifts: Iterable[Shift]) -> Iterator[str]:
+    for shift in shifts:
+        spill = f" spill={shift.spill}" if shift.spill != declared(Shift)["spill"].default else ""
+        yield f"define shift {quote(shift.name)} when={write_names(shift.when)}{spill}"
+        yield from (f"  {line}" for line in shift.lines)
+        yield "end"
