@@ -232,7 +232,7 @@ class Application:
         return answer["result"][0] if answer["ok"] and answer["result"] else None
 
     def _delete(self) -> None:
-        """Has it taken out of the queue; where nobody answers the daemon does so when it sees us gone."""
+        """Take it out of the queue; where no daemon answers, it does so once this process has gone."""
         message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None,
                                       "kill": False, "force": True, "signal": None}  # fmt: skip
         try:

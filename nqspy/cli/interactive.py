@@ -138,7 +138,7 @@ class Session:
             self._ask({"force": False, "signal": number})
 
     def _ask(self, what: dict[str, object]) -> None:
-        """Has the daemon end the request, or send it a signal; what it says against that helps nobody."""
+        """Ask the daemon to end the request or to send it a signal; a refusal is not shown."""
         message = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None, "kill": False, **what}
         with contextlib.suppress(Failure):
             self._daemon.call(message)

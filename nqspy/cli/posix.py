@@ -36,7 +36,7 @@ def failure(given: Given, error: Exception) -> Failure:
 
 
 def of_line(words: list[str], error: Failure) -> Failure:
-    """A directive line whose words are no options."""
+    """A directive line that holds no option."""
     return Failure(f"directive error: {' '.join(words)} ({error.text})", error.status)
 
 

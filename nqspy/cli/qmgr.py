@@ -75,8 +75,7 @@ def _send(command: str, daemon: DaemonConnection, source: str, script: str, flag
 
 
 def _look_at_shells(source: str, script: str) -> None:
-    """Refuses, as qsub does, a shell that cannot work: the daemon may not look with the eyes of who types.
-    What cannot be read is the daemon's to tell. Raises Failure."""
+    """Refuse a shell that cannot work, as qsub does. The daemon tells syntax errors. Raises Failure."""
     if not ("modify" in (small := script.lower()) and "shell" in small):
         return
     from nqspy.cli.paths import check_shell

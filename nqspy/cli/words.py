@@ -129,7 +129,7 @@ def _variable(text: str, start: int) -> tuple[str, int]:
 
 
 def _enclosing(text: str, at: int) -> int:
-    """The place of the quote that ends the item whose quote begins at ``at``. Raises Wrong."""
+    """The place of the closing quote of the item that opens at ``at``. Raises Wrong."""
     end = at
     while (end := text.find(text[at], end + 1)) >= 0:
         if text[end + 1 : end + 2] in ("", ","):

@@ -139,7 +139,7 @@ def _attribute_forms() -> Iterator[Form]:
 
 
 def _one(spelling: str, path: str, usage: str = "", doc: str = "") -> Form:
-    """The command of one setting, whose words and sentence it has unless it is given others."""
+    """The command of one setting, with the words and the sentence of the setting unless others are given."""
     kind, _, name = path.partition("/")
     info = settings_of(kind)[name]
     return Form(f"SEt {spelling}", usage or "|".join(info.words), "set_one", doc or info.doc, kind=kind,
