@@ -1,9 +1,5 @@
 """The one seat for holding all processes of a job together: cgroup2, cgroup1, or none (the tree below the
-shepherd).
-
-Tried, never assumed. A job enters its cgroup at birth (clone3): moving a process later costs 8 ms on an
-idle machine.
-"""
+shepherd). Tried, never assumed. A job enters its cgroup at birth (clone3): to move a process costs 8 ms."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The job's first process, up to the exec: session, cage, CPUs, user, folder, output, limits.
 
-Two ways. `launch` forks into a cage and can do everything; whatever goes wrong before the exec travels back
-over a pipe as one line for people. `spawn` is for plain requests of the daemon's own user: without a cage, by
-posix_spawn, which copies no memory (measured: 1.2 ms less for each request, a fifth of its whole cost).
-"""
+`launch` forks into a cage and can do everything; what goes wrong before the exec travels back over a pipe.
+`spawn` is for plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth
+cheaper."""
 
 from __future__ import annotations
 

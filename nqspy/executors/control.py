@@ -1,8 +1,6 @@
-"""Limits that the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers.
-
-A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is tried. What
-no controller holds is measured (`meter`), bound by affinity (`child`) or left alone. Standard library only.
-"""
+"""Limits that the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers
+in trees of their own (version 1) or in the one tree (version 2). What no controller holds is measured
+(`meter`), bound by affinity (`child`) or left alone. Standard library only."""
 
 from __future__ import annotations
 

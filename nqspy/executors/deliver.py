@@ -1,9 +1,7 @@
-"""Brings a finished job's output from the spool to where its owner wants it, as the owner.
+"""Brings a finished job's output from the spool to where its owner wants it, as the owner; twice is harmless.
 
-Runs in the shepherd (or in one started for this alone, when the first was cut off), in the attempt's folder.
-What can be had by a rename of an own file is done at once; the rest by a child, which is not waited for
-without end. Doing it twice is harmless. Output that cannot be brought stays in the spool.
-"""
+A rename of an own file is done at once; the rest by a child, which is not waited for without end. Output that
+cannot be brought stays in the spool. Runs in the shepherd, in the attempt's folder."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class LocalExecutor:
             self._watch.adopt(key, finding.pidfd)
         match finding.fate:
             case "unclaimed" | "void":
-                with contextlib.suppress(OSError):  # a full disk: no shepherd is left that could claim it
+                with contextlib.suppress(OSError):
                     scan.claim_void(folder)
                 # Should it run all the same (who has taken its folder away?) it ends.
                 scan.end_remains(folder, self._home, self._watch.identifier)

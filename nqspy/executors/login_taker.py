@@ -1,9 +1,6 @@
-"""Logins (`login_env`) on both sides. The starter takes each by a process of its own, which outlives the job
-that asked for it: so no profile is ever cut off because a job was killed. A shepherd reads what is kept, and
-has the starter take it where there is none, or where it is out of date.
-
-Standard library only.
-"""
+"""Logins (`login_env`) on both sides. The starter takes each by a process of its own, which no end of a job
+cuts off. A shepherd reads what is kept, and has the starter take what is missing or out of date. Standard
+library only."""
 
 from __future__ import annotations
 

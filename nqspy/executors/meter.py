@@ -1,8 +1,5 @@
-"""Measures what a running job uses and says which limit it has passed; what the kernel says of its end.
-
-Real seconds inside; what is asked and told is in ms of the site's clock: real time x speed. The wall limit
-has a file of its own (`wall_limit`).
-"""
+"""Measures what a running job uses and says which limit it has passed; what the kernel says of its end. Real
+seconds inside; what is asked and told is in ms of the site's clock: real time x speed."""
 
 from __future__ import annotations
 

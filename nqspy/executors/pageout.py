@@ -1,9 +1,7 @@
 """Gives the memory of stopped processes back to the system: MADV_PAGEOUT on each mapping, in slices.
 
-The call succeeds where there is no swap and nothing moves: what really left is measured, before and after.
-It needs CAP_SYS_NICE; where that is refused the cgroup may be asked instead (``memory.reclaim``, cgroup2 with
-the memory controller delegated), which is not for every user either. Standard library only.
-"""
+It needs CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: what really
+left is measured. Standard library only."""
 
 from __future__ import annotations
 
@@ -54,19 +52,13 @@ class PageOut:
                     for start, end in _mappings(pid):
                         _advise(fd, start, end)
                         yield
-            except PermissionError:
-                self.refused = not self._reclaim()
+            except PermissionError:  # the job's cgroup is asked; what left in spite of an error is measured
+                path = f"{self._folder}/memory.reclaim"
+                self.refused = not os.access(path, os.W_OK)
+                write(path, str(self.before))
                 return
             except OSError:
                 continue  # it has ended
-
-    def _reclaim(self) -> bool:
-        """Asks the job's cgroup; whether that could be asked."""
-        path = f"{self._folder}/memory.reclaim"
-        if not os.access(path, os.W_OK):
-            return False
-        write(path, str(self.before))  # an error: less than that could be taken. What left is measured.
-        return True
 
 
 def resident(pids: list[int]) -> int:

@@ -1,9 +1,6 @@
 """Waits of a shepherd for a process of its own that works as the request's owner: one that begins the job,
-one that delivers its output.
-
-The owner may stop such a process, or have it write where he reads as slowly as he likes. So neither is waited
-for without end: there is a deadline, and the daemon can end the wait.
-"""
+one that delivers its output. The owner may stop it, or read as slowly as they like: so there is a deadline,
+and the daemon can end the wait."""
 
 from __future__ import annotations
 

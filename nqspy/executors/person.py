@@ -1,9 +1,6 @@
 """The owner of a request: who that is, becoming that user, and what a login gives besides rights: limits
-(limits.conf(5)), search path (login.defs(5)), variables (environment(5)). For a daemon of root, which has no
-PAM to ask; read from the files themselves.
-
-Standard library only. Files that are not there or cannot be read say nothing.
-"""
+(limits.conf(5)), search path (login.defs(5)), variables (environment(5)), read from the files themselves, as
+root has no PAM to ask. Files that cannot be read say nothing. Standard library only."""
 
 from __future__ import annotations
 
@@ -221,15 +218,12 @@ def _files(folder: str) -> list[str]:
     return [f"{folder}/{name}" for name in names if name.endswith(".conf") and name[0] != "."]
 
 
+_read = lru_cache(64)(lambda path, changed, size: proc.text(path))
+"""Each file is read once by the starter; its shepherds find it here unless it has changed."""
+
+
 def _text(path: str) -> str:
-    try:
+    with contextlib.suppress(OSError):
         seen = os.stat(path)
-    except OSError:
-        return ""
-    return _read(path, seen.st_mtime_ns, seen.st_size)
-
-
-@lru_cache(64)
-def _read(path: str, changed: int, size: int) -> str:
-    """Read once by the starter; its shepherds find it here unless the file has changed."""
-    return proc.text(path)
+        return _read(path, seen.st_mtime_ns, seen.st_size)
+    return ""

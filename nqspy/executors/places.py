@@ -1,9 +1,6 @@
-"""Opens paths that a user has named, as that user, and never by somebody else's link.
-
-A path is walked folder by folder with descriptors, so that nothing can be exchanged on the way; symbolic
-links count only if they are the user's own, those to folders also if they are root's. In a folder where
-others may make names, what is there already is not written: somebody may have put it there for him.
-"""
+"""Opens paths that a user has named, as that user, and never by somebody else's link: folder by folder with
+descriptors. Symbolic links count only if they are the user's own, those to folders also if they are root's.
+Where others may make names, what is there already is not written."""
 
 from __future__ import annotations
 

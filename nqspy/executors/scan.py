@@ -205,9 +205,15 @@ def brief(folder: str) -> bool:
 
 
 def claim_void(folder: str) -> bool:
-    """Claims an attempt so that it can never begin; False when somebody was quicker. Raises OSError."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return records.claim(folder, records.VOID)
+    """Claim an attempt so that it can never begin; False when a shepherd was quicker. On a full disk none is
+    left that could claim it. Raises OSError as no descriptor is to be had."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return records.claim(folder, records.VOID)
+    except OSError as error:
+        if error.errno in proc.SHORT:
+            raise
+        return True
 
 
 def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:

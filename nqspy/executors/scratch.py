@@ -1,10 +1,6 @@
-"""The scratch folder of an attempt: its script, ``TMPDIR`` and the files of hosts (``PBS_NODEFILE``), all of
-them the owner's own.
-
-Made just before the job begins, removed once its output has been delivered: by processes of the owner, for
-what the job put there may be links to anywhere. One that something is mounted in stays as it is. Standard
-library only.
-"""
+"""The scratch folder of an attempt, its owner's own: its script, ``TMPDIR`` and the files of hosts
+(``PBS_NODEFILE``). Removed once the output has been delivered: by processes of the owner, for what the job
+put there may be links to anywhere. One that something is mounted in stays. Standard library only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""A process for each attempt: starts the job, watches over it, records its end, delivers its output. After
-that it may be there for another (`spares`).
-
-It outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes.
-"""
+"""A process for each attempt: starts the job, watches over it, records its end, delivers its output. It
+outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The life of a shepherd: one attempt, and others while all goes well and there are any. A shepherd of its
-own costs a short request more than its job does: it must be forked, touch its pages and be waited for.
-
-A shepherd is spare when all of its job's processes have ended and the whole story is told; it then has no
-child and holds nothing of the request. It offers itself to the starter with a socket for the next order,
-waits, and leaves when the starter closes that. Standard library only.
-"""
+"""The life of a shepherd: one attempt, and others while all goes well and there are any: a shepherd of its
+own costs a short request more than its job does. It is spare when its job's processes have ended and the
+story is told; it offers itself to the starter with a socket for the next order, and leaves when the starter
+closes that. Standard library only."""
 
 from __future__ import annotations
 

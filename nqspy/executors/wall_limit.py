@@ -1,10 +1,8 @@
 """The kill at the wall limit: how long a job has run, how long it may, and what is said when it is over.
 
-The limit counts the time since the job's first process was forked, without that in which it was suspended. A
-job that was started in a hole between reservations (`Spec.contract`) also ends with that hole, suspended or
-not. The shepherd looks when `left` is over, with or without a daemon; `Shepherd._end` then sends SIGTERM to
-all processes of the job, and SIGKILL after the site's grace time. Standard library only.
-"""
+The limit counts from the fork of the job's first process, without the time suspended. A job in a hole between
+reservations (`Spec.contract`) also ends with that, suspended or not. `Shepherd._end` sends SIGTERM to all its
+processes, SIGKILL after the site's grace time, with or without a daemon. Standard library only."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter.
-Without a timeout while nothing runs: nothing polls while idle.
+"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter;
+without a timeout while nothing runs.
 
-A shepherd runs as the daemon's own user: a job of that user's can stop it. Then nobody would see the job's
-end, its limits or what the daemon asks for, and its PEs were kept without end. So the daemon looks, now and
-then while requests run, and whenever it has something to say; a shepherd that stands still is continued.
-"""
+A job of the daemon's own user can stop its shepherd: then its end, its limits and orders to it would not be
+seen. So the daemon looks now and then while requests run, and has a shepherd that stands still go on."""
 
 import contextlib
 import errno
@@ -21,7 +19,7 @@ from typing import Any
 
 from nqspy.executors import proc, records, scan
 from nqspy.executors.link import Key, SpawnerLink
-from nqspy.executors.proc import SHORT, Identifier, now, readable
+from nqspy.executors.proc import Identifier, now, readable
 from nqspy.model import observations as ob
 from nqspy.model.requests import Used
 
@@ -373,7 +371,7 @@ class Watch:
                 finding.close()
             case "unclaimed" if reported:
                 pass  # that was a stray of the same name: this one is still to begin
-            case "unclaimed" if not self._void(key):
+            case "unclaimed" if not scan.claim_void(self.path(key)):
                 self._conclude(key, reported)
             case "unclaimed" | "void":
                 if attempt.told:  # it ran, and its folder was taken away
@@ -401,14 +399,6 @@ class Watch:
         if not attempt.told and record["reason"] != "not_started":
             self._put(ob.ObservedRunning(*key))
         self._drop(key, scan.observation(*key, record))
-
-    def _void(self, key: Key) -> bool:
-        try:
-            return scan.claim_void(self.path(key))
-        except OSError as error:
-            if error.errno in SHORT:
-                raise
-            return True  # a full disk: no shepherd is left that could claim it
 
     def _drop(self, key: Key, last: ob.Observation) -> None:
         with self._guard:
