@@ -1,8 +1,6 @@
 """Carries out what a shepherd is told beside orders to end, stop and go on: a line for the job's output, and
 what was changed of the request. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Things that shepherds have at hand; records and reports of what happened: on the disk first."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

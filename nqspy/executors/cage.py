@@ -1,8 +1,6 @@
 """The one seat for holding all processes of a job together: cgroup2, cgroup1, or none (the tree below the
 shepherd). Tried, never assumed. A job enters its cgroup at birth (clone3): to move a process costs 8 ms."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -61,8 +59,7 @@ class Cage:
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop all, in rounds until two lists name only processes that had stopped: a fork may be under
-        way."""
+        """Stop all, in rounds until two lists name only what had stopped: a fork may be under way."""
         until, stopped, lists = now() + STOPPING, set[int](), 0
         while lists < 2 and now() < until:
             pids = self.pids()
@@ -87,8 +84,7 @@ class Cage:
 
 
 class Cgroup(Cage):
-    """Directory of the cgroup2 tree, or those of the cgroup1 controllers freezer and cpuacct
-    (``counter``)."""
+    """Directory of the cgroup2 tree, or of the cgroup1 controllers freezer and cpuacct (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
         """Raises OSError when they cannot be made."""
@@ -271,8 +267,7 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
 
 
 def kill_remains(kind: str, folder: str, *more: str) -> bool:
-    """Kill what is left in a lost job's cage and in its controllers (``more``); True if it is surely
-    empty."""
+    """Kill what is left in a lost job's cage and controllers (``more``); True if it is surely empty."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")

@@ -4,8 +4,6 @@
 `spawn` is for plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth
 cheaper."""
 
-from __future__ import annotations
-
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import errno
@@ -17,7 +15,10 @@ from typing import Any, NoReturn
 
 from nqspy.executors import deliver, forks, login_env, patience, person, proc, records, scratch
 from nqspy.executors.cage import Cage
+from nqspy.executors.person import Person
 
+Order = dict[str, Any]
+Streams = tuple[int, int]
 _LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
@@ -46,7 +47,7 @@ _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpr
 """First byte of what a child says that could not become the job."""
 
 
-def plain(order: dict[str, Any]) -> bool:
+def plain(order: Order) -> bool:
     """True if `spawn` can start it: own user, no output in place, and no limits but the CPU backstop."""
     output = order["output"]
     return bool(
@@ -77,7 +78,7 @@ def secure() -> None:
         raise Again(f"cannot write its claim to the disk: {error.strerror}") from None
 
 
-def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
+def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
     """Start the leader of a plain request from this process; return its pid and "", or 0 and the reason why
     it did not start. Raises Again, OldLogin, NoInterpreter."""
     _check_login(order, who)
@@ -106,17 +107,11 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
 
 
 def launch(
-    order: dict[str, Any],
-    who: person.Person,
-    cage: Cage,
-    streams: tuple[int, int],
-    wait: patience.Wait,
-    born: Callable[[int], None],
+    order: Order, who: Person, cage: Cage, streams: Streams, wait: patience.Wait, born: Callable[[int], None]
 ) -> tuple[int, str]:
-    """Starts the job's leader; gives its pid and "" once it has exec'd, else the reason why it did not.
-    ``streams``: the spooled stdout and stderr, -1 for one in place; ``secure`` is done before the job's first
-    instruction, ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again,
-    StoodStill, OldLogin, NoInterpreter."""
+    """Start the job's leader; return its pid and "" once it has exec'd, else the reason why it did not.
+    ``streams``: the spooled stdout and stderr, -1 for one in place; ``wait``: how long its way to there may
+    take; ``born`` is told the pid. Raises Again, StoodStill, OldLogin, NoInterpreter."""
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
@@ -166,13 +161,7 @@ def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
     raise StoodStill(wait)
 
 
-def _be_the_job(
-    order: dict[str, Any],
-    who: person.Person,
-    cage: Cage,
-    streams: tuple[int, int],
-    pipes: tuple[int, int],
-) -> NoReturn:
+def _be_the_job(order: Order, who: Person, cage: Cage, streams: Streams, pipes: tuple[int, int]) -> NoReturn:
     """Become the job once the first pipe says so; say why not through the second."""
     gate, writer = pipes
     try:
@@ -191,7 +180,7 @@ def _be_the_job(
     os._exit(127)
 
 
-def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int], gate: int) -> None:
+def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
     os.setsid()
     # What root may do and the owner perhaps not.
     if order["oom_score_adj"] != 0:
@@ -226,7 +215,7 @@ def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, i
     _run(order, program, os.execve, program, words, environment)
 
 
-def _run(order: dict[str, Any], program: str, call: Callable[..., Any], *arguments: Any) -> Any:
+def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) -> Any:
     """Have the leader become its program. Raises RuntimeError, Again; NoInterpreter if a script names it."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
@@ -236,7 +225,7 @@ def _run(order: dict[str, Any], program: str, call: Callable[..., Any], *argumen
         raise
 
 
-def _check_login(order: dict[str, Any], who: person.Person) -> None:
+def _check_login(order: Order, who: Person) -> None:
     """Look, as the owner, whether a profile was changed since the login was taken. Raises OldLogin."""
     kept: login_env.KeptLogin | None = order.get("kept")
     shell = order["shell"] or who.shell
@@ -244,17 +233,16 @@ def _check_login(order: dict[str, Any], who: person.Person) -> None:
         raise OldLogin
 
 
-def _umask(order: dict[str, Any]) -> int:
+def _umask(order: Order) -> int:
     """Return the umask that a profile has set, else the request's."""
     kept: login_env.KeptLogin | None = order.get("kept")
     umask: int = order["umask"]
     return umask if kept is None or kept.umask is None else kept.umask
 
 
-def _command(order: dict[str, Any], who: person.Person) -> tuple[str, list[str], dict[bytes, bytes]]:
-    """Return program, arguments and environment of the leader, bytes as they are: what a login gives, what
-    its profiles have set, what the request brings along and the daemon says. What follows has precedence,
-    except that defaults give way to profiles."""
+def _command(order: Order, who: Person) -> tuple[str, list[str], dict[bytes, bytes]]:
+    """Return program, arguments and environment of the leader: what a login gives, what its profiles set,
+    what the request brings, what the daemon says; the later counts, but defaults give way to profiles."""
     kept: login_env.KeptLogin | None = order.get("kept")
     taken = kept.variables if kept is not None else {}
     given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
@@ -266,7 +254,7 @@ def _command(order: dict[str, Any], who: person.Person) -> tuple[str, list[str],
     return *_words(order, who), _bytes(login | mine) | taken | given | _bytes(always)
 
 
-def _words(order: dict[str, Any], who: person.Person) -> tuple[str, list[str]]:
+def _words(order: Order, who: Person) -> tuple[str, list[str]]:
     """Return the program, and its name with its arguments: the interpreter, or a login shell that becomes it
     ("each"); a program that is no shell we know reads the script under a login shell's name."""
     shell, script, args = order["shell"] or who.shell, scratch.script(order), order["args"]
@@ -283,7 +271,7 @@ def _words(order: dict[str, Any], who: person.Person) -> tuple[str, list[str]]:
     return shell, [f"-{os.path.basename(shell)}", *found]
 
 
-def marks(order: dict[str, Any], who: person.Person) -> bool:
+def marks(order: Order, who: Person) -> bool:
     """True if a login shell of the job's own leaves a mark when it comes to the script."""
     shell = order["shell"] or who.shell
     kind = login_env.family(shell)
@@ -295,7 +283,7 @@ def _bytes(variables: dict[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
 
 
-def _enter(order: dict[str, Any], who: person.Person) -> None:
+def _enter(order: Order, who: Person) -> None:
     folder = order["start_in"] or who.home
     queue = order["environment"].get("PBS_QUEUE", "Q")
     way = f"to start where it was submitted: set queue {queue} workdir=submit"
@@ -303,7 +291,7 @@ def _enter(order: dict[str, Any], who: person.Person) -> None:
     _explain(f"cannot change to the folder {folder}{hint}", os.chdir, folder)
 
 
-def _make_scratch(order: dict[str, Any]) -> None:
+def _make_scratch(order: Order) -> None:
     try:
         scratch.make(order)
     except OSError as error:
@@ -311,7 +299,7 @@ def _make_scratch(order: dict[str, Any]) -> None:
         raise (Again(text) if error.errno in records.NO_ROOM else RuntimeError(text)) from None
 
 
-def _unmake_scratch(order: dict[str, Any]) -> None:
+def _unmake_scratch(order: Order) -> None:
     if order.get("scratch"):
         scratch.removed(order["scratch"])
 
@@ -325,13 +313,13 @@ def _explain(what: str, call: Any, *arguments: Any) -> Any:
         raise RuntimeError(f"{what}: {error.strerror}") from None
 
 
-def _bind(order: dict[str, Any]) -> None:
+def _bind(order: Order) -> None:
     if order["cpus"]:
         with contextlib.suppress(OSError):  # such a CPU is no longer there: better anywhere than not at all
             os.sched_setaffinity(0, order["cpus"])
 
 
-def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:
+def _connect(order: Order, who: Person, streams: Streams) -> None:
     """Standard input, output and error; every other descriptor closes at the exec (PEP 446)."""
     output, fds = order["output"], [os.open(os.devnull, os.O_RDONLY)]
     for name, fd in zip(("stdout", "stderr"), streams, strict=True):

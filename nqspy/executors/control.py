@@ -2,8 +2,6 @@
 in trees of their own (version 1) or in the one tree (version 2). What no controller holds is measured
 (`meter`), bound by affinity (`child`) or left alone. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -111,14 +109,11 @@ class Controls:
             shared = controller == "cpuset" and place.version == 1
             label = _label(wish.cpus or []) if shared else name
             where = folder if place.version == 2 else f"{place.base}/{label}"
-            made = place.version == 1 and make(where)
-            kept = shared and not made and proc.text(f"{where}/cpuset.cpus")
-            if kept or _set(controller, place, where, value):
+            made, done = _make(controller, place, where, value)
+            if done:
                 held.places[controller] = ControllerPlace(place.version, where)
                 held.enter += [where] if place.version == 1 else []
                 held.own += [where] if made and not shared else []
-            elif made:
-                rmdir(where)
         return held
 
     def bases(self) -> list[str]:
@@ -127,8 +122,7 @@ class Controls:
 
 
 def _enable(controller: str, tree: str) -> bool:
-    """Have a controller in the directory ``tree``. The kernel refuses it where the directory above holds
-    processes itself (cgroups(7)). Devices have no controller in that tree."""
+    """Have a controller in ``tree``; the kernel refuses it below a directory with processes."""
     if controller == "devices":
         return device_filter.deny(tree, [], keep=False)
     above = os.path.dirname(tree)
@@ -136,6 +130,17 @@ def _enable(controller: str, tree: str) -> bool:
         return False
     write(f"{above}/cgroup.subtree_control", f"+{controller}")
     return write(f"{tree}/cgroup.subtree_control", f"+{controller}")
+
+
+def _make(controller: str, place: ControllerPlace, where: str, value: Any) -> tuple[bool, bool]:
+    """Make a directory (version 1) and set its limit; return True if it was made, and if it has the limit. A
+    cpuset that is there is that of other requests on the same PEs."""
+    made = place.version == 1 and make(where)
+    there = place.version == 1 and controller == "cpuset" and not made and proc.text(f"{where}/cpuset.cpus")
+    done = bool(there) or _set(controller, place, where, value)
+    if made and not done:
+        rmdir(where)
+    return made, done
 
 
 def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> bool:
@@ -189,14 +194,10 @@ def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
         return
     base = os.path.dirname(place.base)
     where = f"{base}/{_label(cpus)}"
-    made = make(where)
-    kept = not made and proc.text(f"{where}/cpuset.cpus")
-    if kept or _set("cpuset", ControllerPlace(1, base), where, cpus):
+    if _make("cpuset", ControllerPlace(1, base), where, cpus)[1]:
         held.places["cpuset"] = ControllerPlace(1, where)
         for pid in pids:
             write(f"{where}/cgroup.procs", str(pid))
-    elif made:
-        rmdir(where)
 
 
 def _label(cpus: list[int]) -> str:

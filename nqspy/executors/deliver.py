@@ -3,8 +3,6 @@
 A rename of an own file is done at once; the rest by a child, which is not waited for without end. Output that
 cannot be brought stays in the spool. Runs in the shepherd, in the attempt's folder."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -107,8 +105,7 @@ def open_in_place(output: dict[str, Any], home: str) -> int:
 
 
 def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
-    """Open a file that an earlier attempt has written, to append to it. Where others may make names no file
-    is appended to: there the attempt has a file of its own number."""
+    """Open a file to append to it; where others may make names, one of the attempt's own number."""
     try:
         return open_target(path, os.O_APPEND), path
     except PermissionError:
@@ -212,9 +209,8 @@ _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
-    """Deliver in a child that has become the owner. What it had not told of when it was killed a second one
-    delivers, as after the end of a shepherd. While the user database has no entry for the owner it is tried
-    again."""
+    """Deliver as the owner: by a second child where the first was killed, and again later while the user
+    database has no entry for the owner."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
     while absent := done.pop(_ABSENT, None):

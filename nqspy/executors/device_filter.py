@@ -2,8 +2,6 @@
 kernel's (BPF), attached to the cgroup. Standard library only.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

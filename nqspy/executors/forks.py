@@ -1,7 +1,5 @@
 """System calls for parents and children that Python does not offer, and descriptors that wake a shepherd."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno
@@ -58,8 +56,7 @@ def io_urgency() -> int:
 
 
 def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
-    """Fork a process that does its work and ends, with status 1 where that fails (``log``: and is written to
-    stderr); return its pid. Raises OSError."""
+    """Fork a process that does its work and ends, with status 1 where that fails. Raises OSError."""
     pid = fork()
     if pid == 0:
         status = 1
@@ -103,12 +100,9 @@ def fork_into(folder: str) -> int:
 def spawn(
     program: str, words: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]
 ) -> int:
-    """Start a program by posix_spawn(3), in a session of its own, its first descriptors those of ``streams``,
-    with every signal as it is by default; return its pid. Raises OSError.
-
-    `os.posix_spawn` cannot name the two signals that the C library keeps for itself. That leaves them ignored
-    where they are not named.
-    """
+    """Start a program by posix_spawn(3) in a session of its own, with ``streams`` as its first descriptors
+    and all signals by default; return its pid. Raises OSError. `os.posix_spawn` cannot name the two signals
+    that the C library keeps for itself, which stay ignored where they are not named."""
     attributes, actions = ctypes.create_string_buffer(_ROOM), ctypes.create_string_buffer(_ROOM)
     _libc.posix_spawn_file_actions_init(actions)
     _libc.posix_spawnattr_init(attributes)

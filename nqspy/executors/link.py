@@ -165,8 +165,7 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield attempts and their shepherds' pidfds (None: it left at once); None when the starter is
-        gone."""
+        """Yield attempts with their shepherds' pidfds (None: it left); None when the starter is gone."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)

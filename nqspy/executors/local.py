@@ -126,9 +126,8 @@ class LocalExecutor:
                 pass
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
-        """Return an observation for each expected attempt, then one for each stray; those still running are
-        watched from now on, and an end whose output was not delivered counts as exiting until it is. Raises
-        OSError."""
+        """Return an observation for each expected attempt, then one for each stray; those that run are
+        watched from now on; one whose output was not delivered is exiting until it is. Raises OSError."""
         self._watch.seize()
         strays = list(self._sweep_attempts(expected))
         scan.sweep_aside(self._spool, self._watch.identifier)

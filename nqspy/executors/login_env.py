@@ -4,8 +4,6 @@ what is kept of the answer in the spool, and when it is out of date. `login_take
 Standard library only.
 """
 
-from __future__ import annotations
-
 import binascii
 import contextlib
 import json
@@ -121,8 +119,7 @@ class KeptLogin:
         self.variables = {name: value for name, sign, value in pairs if name and sign}
 
     def age(self, most: float) -> str:
-        """Return how it stands after ``most`` seconds of use: "fresh", "renew" (from half of that on),
-        "old"."""
+        """Return how it stands after ``most`` seconds: "fresh", "renew" (from half of that on), "old"."""
         most = min(most, RETRY) if self.failed else most
         age = clock() - self.at
         if not 0 <= age < most:

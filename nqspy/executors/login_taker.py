@@ -2,8 +2,6 @@
 cuts off. A shepherd reads what is kept, and has the starter take what is missing or out of date. Standard
 library only."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -230,8 +228,8 @@ class LoginSeeker:
         self.note = ""
 
     def ready(self) -> str:
-        """Have the login at hand, the first one waited for; return why the job may not begin, "" if it may.
-        Raises Again, StoodStill."""
+        """Have the login at hand; return why the job may not begin, "" if it may. Raises Again,
+        StoodStill."""
         if not self._wanted:
             return ""
         kept = login_env.read(self._path)

@@ -1,8 +1,6 @@
 """Measures what a running job uses and says which limit it has passed; what the kernel says of its end. Real
 seconds inside; what is asked and told is in ms of the site's clock: real time x speed."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -151,9 +149,8 @@ class Meter:
         self.memory = max(self.memory, self.cage.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
-        """Return the reason and a sentence for the end of a job that nobody ended: it ended by itself, or by
-        a limit that the kernel keeps. By the leader's ``status`` or the signal that killed it (128+N: its
-        shell saw that)."""
+        """Return reason and sentence for the end of a job that was not ended: its own, or by a limit of the
+        kernel's, by the leader's ``status`` or the signal that killed it (128+N: its shell saw that)."""
         if self.cage.held.killed():
             return self._memory_limit()
         died = number if number is not None else (status or 0) - 128
@@ -168,8 +165,7 @@ class Meter:
         return ("exit", "") if number is None else ("signal", "")
 
     def _each_process(self, now: float, pids: list[int]) -> None:
-        """Enforce the CPU limit of each process, where rlimits are too coarse: SIGXCPU, KILL after the
-        grace."""
+        """Enforce the CPU limit of each process beyond rlimits: SIGXCPU, KILL after the grace."""
         limit = self.limits["cpu_process"]
         if limit is None or self._clock(self.cpu) < limit:
             return
@@ -207,9 +203,8 @@ class SpoolMeter:
         return IDLE if self._seen is None else max(0.0, self._next - now)
 
     def passed(self, now: float) -> tuple[str, str] | None:
-        """Return end reason and sentence when the disk is nearly full and this request's output takes more of
-        it than is left: so the greatest writer goes first. A file counts by its length: one with holes would
-        fill the disk as soon as somebody wrote it out."""
+        """Return end reason and sentence when the disk is nearly full and its output takes more than is left:
+        the greatest writer goes first. A file counts by its length, as holes may be written out."""
         seen = [os.fstat(fd) for fd in self._streams]
         size = sum(max(each.st_size, each.st_blocks * 512) for each in seen)
         if size < _LITTLE:

@@ -250,8 +250,8 @@ CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:
-    """``denied``: devices of the units that it does not hold, by number; ``devices``: by the variable that
-    names those it holds, the first file and number of each. Nothing where no device is known."""
+    """``denied``: numbers of devices that it does not hold; ``devices``: first file and number of each it
+    does."""
     denied: list[str] = []
     mine: dict[str, list[tuple[str, str]]] = {}
     for each in site.settings.consumables.values():
@@ -274,8 +274,7 @@ def _latin(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
-    """Return where the two streams go: a path, its names filled in, or a default name in the folder of
-    submission or the owner's home; and what becomes of what earlier attempts have written there."""
+    """Return where the two streams go, and what becomes of what earlier attempts have written there."""
     spec, seq, output, host = request.spec, request.seq, request.spec.output, site.name
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:

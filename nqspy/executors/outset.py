@@ -1,7 +1,5 @@
 """Outset of an attempt: made ready by the starter, claimed by its shepherd, on the disk before its job."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -31,11 +29,6 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
     return order
 
 
-def in_own_cgroup(order: dict[str, Any], station: Station) -> bool:
-    """True if its shepherd is one that was born in a cgroup for its job, where there are any."""
-    return station.seat.kind != "none" and not order.get("deliver") and plain(order, station)
-
-
 def plain(order: dict[str, Any], station: Station) -> bool:
     """True if the job is spawned by a shepherd that was born in the job's own cgroup: no limit was asked for
     that only a cgroup of the job's alone can keep, and does here. Memory by version 1 is an exception."""
@@ -47,8 +40,7 @@ def plain(order: dict[str, Any], station: Station) -> bool:
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
-    """True if the shepherd spawns it within its memory's limit, which leaves room for it
-    (`control.joined`)."""
+    """True if the shepherd spawns it within its memory's limit (`control.joined`), which leaves room."""
     place, limit = station.seat.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 

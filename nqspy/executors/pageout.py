@@ -3,8 +3,6 @@
 It needs CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: what really
 left is measured. Standard library only."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os
@@ -98,8 +96,7 @@ _REMEMBERED = 10_000
 
 
 class Residents:
-    """Memory that attempts hold, seen from the daemon: of the processes below each shepherd and in its
-    cage."""
+    """Memory that attempts hold, seen from the daemon: below each shepherd and in its cage."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, str]] = {}

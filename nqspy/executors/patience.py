@@ -2,8 +2,6 @@
 one that delivers its output. The owner may stop it, or read as slowly as they like: so there is a deadline,
 and the daemon can end the wait."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

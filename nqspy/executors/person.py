@@ -2,8 +2,6 @@
 (limits.conf(5)), search path (login.defs(5)), variables (environment(5)), read from the files themselves, as
 root has no PAM to ask. Files that cannot be read say nothing. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import grp

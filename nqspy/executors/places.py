@@ -2,8 +2,6 @@
 descriptors. Symbolic links count only if they are the user's own, those to folders also if they are root's.
 Where others may make names, what is there already is not written."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -45,8 +43,8 @@ class SpoolPlace:
         return fd
 
     def _open_new(self, flags: int) -> int:
-        """Open a name where others may make names: nothing that was there is written, except root's devices;
-        a file of the user's own is replaced, as its name may be a second one of something precious."""
+        """Open a name where others may make names: only root's devices are written; a file of the user's own
+        is replaced, as its name may be a second one of something precious."""
         foreign = PermissionError(errno.EPERM, f"{self.name} is somebody else's")
         try:
             seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)

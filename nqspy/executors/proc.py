@@ -3,8 +3,6 @@
 Standard library only: the shepherds use it as well as the daemon.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -97,7 +95,7 @@ class Identity(NamedTuple):
         return f"{self.boot} {self.pid} {self.start} {self.inode}"
 
     @classmethod
-    def parse(cls, text: str) -> Identity:
+    def parse(cls, text: str) -> "Identity":
         """The identity written by `text`. Raises ValueError."""
         boot, pid, start, inode = text.split()
         return cls(boot, int(pid), int(start), int(inode))
@@ -119,8 +117,8 @@ class Identifier:
             return self._seen(pid, fd)
 
     def reopen(self, identity: Identity) -> int | None:
-        """A pidfd of that very process, None when it is gone. The pidfd is opened first and then compared,
-        so it can't be another's. Raises OSError when no descriptor is to be had."""
+        """A pidfd of that very process, opened first and then compared; None when it is gone. Raises
+        OSError."""
         if identity.boot != self.boot:
             return None
         fd, same = -1, False
@@ -142,9 +140,9 @@ class Identifier:
 
 
 class Stat:
-    """Reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for), memory in
-    bytes; ``code``: how it ended, as `os.waitpid` says it, ``stack``: where its stack begins, another place
-    for each program that was begun (0 where these are not shown)."""
+    """Reading of ``/proc/PID/stat``: CPU in seconds (``reaped``: of children waited for), memory in bytes;
+    ``code``: how it ended, ``stack``: where its stack begins, elsewhere for each program (0: these are not
+    shown)."""
 
     __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 

@@ -14,8 +14,6 @@ The first six are names of one file that grows by a line for each; a name appear
 the last minute.) Standard library only: the shepherds use it as well as the daemon.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno
@@ -71,9 +69,8 @@ def shown_by(folder: str, name: str = "stdout") -> str:
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
-    """Claims an attempt for ``holder``; False when it has been claimed before. Whoever finds the claim finds
-    its holder in it, the ``version`` of a shepherd's protocol, and ``more`` (`claimed_with`). Raises
-    OSError."""
+    """Claim an attempt for ``holder``, with the ``version`` of its protocol and ``more`` (`claimed_with`);
+    False when it has been claimed before. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     with Descriptor(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
         line = "\n" + json.dumps({"protocol": version} | more) if version else ""
@@ -100,9 +97,8 @@ def make_durable(folder: str) -> None:
 
 
 def keep_room(folder: str) -> None:
-    """Has the disk keep room for the records that are to come; not for requests that end at once, whom it
-    would cost most. A file system that cannot reserve is left as it is. Raises OSError when the disk is
-    full."""
+    """Have the disk keep room for records to come, if it can; not for short requests: it costs. Raises
+    OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY)) as fd:
         if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -128,8 +124,7 @@ def claimed_with(folder: str) -> dict[str, Any]:
 
 
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:
-    """Add or replace a record of a claimed attempt (``durable``: on the disk before it is named). Raises
-    OSError."""
+    """Add or replace a record of an attempt (``durable``: on the disk before it is named). Raises OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY | os.O_APPEND)) as fd:
         # A line end first: whatever a full disk cut off before stays a line of its own.
         proc.write(fd, b"\n" + json.dumps({name: record}).encode("ascii"))

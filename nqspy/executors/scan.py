@@ -85,16 +85,12 @@ def _read(folder: str, finding: Finding) -> None:
         finding.record = {"used": records.noted_use(folder)} if ended is None else ended["ending"]
 
 
-# ---------------------------------------------------------------- remains of a job whose shepherd was killed
-
-
 _LOOKS = 5
 
 
 class _Marks(NamedTuple):
-    """Marks that a job's processes have in their environment: request, attempt (a request that was lost runs
-    again, and its folders are swept while it does) and home. And the attempt's folder, where their output
-    goes."""
+    """Marks in the environment of a job's processes: request, attempt (a lost request may run again by now)
+    and home. And the attempt's folder, where their output goes."""
 
     request: bytes
     attempt: bytes
@@ -189,9 +185,6 @@ def _stat(pid: int) -> proc.Stat | None:
         return None
 
 
-# ---------------------------------------------------------------- what is told of it
-
-
 BRIEF = 60.0
 """Real seconds within which the loss of an attempt is one soon after its start."""
 
@@ -205,8 +198,8 @@ def brief(folder: str) -> bool:
 
 
 def claim_void(folder: str) -> bool:
-    """Claim an attempt so that it can never begin; False when a shepherd was quicker. On a full disk none is
-    left that could claim it. Raises OSError as no descriptor is to be had."""
+    """Claim an attempt so that it can never begin, or on a full disk nothing can; False: a shepherd was
+    quicker. Raises OSError."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return records.claim(folder, records.VOID)

@@ -2,8 +2,6 @@
 (``PBS_NODEFILE``). Removed once the output has been delivered: by processes of the owner, for what the job
 put there may be links to anywhere. One that something is mounted in stays. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

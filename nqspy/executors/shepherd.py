@@ -1,8 +1,6 @@
 """A process for each attempt: starts the job, watches over it, records its end, delivers its output. It
 outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -378,7 +376,13 @@ class Shepherd(AttemptReporter):
             line = self._say(f"nqspy: {ending['text']}\n")
         self.cage.remove()
         if_possible(self._write_log, ending)
-        self._sync(ending["used"])
+        seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
+        if sum(each.st_blocks * 512 for _, each in seen) > _LONG:
+            self.used = ending["used"]
+            self.exiting()  # the PEs are free before much output is on the disk
+        for fd, each in seen:
+            if each.st_size:
+                if_possible(os.fsync, fd)
         calm = not (self.reason or self.traced or self.asides.writer) and self.kill_at is None
         calm = calm and self.leaving is None
         return self._record(ending, line, self.ready if calm else None)
@@ -391,8 +395,7 @@ class Shepherd(AttemptReporter):
         return ""
 
     def _write_log(self, ending: dict[str, Any]) -> None:
-        """Write the job log of NQS (``-j``, ``-J``), now that the job has ended: behind its output, or into
-        a file of the spool. The order brings the lines of the beginning. Raises OSError."""
+        """Write the job log of NQS (``-j``, ``-J``) behind the output or into the spool. Raises OSError."""
         if not self.order.get("log"):
             return
         cpu, wall, memory = ending["used"]
@@ -411,16 +414,6 @@ class Shepherd(AttemptReporter):
         with proc.Descriptor(self._open_stream("joblog")) as fd:
             os.write(fd, text)
             os.fsync(fd)
-
-    def _sync(self, used: list[int]) -> None:
-        """Have its output on the disk before its end is. Of much output the PEs are free before."""
-        seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
-        if sum(each.st_blocks * 512 for _, each in seen) > _LONG:
-            self.used = used
-            self.exiting()
-        for fd, each in seen:
-            if each.st_size:
-                if_possible(os.fsync, fd)
 
     def _ending(self) -> dict[str, Any]:
         assert self.raw is not None

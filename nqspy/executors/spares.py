@@ -3,8 +3,6 @@ own costs a short request more than its job does. It is spare when its job's pro
 story is told; it offers itself to the starter with a socket for the next order, and leaves when the starter
 closes that. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource
@@ -24,6 +22,12 @@ _MOST = 64
 PATIENCE = 1.0
 """Real seconds that one waits for an order."""
 _LARGEST = 1 << 17
+
+_LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+_FILES = ("oom_score_adj", "coredump_filter", "cgroup")
+Traits = tuple[object, ...]
+"""What a process hands on to those that it begins. A job that changes it of its shepherd would change it for
+the next one too."""
 
 
 class Spares:
@@ -55,8 +59,7 @@ class Spares:
                 self._waiting.pop(0)[3].close()
 
     def hand(self, message: bytes, fds: list[int], born: bool) -> int:
-        """Give an order to a spare shepherd, ``born`` in the cgroup of its job or not; return its pid or
-        0."""
+        """Give an order to a spare shepherd, ``born`` in its job's cgroup or not; return its pid or 0."""
         for place in range(len(self._waiting) - 1, -1, -1):
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
@@ -121,8 +124,8 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> tuple[bytes, list[int]] | None:
-        """The next order as the starter read it, and its descriptors: the starter's lock, then the file of a
-        long one; None when there is no more to do. What it leaves unclaimed is ordered again."""
+        """The next order, and its descriptors: the starter's lock, the file of a long one; None: there is
+        none."""
         if self._channel is None:
             return None
         with contextlib.suppress(OSError), self._channel:
@@ -137,13 +140,6 @@ def _stands_still(pid: int) -> bool:
     if seen is not None and seen.still:
         proc.send([pid], signal.SIGKILL)
     return seen is None or seen.still or seen.state in "ZX"
-
-
-_LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
-_FILES = ("oom_score_adj", "coredump_filter", "cgroup")
-Traits = tuple[object, ...]
-"""What a process hands on to those that it begins. A job that changes it of its shepherd would change it for
-the next one too."""
 
 
 def of_this_process() -> Traits:

@@ -10,8 +10,6 @@ When the daemon's end of the socket is closed it lets the lock go and stays only
 (`Keeper`); it says so by `STAYS`. Standard library only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 
@@ -123,7 +121,8 @@ class _Desk:
         except Exception:  # an order that cannot be read is empty, and its shepherd's trouble
             traceback.print_exc()
             sys.stderr.flush()
-        plain = bool(order) and outset.in_own_cgroup(order, self.station)
+        caged = bool(order) and self.station.seat.kind != "none" and not order.get("deliver")
+        plain = caged and outset.plain(order, self.station)
         pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
         if pid:
             self.keeper.turn(pid, name)
@@ -211,9 +210,7 @@ class Keeper:
 
     def rest(self, pids: list[int]) -> None:
         """Note that these have seen theirs to its end."""
-        for pid in pids:
-            if pid in self._shepherds:
-                self._shepherds[pid] = ""
+        self._shepherds |= dict.fromkeys(self._shepherds.keys() & pids, "")
 
     def look(self) -> None:
         """Waits for the children that have ended. A shepherd that did not leave by itself was killed."""

@@ -19,8 +19,8 @@ def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
 
 
 def _slots(request: Request, start: Start) -> int:
-    """Return how many processes a launcher begins where nobody says it: the ranks of the layout; where there
-    is none, one in the dialects that know ranks, else one for each PE."""
+    """Return how many processes a launcher begins: the ranks of the layout, else one, or one for each PE in
+    NQS."""
     layout, spec = request.spec.layout, request.spec
     if layout is None and spec.dialect == "nqs":
         return max(len(start.pes), 1)

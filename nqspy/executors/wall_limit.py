@@ -4,8 +4,6 @@ The limit counts from the fork of the job's first process, without the time susp
 reservations (`Spec.contract`) also ends with that, suspended or not. `Shepherd._end` sends SIGTERM to all its
 processes, SIGKILL after the site's grace time, with or without a daemon. Standard library only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 IDLE = 60.0

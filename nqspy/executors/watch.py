@@ -36,9 +36,9 @@ _MOST = 25
 
 @dataclass(slots=True)
 class WatchedAttempt:
-    """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a shepherd that
-    does not listen yet; ``told``: reported as running; ``looks``: how often it was looked whether what is
-    left of it has ended; ``stops``: how often its shepherd was found stopped."""
+    """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages until it listens;
+    ``told``: reported as running; ``looks`` after what a lost one left; ``stops`` of its shepherd that were
+    seen."""
 
     order: dict[str, Any] | None
     told: bool = False
@@ -128,8 +128,7 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Have an attempt started, once. One whose order cannot be given (OSError, ValueError) never
-        begins."""
+        """Have an attempt started, once; never, if its order cannot be given (OSError, ValueError)."""
         with self._guard:
             if key in self._attempts:
                 return
@@ -281,16 +280,14 @@ class Watch:
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
         """Return how many bytes left the memory as a request gave way, and log it."""
+        left = 0 if refused else max(0, before - after)
         if not refused:
-            left = max(0, before - after)
             _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
-            return left
-        if not self._refusal_told:
+        elif not self._refusal_told:
             self._refusal_told = True
-            _log.warning(
-                "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
-            )
-        return 0
+            text = "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
+            _log.warning(text)
+        return left
 
     def _flush(self, key: Key) -> None:
         """Say what was to be said before its shepherd listened."""
