@@ -31,7 +31,7 @@ class Station:
         self.reports = reports
         self.seat = seat
         self.offers = offers
-        self.logins: socket.socket | None = None
+        self.logins: socket.socket
         self.cpus = os.sched_getaffinity(0)
         self.identifier = Identifier()
         self.me = self.identifier.of(os.getpid()).text()

@@ -141,8 +141,7 @@ class SpawnerLink:
         fd = None
         if len(data) > _INLINE:
             fd = os.memfd_create("order", os.MFD_CLOEXEC)
-            with open(fd, "wb", closefd=False) as file:
-                file.write(data)
+            proc.write(fd, data)
             data = b""
         with self._guard:
             self._outbox.append((head + data, fd))

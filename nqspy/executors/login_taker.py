@@ -286,12 +286,9 @@ class LoginSeeker:
         reader, writer = os.pipe()
         with proc.Descriptor(reader):
             with proc.Descriptor(writer):
-                asks = self._reporter.station.logins
-                if asks is None:
-                    raise child.Again("its shepherd has no starter")
                 fields = [*self._who._replace(gid=self._who.primary), self._shell]
                 try:
-                    socket.send_fds(asks, [json.dumps(fields).encode()], [writer])
+                    socket.send_fds(self._reporter.station.logins, [json.dumps(fields).encode()], [writer])
                 except OSError as error:
                     raise child.Again(f"cannot ask for its owner's login: {error.strerror}") from None
             if not seconds:

@@ -16,11 +16,7 @@ _ROOM = 64 << 20
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
     """An order that the starter got, in a message or a file. Raises OSError, ValueError, KeyError."""
-    if fds:
-        with open(fds[0], "rb", closefd=False) as file:
-            file.seek(0)
-            data = file.read()
-    order: dict[str, Any] = json.loads(data)
+    order: dict[str, Any] = json.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0) if fds else data)
     if not order.get("deliver"):
         order["scratch"] = scratch.name(order)
         order["oom_score_adj"] = station.oom_score_adj
