@@ -4,7 +4,9 @@ import pytest
 from core.story import Story
 from msgspec.structs import replace
 
+from nqspy.core.gate.gate import Gate
 from nqspy.model import events as ev
+from nqspy.model.ids import member
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.site_checks import check_site
 
@@ -82,3 +84,18 @@ def test_a_request_that_can_never_start_blocks_none(house, path, value, asked, s
     assert set(house.go().starts) == {*behind, other}
     assert house.request(wide).reservation is None
     assert house.why(wide).code is (ReasonCode.NEVER if value else ReasonCode.LIMIT)
+
+
+def test_the_reservation_of_the_next_index_of_an_array_is_kept_when_it_is_examined_again(house):
+    house.machine(pes=3).queue("night", order="fcfs", reserve=None)
+    seq = house.array("ben pes=2 wall=10:00", 2)
+    (long,) = house.submit("anne pes=2 wall=60:00")
+    array, gate = house.request(seq), Gate(house.site, house.now)
+    reserved = gate.reserved
+    reserved.reserve(array)
+    reserved.start(house.site.to_be(member(seq, 1)), array)
+    reserved.reserve(array)
+    assert reserved.reservation_of(array).at == house.now + 600_000
+    reserved.delaying(array)
+    reserved.reserve(house.request(long))
+    assert reserved.changes[long].at == house.now + 1_200_000
