@@ -150,6 +150,9 @@ KEEPING = {
     "a held unit that is offline is not missing twice later": """machine 3; queue night order=fcfs reserve=1
         create consumable/gpu units=(g0,g1); run anne wall=20:00 gpu=1; set consumable/gpu/offline (g0)
         run ben pes=3 wall=10:00; submit cleo wall=1:00 gpu=1; starts cleo""",
+    "one that runs beyond its limit is not expected to have ended": """machine 2
+        queue easy order=fcfs reserve=1; run anne pes=2 wall=1:00, ben pes=2 wall=1:00; run cleo wall=5:00
+        reserved cleo -; later 2; submit cleo wall=5:00; starts -; late ben""",
     "it names a request of the same pass that it waits for": """machine 6; queue night order=fcfs reserve=1
         run anne pes=5 wall=1:00; submit ben pes=4 wall=10:00, cleo pes=4 wall=1:00; later 1; end anne
         starts ben; by cleo ben""",

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 from corpus.decisions import decisions, digest
 
-from nqspy.core.choose import Chooser
-
 FROZEN = [line.split("\t") for line in (Path(__file__).parent / "worlds.tsv").read_text().splitlines()]
 EACH = 40
 """One world of so many is played in every run, the others in the long one."""
@@ -25,14 +23,3 @@ def test_all_worlds_are_decided_as_they_were():
 
 def test_a_world_says_the_same_each_time():
     assert decisions(11) == decisions(11)
-
-
-def test_to_ask_those_that_a_reservation_held_is_to_ask_all_that_are_blocked(monkeypatch):
-    """When a reservation is given up (`Chooser._eligible`)."""
-
-    def all_blocked(self, each):
-        return [one for one, _ in each.blocked.values() if each.policy.refuses(one, False) is None]
-
-    short = list(map(decisions, range(1, EACH)))
-    monkeypatch.setattr(Chooser, "_eligible", all_blocked)
-    assert list(map(decisions, range(1, EACH))) == short

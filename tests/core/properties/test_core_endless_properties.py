@@ -3,11 +3,11 @@ loses nothing to all that pass him together, and whoever was promised a time kee
 
 from core.course import check_promises, course
 from core.harness import House
+from core.properties.worlds import two_queues
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 
 PES, UNITS = 8, 2
@@ -31,14 +31,6 @@ QUEUE = st.fixed_dictionaries(
         "backfill_order": st.sampled_from(["order", "shortest"]),
     }
 )
-
-
-def built(queues: list[dict]) -> House:
-    house = House().machine(pes=PES)
-    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
-    for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
-        house.queue(name, priority=priority, **wanted)
-    return house
 
 
 def asked_for(each: dict) -> str:
@@ -69,7 +61,7 @@ def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) ->
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(QUEUE, min_size=2, max_size=2), st.lists(REQUEST, min_size=3, max_size=22))
 def test_all_that_pass_together_leave_what_is_kept_for_one_without_a_time(queues, requests):
-    house = built(queues)
+    house = two_queues(queues)
     before: dict[Seq, set[Seq]] = {}
     told: dict[Seq, Instant] = {}
     for _ in course(house, requests, asked_for, House.end):

@@ -5,11 +5,11 @@ come, time goes by, and what runs goes on beyond its limit.
 """
 
 from core.harness import House
+from core.properties.worlds import two_queues
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.model import events as ev
 from nqspy.model.shifts import UpcomingStop
 
 MINUTE = 60_000
@@ -30,14 +30,6 @@ COMING = st.tuples(st.sampled_from([0, 1, 20, 30, 60, 60, 90]), st.lists(REQUEST
 STOP = st.none() | st.tuples(st.integers(1, 12), st.sampled_from(["drain", "suspend", "requeue"]))
 
 
-def built(queues: list[dict]) -> House:
-    house = House().machine(pes=8)
-    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
-    for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
-        house.queue(name, priority=priority, **wanted)
-    return house
-
-
 def come(house: House, requests: list[tuple]) -> None:
     for queue, pes, wall, gpu in requests:
         house.submit(f"anne pes={pes} wall={wall}" + (f" gpu={gpu}" if gpu else ""), queue=queue)
@@ -49,7 +41,7 @@ def come(house: House, requests: list[tuple]) -> None:
 def test_a_pass_with_the_spans_of_an_earlier_pass_decides_as_one_that_makes_them_anew(
     queues, first, coming, stop
 ):
-    house = built(queues)
+    house = two_queues(queues)
     if stop is not None:
         at = house.now + stop[0] * MINUTE
         house.site.upcoming_stops = {"back": UpcomingStop(at, "day", stop[1], "8:00")}
@@ -60,13 +52,3 @@ def test_a_pass_with_the_spans_of_an_earlier_pass_decides_as_one_that_makes_them
         house.later(seconds=seconds)
         come(house, requests)
         house.go()
-
-
-def test_a_request_that_runs_beyond_its_limit_is_not_expected_to_have_ended():
-    house = House().machine(pes=2)
-    house.queue("easy", order="fcfs", reserve=1).run("anne pes=2 wall=1:00", "ben pes=2 wall=1:00")
-    (first,) = house.run("cleo wall=5:00")
-    assert house.request(first).reservation is None
-    house.later(minutes=2).submit("cleo wall=5:00")
-    assert house.go().starts == []
-    assert house.site.requests[2].reservation.late

@@ -117,6 +117,15 @@ def built(queues: list[dict]) -> House:
     return house.set("queue/apart/domain", "wide")
 
 
+def two_queues(queues: list[dict]) -> House:
+    """Two queues on 8 PEs with two GPUs."""
+    house = House().machine(pes=8)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
+    for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
+        house.queue(name, priority=priority, **wanted)
+    return house
+
+
 def asked_for(each: dict) -> str:
     """Return what a request of the course asks for besides PEs and time."""
     return f" mem={each['mem']}mb" + (f" gpu={each['gpu']}" if each["gpu"] else "")
