@@ -116,6 +116,7 @@ def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests
         for request in house.site.requests.values():
             kept, shape = request.reservation, request.spec.mold
             if kept is not None and kept.at is not None:
+                assert kept.at >= house.now, f"{request.seq} should have started"
                 assert kept.pes in ((0,) if shape is None else shape.sizes)
             if request.started is not None and shape is not None:
                 assert request.spec.ask.pes == len(request.pes)
