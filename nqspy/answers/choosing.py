@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from nqspy.answers.listing import SLICE
 from nqspy.answers.named import state_named
 from nqspy.answers.serving import Serving
+from nqspy.answers.texts import either
 from nqspy.answers.visibility import Visibility
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, array_key, array_of, number_of, rank_of, request_named
 from nqspy.model.requests import Spec, State
-from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 WIDEST = 100_000
@@ -77,10 +77,7 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
         raise Refusal("none_chosen", what=wish.what())
     whole = {seq for seq in found if array_of(seq) not in found}  # an array stands for its indices
     ids = [wish.site.id_of(seq) for seq in sorted(whole, key=rank_of)]
-    if asked.message.get("text") is None:
-        yield messages.result_answer(asked.handle.id, {"ids": ids})
-    else:
-        yield messages.text_answer(asked.handle.id, 0, "".join(f"{id}\n" for id in ids))
+    yield either(asked, {"ids": ids}, "".join(f"{id}\n" for id in ids))
 
 
 def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:

@@ -6,10 +6,10 @@ from typing import Any
 from nqspy.answers.listing import SLICE
 from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
+from nqspy.answers.texts import either
 from nqspy.answers.visibility import Visibility
 from nqspy.model.ids import Seq, rank_of
 from nqspy.model.requests import Request
-from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 Edges = Mapping[Seq, Sequence[tuple[str, Seq]]]
@@ -47,10 +47,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     roots = [seq for seq in labels if seq not in behind]
     ended = [f"{site.id_of(seq)}  ended" for seq in asked_for if seq not in site.requests]
     text = "".join(f"{line}\n" for line in (*ended, *tree(roots, below_them, labels)))
-    if asked.message.get("text") is None:
-        yield messages.result_answer(asked.handle.id, {"text": text})
-    else:
-        yield messages.text_answer(asked.handle.id, 0, text)
+    yield either(asked, {"text": text}, text)
 
 
 def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:

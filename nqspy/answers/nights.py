@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nqspy.answers.serving import Serving, SiteClock
 from nqspy.answers.slow import Work
+from nqspy.answers.texts import with_text
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.core.explain import STOPPED
@@ -165,22 +166,16 @@ def report(
     coming = [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
     days = timetable.sundays(*calendar, now, Instant(now + WEEK))
     holidays = [f"{day.isoformat()} {name}".rstrip() for day, name in days]
-    opens = _opens(site, now)
+    opens: dict[str, Instant | None] = {}  # the stopped queues, and when a shift starts each
+    for queue in site.settings.queues.values():
+        if not queue.started:
+            starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
+            firing = timetable.next_firing(*calendar, now, starting)
+            opens[queue.name] = None if firing is None else firing.at
     before = past.before(since)
     around = night.Around(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
     with no_collector():
         return night.night_report(shown, site, bounds, picture.at, around)
-
-
-def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
-    """The stopped queues, with the instant at which a shift starts each; None where none does."""
-    found: dict[str, Instant | None] = {}
-    for queue in site.settings.queues.values():
-        if not queue.started:
-            starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
-            firing = timetable.next_firing(site.settings, site.timezone, now, starting)
-            found[queue.name] = None if firing is None else firing.at
-    return found
 
 
 def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
@@ -214,6 +209,6 @@ def answer(serving: Serving, asked: rpc.Asked) -> Work:
             if group not in names:
                 raise Refusal("not_in_night", group=group, day=data["date"], known=listed(names))
             data = departments.page_of(data, group)
-        return {"text": pages.night_text(data), **data}
+        return with_text(data, pages.night_text)
 
     return work

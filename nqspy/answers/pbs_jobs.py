@@ -226,19 +226,11 @@ def full(serving: Serving, asked: rpc.Asked) -> Steps:
     yield from listing.collected(parts, write)
     if layout.form == "json":
         head = pbs_forms.json_head(subjects.now, version(), serving.engine.site.name)
-        parts = [messages.escaped(head), *_members(parts), messages.escaped("}\n")]
+        begin, end = messages.escaped(f'{head},"Jobs":{{'), messages.escaped("}}\n")
+        members = [piece for part in parts for piece in (b",", part)]
+        whole = [begin, *members[1:], end]
+        parts = whole if parts else [messages.escaped(head + "}\n")]
     shared = writer.shared if reference else None
     yield messages.pieces_answer(
         listing.id, listing.choice.status(), parts, listing.choice.complaint(), shared
     )
-
-
-def _members(parts: list[bytes]) -> Iterator[bytes]:
-    """``Jobs`` of a document, where there are any."""
-    begin = messages.escaped(',"Jobs":{')
-    for part in parts:
-        yield begin
-        yield part
-        begin = b","
-    if parts:
-        yield b"}"

@@ -2,7 +2,7 @@
 (pbs-clients.md 8.5, 9)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from nqspy.answers import queues
 from nqspy.answers.choice import need_server, queue_of
@@ -17,20 +17,6 @@ from nqspy.rpc import server as rpc
 from nqspy.rpc.version import version
 
 
-class Kind(NamedTuple):
-    """A kind of objects: what begins the block of one, its key in JSON, and how far its attributes are set
-    in."""
-
-    head: str
-    key: str
-    indent: str = "    "
-    dsv: str = ""
-
-
-_QUEUES, _SERVERS = Kind("Queue: ", "Queue"), Kind("Server: ", "Server")
-_NODES = Kind("", "nodes", "     ", "Name=")
-
-
 def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
     """``qstat -Q``, with ``f`` among the letters ``-Q -f``."""
     site, counts = serving.engine.site, queues.counts(serving)
@@ -38,7 +24,7 @@ def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
     if not _is_full(asked):
         return _answer(asked, summaries.queues_posix(chosen, counts), wrong)
     shown = {q.name: pbs_objects.queue_attributes(site, q, counts.get(q.name, {})) for q in chosen}
-    return _objects(serving, asked, _QUEUES, shown, wrong)
+    return _objects(serving, asked, shown, wrong, "Queue", "Queue: ")
 
 
 def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
@@ -58,7 +44,7 @@ def server(serving: Serving, asked: rpc.Asked) -> bytes:
     if not _is_full(asked):
         return _answer(asked, queues.server_text(serving), wrong)
     found = pbs_objects.server_attributes(site, queues.by_state(site), version(), queues.state_of(serving))
-    return _objects(serving, asked, _SERVERS, {site.name: found}, wrong)
+    return _objects(serving, asked, {site.name: found}, wrong, "Server", "Server: ")
 
 
 def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
@@ -75,7 +61,7 @@ def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
     )
     if asked.message.get("format") == "json" and "jobs" in found:
         found["jobs"] = pbs_objects.jobs_of(found)
-    return _objects(serving, asked, _NODES, {node: found}, wrong)
+    return _objects(serving, asked, {node: found}, wrong, "nodes", "", "     ", "Name=")
 
 
 def _need_node(names: tuple[str, ...], word: str) -> None:
@@ -111,15 +97,17 @@ def _is_full(asked: rpc.Asked) -> bool:
 
 
 def _objects(
-    serving: Serving, asked: rpc.Asked, kind: Kind, shown: Mapping[str, Attributes], wrong: list[Refusal]
-) -> bytes:
-    """Objects with all their attributes, in the form asked for."""
-    layout = pbs_forms.layout(asked.message, kind.head, kind.indent, kind.dsv)
+    serving: Serving, asked: rpc.Asked, shown: Mapping[str, Attributes], wrong: list[Refusal], key: str,
+    *layout_of: str,
+) -> bytes:  # fmt: skip
+    """Objects with all their attributes, in the form asked for. ``key`` in JSON; ``layout_of``: words before
+    the name of one, how far its attributes are set in, words before it in DSV (`pbs_forms.layout`)."""
+    layout = pbs_forms.layout(asked.message, *layout_of)
     parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
     if layout.form != "json":
         return _answer(asked, "".join(parts), wrong)
     head = pbs_forms.json_head(serving.clock.now(), version(), serving.engine.site.name)
-    members = f',"{kind.key}":{{{",".join(parts)}}}' if parts else ""
+    members = f',"{key}":{{{",".join(parts)}}}' if parts else ""
     return _answer(asked, f"{head}{members}}}\n", wrong)
 
 

@@ -1,12 +1,13 @@
 """Questions about the site as a whole: status, the clock, counters, reports, exits, what `doctor` asks."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 import msgspec
 
-from nqspy.answers import fields, nights, shows
+from nqspy.answers import fields, nights, shows, texts
 from nqspy.answers.named import seq_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -21,7 +22,6 @@ from nqspy.model.requests import State
 from nqspy.qmgr.show import limit_flags
 from nqspy.report import counters, estimates, quotas, swf, usage
 from nqspy.report.time_text import Zone, short
-from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 
@@ -63,19 +63,12 @@ def _limits(serving: Serving, asked: rpc.Asked) -> Any:
         text = f"{site.name}: nqsd answers\n"
     else:
         text = limit_flags(site.settings.server.shell_strategy, bool(message.get("verbose")))
-    if message.get("text") is None:
-        return {"host": site.name, "text": text}
-    return messages.text_answer(asked.handle.id, 0, text)
+    return texts.either(asked, {"host": site.name, "text": text}, text)
 
 
 def _counters(serving: Serving, asked: rpc.Asked) -> Work:
     made = shows.counting(serving)
-
-    def work() -> dict[str, Any]:
-        found = made()
-        return {"text": counters.counters_text(found), **found}
-
-    return work
+    return lambda: texts.with_text(made(), counters.counters_text)
 
 
 def _instants(message: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
@@ -88,11 +81,8 @@ def _instants(message: Mapping[str, Any]) -> tuple[Instant | None, Instant | Non
 
 
 def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
-    site, now, samples = (
-        shows.snapshot(serving.engine.site),
-        serving.clock.now(),
-        dict(serving.engine.samples),
-    )
+    site, now = shows.snapshot(serving.engine.site), serving.clock.now()
+    samples = dict(serving.engine.samples)
     reader, clock, zone = serving.readers.live, serving.clock.text, Zone(serving.engine.site.timezone)
     (begin, end), shift = _instants(asked.message), asked.message.get("shift")
     oldest = min((request.submitted for request in site.requests.values()), default=now)
@@ -103,7 +93,7 @@ def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
         period = quotas.period_of(events, zone, now, begin, end, None if shift is None else str(shift))
         before = nights.Past(reader).before(since)
         data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock, before=before)
-        return {"text": quotas.quota_text(data), **data}
+        return texts.with_text(data, quotas.quota_text)
 
     return work
 
@@ -116,16 +106,13 @@ def _report_swf(serving: Serving, asked: rpc.Asked) -> Work:
     frame = swf.SwfFrame(site.name, "nqspy", zone, begin, end, fractions)
     sight, last = Visibility(serving, asked.caller), site.n
 
-    def work() -> dict[str, Any]:
-        events = takewhile(lambda each: each.n <= last, reader.events())
-        return {"text": swf.swf_log(events, frame, sight.sees)}
-
-    return work
+    upto = partial(takewhile, lambda each: each.n <= last)
+    return lambda: {"text": swf.swf_log(upto(reader.events()), frame, sight.sees)}
 
 
 def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
     data = Visibility(serving, asked.caller).usage(usage.usage(serving.engine.site, serving.clock.now()))
-    return {"text": usage.usage_text(data), **data}
+    return texts.with_text(data, usage.usage_text)
 
 
 def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
@@ -134,8 +121,7 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
 
     def work() -> dict[str, Any]:
         mine = {key: each for key, each in known.items() if shown is None or key[0] in shown}
-        data = estimates.estimates(mine, now, zone)
-        return {"text": estimates.estimates_text(data), **data}
+        return texts.with_text(estimates.estimates(mine, now, zone), estimates.estimates_text)
 
     return work
 

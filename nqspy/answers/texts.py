@@ -1,5 +1,6 @@
 """The engine's replies on the wire: data for programs, ready text for the lean commands."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from nqspy.engine.handlers.context import Reply
 from nqspy.model.errors import NqspyError, as_refusal
 from nqspy.report.why import both
 from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
@@ -17,6 +19,18 @@ def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
     if form is None or refusal.code == "busy":
         return messages.answer_of_error(id, refusal)
     return messages.text_answer(id, refusal.status, "", f"{refusal}\n")
+
+
+def with_text(data: dict[str, Any], text_of: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+    """Data for programs, with their text for people."""
+    return {"text": text_of(data), **data}
+
+
+def either(asked: rpc.Asked, data: dict[str, Any], text: str) -> bytes:
+    """Data for programs, or text where a text form was asked for."""
+    if asked.message.get("text") is None:
+        return messages.result_answer(asked.handle.id, data)
+    return messages.text_answer(asked.handle.id, 0, text)
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from nqspy.report.pages import Section, figures, paragraphs, period, sections
+from nqspy.report.pages import figures, paragraphs, period, sections
 from nqspy.report.quota_svg import quota_svg
 from nqspy.report.utilisation_svg import utilisation_svg
 
@@ -28,8 +28,14 @@ def night_html(data: Data) -> str:
     title = f"Night of {data['date']}" + (f", {data['group']}" if data.get("group") else "")
     clock = f"clock: {data['clock']}" if data["clock"] else ""
     notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
-    tables = "".join(_table(section) for section in sections(data) if section.rows)
-    lists = ""
+    lists = tables = ""
+    for section in sections(data):
+        head = "".join(f'<th scope="col">{escape(each)}</th>' for each in section.heads)
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows[:MOST])
+        more = len(section.rows) - MOST
+        rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        tables += f'<h2>{escape(section.title)}</h2><div class="wide">{table}</div>{rest}' if body else ""
     for name, lines in paragraphs(data):
         items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
         lists += f"<h2>{escape(name)}</h2><ul>{items}</ul>" if lines else ""
@@ -43,17 +49,6 @@ def night_html(data: Data) -> str:
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{parts}{lists}{tables}"
         f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
-    )
-
-
-def _table(section: Section) -> str:
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in section.heads)
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in section.rows[:MOST])
-    more = len(section.rows) - MOST
-    rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
-    return (
-        f'<h2>{escape(section.title)}</h2><div class="wide"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{rest}"
     )
 
 

@@ -53,32 +53,24 @@ def outlook(
     left = _left(histories, {name: cpu / number for name, (number, cpu) in sums.items()}, hopeless)
     drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
     ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
-    return [
-        {
-            "name": name,
-            "queued": each.queued,
-            "held": each.held,
-            "never": each.never,
-            "cpu_s": each.asked / 1000,
-            "without_cpu_limit": each.unasked,
-            "expected_cpu_s": round(each.expected / 1000, 3),
-            **_until(each, ready.get(name), opens, zone),
-        }
-        for name, each in left.items()
-        if each.queued or each.held or each.never
-    ]
-
-
-def _until(
-    left: _Left, ready: Instant | None, opens: Mapping[str, Instant | None], zone: Zone
-) -> dict[str, str | None]:
-    """``drained_at`` and ``not_before``: one of them at most is known."""
-    stopped = [opens[queue] for queue in left.queues if queue in opens]
-    opening = max((at for at in stopped if at is not None), default=None)
-    if opening is not None and (ready is None or opening > ready):
-        return {"drained_at": None, "not_before": zone.text(opening)}
-    known = left.queued and None not in stopped
-    return {"drained_at": zone.stamp(ready) if known else None, "not_before": None}
+    rows = []
+    for name, each in left.items():
+        if not (each.queued or each.held or each.never):
+            continue
+        stopped = [opens[queue] for queue in each.queues if queue in opens]
+        opening = max((at for at in stopped if at is not None), default=None)
+        drained_at, not_before = ready.get(name), None
+        if opening is not None and (drained_at is None or opening > drained_at):
+            drained_at, not_before = None, opening
+        elif not each.queued or None in stopped:
+            drained_at = None
+        rows.append({
+            "name": name, "queued": each.queued, "held": each.held, "never": each.never,
+            "cpu_s": each.asked / 1000, "without_cpu_limit": each.unasked,
+            "expected_cpu_s": round(each.expected / 1000, 3), "drained_at": zone.stamp(drained_at),
+            "not_before": zone.stamp(not_before),
+        })  # fmt: skip
+    return rows
 
 
 def _left(

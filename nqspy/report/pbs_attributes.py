@@ -18,7 +18,7 @@ from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.machine import Torus, base_of
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.output_paths import shown_paths
-from nqspy.model.requests import POSIX_LETTER, STARTED, AfterWord, Output, Request, Spec, State, Used, finite
+from nqspy.model.requests import POSIX_LETTER, STARTED, AfterWord, Request, Spec, State, Used, finite
 from nqspy.model.shapes import Layout
 from nqspy.model.specs import field_part
 from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
@@ -74,6 +74,8 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
     notes, begun, own = notes_of(spec), request.started, moving(subject, context)
     ctime, used, asked = context.zone.ctime, subject.used, finite(spec.ask.memory)
     memory = "" if asked is None else f":mem={kilobytes(asked)}"
+    kept = "o" * (spec.output.keep_stdout or spec.output.direct_stdout)
+    kept += "e" * (spec.output.keep_stderr or spec.output.direct_stderr)
     use: dict[str, str | int] | None = None
     if used is not None:
         use = {"cput": span(used.cpu)}
@@ -98,7 +100,7 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
         "Execution_Time": None if spec.eligible is None else ctime(spec.eligible),
         "Hold_Types": request.letters or "n",
         "Join_Path": ("eo" if notes.get("join") == "eo" else "oe") if spec.output.join else "n",
-        "Keep_Files": _keep(spec.output),
+        "Keep_Files": kept + "d" * (spec.output.direct_stdout or spec.output.direct_stderr) or "n",
         "Mail_Points": "".join([letter for letter, wish in _MAIL if getattr(spec.mail, wish)]) or "n",
         "Mail_Users": spec.mail.to,
         "mtime": own["mtime"],
@@ -304,12 +306,6 @@ def exec_host(request: Request, node: str) -> str | None:
     """``host/0*2``: where it runs, its first PE and how many; None before its start."""
     pes = request.pes
     return f"{node}/{pes[0]}" + (f"*{len(pes)}" if len(pes) > 1 else "") if pes else None
-
-
-def _keep(output: Output) -> str:
-    letters = "o" * (output.keep_stdout or output.direct_stdout)
-    letters += "e" * (output.keep_stderr or output.direct_stderr)
-    return letters + "d" * (output.direct_stdout or output.direct_stderr) or "n"
 
 
 def changed(subject: Subject) -> Instant:

@@ -236,7 +236,12 @@ class JobWriter:
     def write(self, subject: Subject) -> bytes:
         """Write one job."""
         if is_alike(subject):
-            made = self._by_template(subject)
+            known = self._written.of(subject)
+            asked, fields = self._fields(subject) if known is None else (known[0], known[1].split(_CUT))
+            key = (asked, standing(subject))
+            template, more = self._templates.get(key) or self._learnt(key, subject)
+            self.size += more
+            made = template % tuple(fields)
         else:
             found = attributes(subject, self._context)
             made = self._escaped(written(self._layout, self._id(subject), found))
@@ -245,14 +250,6 @@ class JobWriter:
 
     def _id(self, subject: Subject) -> str:
         return full_id(subject.request.seq, self._context.server)
-
-    def _by_template(self, subject: Subject) -> bytes:
-        known = self._written.of(subject)
-        asked, fields = self._fields(subject) if known is None else (known[0], known[1].split(_CUT))
-        key = (asked, standing(subject))
-        template, more = self._templates.get(key) or self._learnt(key, subject)
-        self.size += more
-        return template % tuple(fields)
 
     def _fields(self, subject: Subject) -> tuple[int, list[bytes]]:
         """Return what differs in jobs that are alike, and the number of what this one asks for."""
