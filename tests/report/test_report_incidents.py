@@ -160,39 +160,25 @@ def test_one_held_at_its_submission_is_told_as_such(diary):
 
 
 def test_exits_that_misbehaved_are_told_with_count_times_and_requests(diary):
+    """Failures of passes and those that alarms carry count together, those of the evening not."""
     book = diary(pes=4, d1=1, d2=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d2")
+    one, two = book.submit(-7200, "d1"), book.submit(-7200, "d2")
+    book.add(-60, ev.Decided(1, (), (ExitFailure("loop", one, "yesterday"),)))
     book.night()
     failures = tuple(ExitFailure("loop", seq, f"ran beyond its budget on {seq}") for seq in (one, two))
     book.add(60, ev.Decided(1, (), failures))
     book.add(60, ev.Alarm("exit loop", "exit loop failed on 1.ymp: ran beyond its budget"))
-    book.add(7200, ev.Decided(1, (), (ExitFailure("loop", two, "again", "", True),)))
-    book.add(7200, ev.ExitOff("loop", "again"))
+    book.add(120, ev.Alarm("exit loop", "no door", failures=(ExitFailure("loop", None, "no door"),)))
+    lost = ExitFailure("loop", two, "jobselect ended the process of the exits", off=True)
+    book.add(7200, ev.Alarm("exit loop", "exit loop on 2.ymp: it ended", failures=(lost,)))
+    book.add(7200, ev.ExitOff("loop", "it ended"))
     data = book.report()
     [exit] = data["exits"]
-    assert (exit["exit"], exit["count"], exit["text"]) == ("loop", 3, "again")
+    assert (exit["exit"], exit["count"], exit["text"]) == ("loop", 4, lost.text)
     assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "23:00", "23:00"]
     assert exit["requests"] == {"d1": ["1.ymp"], "d2": ["2.ymp"]}
-    assert [each["kind"] for each in data["story"]] == ["exit_off"], "its alarm is told with it"
+    assert [each["kind"] for each in data["story"]] == ["exit_off"], "its alarms are told with it"
     assert "loop" in night_text(data)
-
-
-def test_failures_that_alarms_carry_are_counted_with_those_of_passes_since_the_evening(diary):
-    book = diary(pes=4, d1=1)
-    one = book.submit(-7200, "d1")
-    book.add(-60, ev.Decided(1, (), (ExitFailure("mine", one, "yesterday"),)))
-    book.night()
-    lost = ExitFailure("mine", one, "jobselect ended the process of the exits", off=True)
-    book.add(60, ev.Decided(1, (), (ExitFailure("mine", one, "no way"),)))
-    book.add(60, ev.Alarm("exit mine", "exit mine failed on 1.ymp: no way"))
-    book.add(120, ev.Alarm("exit mine", "no door", failures=(ExitFailure("mine", None, "no door"),)))
-    book.add(180, ev.Alarm("exit mine", "exit mine on 1.ymp: it ended", failures=(lost,)))
-    book.add(180, ev.ExitOff("mine", "it ended"))
-    data = book.report()
-    [exit] = data["exits"]
-    assert (exit["count"], exit["requests"], exit["text"]) == (3, {"d1": ["1.ymp"]}, lost.text)
-    assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "21:03", "21:03"]
-    assert [each["kind"] for each in data["story"]] == ["exit_off"]
 
 
 def test_new_kinds_are_told_by_the_journal_too(diary):

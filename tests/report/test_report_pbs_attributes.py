@@ -56,14 +56,12 @@ def test_the_full_form_has_its_lines_in_openpbss_order(book):
         "    job_state = R",
         "    queue = night",
     ]
-    assert "    ctime = Mon Mar  2 21:00:00 2026" in first
-    assert "    stime = Mon Mar  2 21:00:10 2026" in first
-    assert "    exec_host = ymp/0*2" in first
-    assert "    exec_vnode = (ymp:ncpus=2:mem=65536kb)" in first
-    assert "    Resource_List.mem = 65536kb" in first
-    assert "    Resource_List.select = 1:ncpus=2:mem=65536kb" in first
-    assert "    Output_Path = ymp:/home/anne/w/job.o1" in first
-    assert "    substate = 42" in first
+    assert {
+        "    ctime = Mon Mar  2 21:00:00 2026", "    stime = Mon Mar  2 21:00:10 2026",
+        "    exec_host = ymp/0*2", "    exec_vnode = (ymp:ncpus=2:mem=65536kb)",
+        "    Resource_List.mem = 65536kb", "    Resource_List.select = 1:ncpus=2:mem=65536kb",
+        "    Output_Path = ymp:/home/anne/w/job.o1", "    substate = 42",
+    } <= set(first)  # fmt: skip
     assert shown[0].endswith("\n\n")
     found = [line for line in "".join(shown).split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found[::2] == ["Job Id: 1.ymp", "Job Id: 2.ymp", "Job Id: 3.ymp"]
@@ -147,14 +145,10 @@ def test_the_exit_status_is_a_number_as_pbs_has_it(book, event, status, substate
     assert json.loads(f"{{{member}}}")["1.ymp"]["Exit_status"] == status
 
 
-def test_one_that_was_deleted_before_it_ran_has_no_exit_status(book):
+def test_one_that_was_deleted_before_it_ran_and_one_that_is_being_started_say_so(book):
     found = attributes(ended(book, 2, ev.Deleted(2, "anne")), CONTEXT)
-    assert "Exit_status" not in found
-    assert "stime" not in found
+    assert {"Exit_status", "stime"}.isdisjoint(found)
     assert (found["job_state"], found["substate"], found["end_reason"]) == ("F", 91, "deleted")
-
-
-def test_one_that_is_being_started_is_so_in_its_substate(book):
     request = book.site.requests[1]
     starting = structs.replace(request, attempt=structs.replace(request.run, starting=True))
     assert attributes(subject(starting), CONTEXT)["substate"] == 41

@@ -40,18 +40,17 @@ def rows(data):
 # ---------------------------------------------------------------- dividing the machine
 
 
+def tree(*rows):
+    return {name: Group(name, parent, share=share) for name, parent, share in rows}
+
+
 def test_what_one_cannot_use_goes_to_its_siblings_then_to_those_of_its_parent():
-    groups = {
-        "ymp": Group("ymp", share=60),
-        "t3d": Group("t3d", share=40),
-        "d1": Group("d1", "ymp", share=2),
-        "d2": Group("d2", "ymp", share=1),
-        "default": Group("default", share=0),
-    }
+    groups = tree(
+        ("ymp", None, 60), ("t3d", None, 40), ("d1", "ymp", 2), ("d2", "ymp", 1), ("default", None, 0)
+    )  # fmt: skip
     divided = Division(groups, 10).of
-    assert divided({"d1": 9, "d2": 9, "t3d": 9}) == pytest.approx(
-        {"ymp": 6, "d1": 4, "d2": 2, "t3d": 4, "": 10}
-    )
+    whole = {"ymp": 6, "d1": 4, "d2": 2, "t3d": 4, "": 10}
+    assert divided({"d1": 9, "d2": 9, "t3d": 9}) == pytest.approx(whole)
     assert divided({"d1": 1, "d2": 9, "t3d": 9})["d2"] == pytest.approx(5)
     assert divided({"d1": 1, "d2": 1, "t3d": 99})["t3d"] == pytest.approx(8)
     assert divided({"t3d": 3, "default": 99}) == pytest.approx({"t3d": 3, "default": 7, "": 10})
@@ -60,28 +59,21 @@ def test_what_one_cannot_use_goes_to_its_siblings_then_to_those_of_its_parent():
 
 
 def test_a_group_without_a_share_gets_nothing_by_right_below_a_parent_with_one():
-    groups = {
-        "d1": Group("d1", share=60),
-        "d2": Group("d2", share=30),
-        "y": Group("y", share=50),
-        "a": Group("a", "y", share=7),
-        "z": Group("z", "y", share=0),
-        "zz": Group("zz", "z", share=3),
-        "default": Group("default", share=0),
-    }
+    groups = tree(
+        ("d1", None, 60), ("d2", None, 30), ("y", None, 50), ("a", "y", 7), ("z", "y", 0), ("zz", "z", 3),
+        ("default", None, 0),
+    )  # fmt: skip
     division = Division(groups, 9)
     for idle in ("z", "zz", "default"):
-        assert division.parts({"d1": 9, "d2": 9, idle: 9}) == pytest.approx(
-            {"d1": 2 / 3, "d2": 1 / 3, idle: 0}
-        )
+        both = division.parts({"d1": 9, "d2": 9, idle: 9})
+        assert both == pytest.approx({"d1": 2 / 3, "d2": 1 / 3, idle: 0})
         assert division.parts({"d1": 3, idle: 9}) == pytest.approx({"d1": 1 / 3, idle: 2 / 3})
-    uneven = Division(groups | {"d3": Group("d3", share=16), "d4": Group("d4", share=29)}, 8)
+    uneven = Division(groups | tree(("d3", None, 16), ("d4", None, 29)), 8)
     assert uneven.parts({"d1": 8, "d2": 8, "d3": 8, "d4": 8, "z": 8})["z"] == 0
     assert division.of({"d1": 9, "z": 9}) == pytest.approx({"d1": 9, "y": 0, "z": 0, "": 9})
     assert division.of({"d1": 9, "a": 1, "z": 9}) == pytest.approx({"d1": 8, "y": 1, "a": 1, "z": 0, "": 9})
-    assert division.parts({"d1": 4, "a": 1, "z": 9, "default": 9}) == pytest.approx(
-        {"d1": 4 / 9, "a": 1 / 9, "z": 2 / 9, "default": 2 / 9}
-    )
+    found = division.parts({"d1": 4, "a": 1, "z": 9, "default": 9})
+    assert found == pytest.approx({"d1": 4 / 9, "a": 1 / 9, "z": 2 / 9, "default": 2 / 9})
 
 
 def test_a_cap_bounds_what_a_group_could_have():
