@@ -106,10 +106,8 @@ class RequestChoice:
                 self._missing += (seq,) if seq in seqs else ()
             elif self._fits(found):
                 yield found
-        if self._whole and self._states != _NARROWED["H"]:
-            yield from self._of_destinations()
-
-    def _of_destinations(self) -> Iterator[Request]:
+        if not self._whole or self._states == _NARROWED["H"]:
+            return
         shown = [seq for seq in self.site.requests if self._indices or not array_of(seq)]
         if self._strict and self.site.members:
             shown.sort(key=rank_of)

@@ -29,7 +29,12 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     edges: dict[Seq, list[tuple[str, Seq]]] = {}
     behind: set[Seq] = set()
     for number, seq in enumerate(sorted(wanted, key=rank_of), 1):
-        below = [each for each in _waiting_for(serving, seq) if sight.sees(each[1].spec)]
+        below: list[tuple[str, Request]] = []
+        for waiting in sorted(site.dependants.get(seq, ()), key=rank_of):
+            request = site.requests.get(waiting)
+            if request is not None and sight.sees(request.spec):
+                words = [one.word for one in request.unmet if one.seq == seq]
+                below.append((" and ".join(words) or "each", request))
         awaited = site.requests.get(seq)
         if awaited is not None and sight.sees(awaited.spec):
             edges[seq] = [(word, each.seq) for word, each in below]
@@ -48,16 +53,6 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     ended = [f"{site.id_of(seq)}  ended" for seq in asked_for if seq not in site.requests]
     text = "".join(f"{line}\n" for line in (*ended, *tree(roots, below_them, labels)))
     yield either(asked, {"text": text}, text)
-
-
-def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:
-    """Requests that wait for a request, and the words for which they do."""
-    site = serving.engine.site
-    for number in sorted(site.dependants.get(seq, ()), key=rank_of):
-        request = site.requests.get(number)
-        if request is not None:
-            words = [one.word for one in request.unmet if one.seq == seq]
-            yield " and ".join(words) or "each", request
 
 
 def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:

@@ -73,6 +73,14 @@ class RequestLabels:
             "end_reason": night_metrics.state_of(history),
         }
         if isinstance(ending, ev.Ended):
+            said = _WORDS.get(ending.end_reason, ending.end_reason)
+            if ending.exit_signal is not None and ending.end_reason in ("signal", "exit"):
+                said = f"it ended by signal {ending.exit_signal}"
+                with contextlib.suppress(ValueError):
+                    said += f" ({signal.Signals(ending.exit_signal).name})"
+            elif ending.end_reason == "exit":
+                said = f"it ended with status {ending.exit_status}"
+            why = f"{said}: {ending.text}" if ending.text and ending.text not in said else said
             return found | {
                 "exit_status": End.of(ending).shown_status,
                 "exit_signal": ending.exit_signal,
@@ -80,7 +88,7 @@ class RequestLabels:
                 "text": ending.text,
                 "output": ending.stdout,
                 "error": ending.stderr,
-                "why": _why(ending),
+                "why": why,
             }
         text = "" if ending is None else ending.text or f"deleted by {ending.who}"
         nothing = dict.fromkeys(("exit_status", "exit_signal", "used"))
@@ -114,15 +122,3 @@ class RequestLabels:
         others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
         text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
-
-
-def _why(ending: ev.Ended) -> str:
-    if ending.exit_signal is not None and ending.end_reason in ("signal", "exit"):
-        said = f"it ended by signal {ending.exit_signal}"
-        with contextlib.suppress(ValueError):
-            said += f" ({signal.Signals(ending.exit_signal).name})"
-    elif ending.end_reason == "exit":
-        said = f"it ended with status {ending.exit_status}"
-    else:
-        said = _WORDS.get(ending.end_reason, ending.end_reason)
-    return f"{said}: {ending.text}" if ending.text and ending.text not in said else said

@@ -109,8 +109,22 @@ def sections(data: Data) -> Iterable[Section]:
     yield Section("waiting", _WAITING, waiting)
     running = [(*_who(each), short(each["started"] or "")) for each in data["running"]]
     yield Section("running", _RUNNING, running)
-    yield Section("exits that failed", _EXITS, [_exit(each) for each in data["exits"]])
-    yield Section("outlook", _OUTLOOK, [_left(each) for each in data["outlook"]["departments"]])
+    rows = []
+    for each in data["exits"]:
+        ids = [id for some in each["requests"].values() for id in some]
+        named = " ".join(ids[:_FEW]) + (f" +{len(ids) - _FEW}" if len(ids) > _FEW else "")
+        times = (at[11:16] if at else "-" for at in (each["first"], each["last"], each["off"]))
+        rows.append((each["exit"], str(each["count"]), *times, named or "-", each["text"] or "-"))
+    yield Section("exits that failed", _EXITS, rows)
+    rows = []
+    for each in data["outlook"]["departments"]:
+        asked = f"{each['cpu_s']:.0f}" + ("+" if each["without_cpu_limit"] else "")
+        drained = short(each["drained_at"])[:16] if each["drained_at"] else "-"
+        if each["not_before"]:
+            drained = f"not before {short(each['not_before'])[:16]}"
+        waits = (str(each["queued"]), str(each["held"]), str(each["never"]))
+        rows.append((each["name"], *waits, asked, f"{each['expected_cpu_s']:.0f}", drained))
+    yield Section("outlook", _OUTLOOK, rows)
 
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
@@ -126,26 +140,9 @@ def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
     yield "holidays", list(data["outlook"]["holidays"])
 
 
-def _who(each: Data) -> tuple[str, str, str, str, str]:
-    return each["id"], each["name"], each["owner"], each["group"], each["queue"]
-
-
-def _exit(each: Data) -> tuple[str, ...]:
-    ids = [id for some in each["requests"].values() for id in some]
-    named = " ".join(ids[:_FEW]) + (f" +{len(ids) - _FEW}" if len(ids) > _FEW else "")
-    first, last = each["first"][11:16], each["last"][11:16]
-    off = each["off"][11:16] if each["off"] else "-"
-    return (each["exit"], str(each["count"]), first, last, off, named or "-", each["text"] or "-")
-
-
 _FEW = 3
 """Requests named of those that an exit failed on."""
 
 
-def _left(each: Data) -> tuple[str, ...]:
-    asked = f"{each['cpu_s']:.0f}" + ("+" if each["without_cpu_limit"] else "")
-    drained = short(each["drained_at"])[:16] if each["drained_at"] else "-"
-    if each["not_before"]:
-        drained = f"not before {short(each['not_before'])[:16]}"
-    counts = (str(each["queued"]), str(each["held"]), str(each["never"]))
-    return (each["name"], *counts, asked, f"{each['expected_cpu_s']:.0f}", drained)
+def _who(each: Data) -> tuple[str, str, str, str, str]:
+    return each["id"], each["name"], each["owner"], each["group"], each["queue"]
