@@ -37,10 +37,7 @@ class DaemonBell:
         self._set(time.time() + LOOK)
 
     def ring_at(self, at: Instant | None) -> None:
-        """Moves the alarm to an instant of the site's clock; it never rings later than a minute from now.
-
-        An alarm that rings earlier stays: one ring too many is cheaper than moving it at each pass.
-        """
+        """Move the alarm to an instant, a minute from now at the latest; an earlier alarm stays."""
         now = time.time()
         due = now + LOOK if at is None else min(now + LOOK, self._clock.real_of(at))
         known = self._at

@@ -44,8 +44,7 @@ class CallerWatch:
         self._thread: threading.Thread | None = None
 
     def begin(self, site: Site) -> list[Seq]:
-        """Watches the commands that waited before this daemon came; gives the requests of those that have
-        gone."""
+        """Watch commands that waited before this daemon came; return the requests of those that have gone."""
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
     def look(self, happened: Sequence[Recorded], site: Site) -> None:
@@ -62,8 +61,7 @@ class CallerWatch:
                 os.close(fd)
 
     def waits(self, seq: Seq) -> bool:
-        """True if a command still waits for that request: a descriptor that told of an end may be another's
-        by the time it is heard."""
+        """True if a command still waits for that request: its descriptor may be another's by now."""
         fd = self._fds.get(seq)
         return fd is not None and not readable(fd)
 
@@ -108,8 +106,7 @@ class CallerWatch:
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:
-    """The pidfd of that process of that user, None where it has gone, or has ended and nobody has waited for
-    it yet. Raises OSError where it cannot be watched."""
+    """Open a pidfd of that user's process; None if it has ended. Raises OSError if it cannot be watched."""
     try:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):

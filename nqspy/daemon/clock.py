@@ -67,8 +67,7 @@ def parse_clock(text: str) -> Clock:
 
 
 def clock_of(home: Path, text: str | None) -> Clock:
-    """The home's clock: the one kept there goes on when ``text`` is the same or absent, else a new one is
-    begun and kept. Raises BadValue, OSError."""
+    """Return the kept clock if ``text`` is it or None, else keep a new one. Raises BadValue, OSError."""
     path = home / "clock.json"
     kept = _kept(path)
     if text is None or (kept is not None and kept.text == text.strip()):

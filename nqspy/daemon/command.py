@@ -77,8 +77,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _standard_descriptors() -> None:
-    """Have descriptors that the caller has closed lead nowhere: else what is opened next would be taken for
-    them."""
+    """Open closed standard descriptors, else what is opened next would be taken for them."""
     for fd in range(3):
         try:
             os.fstat(fd)

@@ -47,8 +47,7 @@ def _nvidia_places(root: Path) -> dict[int, Path]:
 
 
 def _nvidia_in_order(root: Path, numbers: list[int]) -> dict[int, Path]:
-    """Return the same where the driver does not tell: in the order of their addresses, if there are as
-    many."""
+    """Return them in the order of their addresses, if there are as many: the driver does not tell."""
     cards = [each for each in _listed(root / "sys/bus/pci/devices") if _text(each / "vendor") == _NVIDIA]
     shown = [each for each in cards if (_text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
     return dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}

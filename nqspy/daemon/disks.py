@@ -13,8 +13,7 @@ _NAMED = 5
 
 
 def full_disks(home: Home) -> Iterator[str]:
-    """Name the disks of the home and of the spool that are full, and the processes that keep deleted files of
-    the spool open: nothing else shows these."""
+    """Name full disks of home and spool, and the processes that keep deleted files of the spool open."""
     places = {os.stat(path).st_dev: path for path in (home.spool, home.path) if path.exists()}
     full = [text for text in map(fullness, places.values()) if text]
     yield from full
@@ -58,8 +57,7 @@ class Leftover(NamedTuple):
 
 
 def open_leftovers(folder: str) -> list[Leftover]:
-    """Return the processes that keep deleted files below a folder open, the greatest first. Only root sees
-    the processes of others."""
+    """Return processes with deleted files below a folder, the greatest first; only root sees all."""
     inside, found = os.path.realpath(folder).rstrip("/") + "/", []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:

@@ -100,8 +100,7 @@ class Failpoints:
     def arm(
         self, journal: SqliteJournal, executor: object, upkeep: object, front: object, loop: object
     ) -> None:
-        """Puts itself between the daemon (``loop``, with `turn`) and its rooms, where a rule names a place
-        there; ``front``: who sends replies."""
+        """Stand between the daemon (``loop``) and its rooms where rules say so; ``front`` sends replies."""
         wanted = {rule.point for rule in self.rules}
         if "commit" in wanted:
             journal.failpoint = lambda: self.hit("commit")

@@ -86,8 +86,7 @@ class QueueFiles:
             raise
 
     def _apply(self) -> str:
-        """Applies the files that changed; those that did not are left alone, and with them what operators
-        have set since."""
+        """Apply the files that changed; the others are left alone, with what operators have set since."""
         known = self._host.engine.site.files
         files = self.current()
         changed = [name for name, digest, _ in files if known.get(name) != digest]

@@ -57,7 +57,7 @@ class Home:
         return (self.path if apart else self.spool) / "reserve"
 
     def owner(self) -> int:
-        """Uid of whose it is, or will be where it is not there yet."""
+        """Uid of its owner, or of its future owner where it is not there yet."""
         try:
             return self.path.stat().st_uid
         except OSError:
@@ -109,8 +109,7 @@ def init_if_new(home: Home, site: SiteName | None = None) -> None:
 
 
 def init(home: Home, site: SiteName | None = None) -> SiteName:
-    """Fills a new home. Without ``site``: day-night for root, plain for a user. Raises HomeError when it is
-    not new."""
+    """Fill a new home; None: day-night for root, plain for a user. Raises HomeError if it is not new."""
     if not home.is_new():
         raise not_empty(home)
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
@@ -177,8 +176,7 @@ def file_system(path: Path) -> str:
 
 
 def lock(home: Home) -> int:
-    """Takes the home for this process, for as long as it lives; returns the open file. Raises HomeError
-    when another has it."""
+    """Take the home for the life of this process; return the open file. Raises HomeError if it is taken."""
     try:
         fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -205,8 +203,7 @@ def lock(home: Home) -> int:
 
 
 def unlock(fd: int) -> None:
-    """Gives the home back: the file stays, without a pid, so that clients know that a daemon may come
-    back."""
+    """Give the home back; the file stays without a pid, so that clients know that a daemon may come back."""
     os.ftruncate(fd, 0)
     os.close(fd)
 
@@ -216,8 +213,7 @@ COMING = 15.0
 
 
 def announce(home: Home, coming: bool) -> None:
-    """Tells clients by the date of the lock's file that a daemon is on its way (`rpc.home.standing`), or that
-    it did not come."""
+    """Tell clients by the date of the lock's file that a daemon is coming (`rpc.home.standing`), or not."""
     date = time.time() + COMING if coming else 0.0
     with contextlib.suppress(OSError):
         if not home.pid_file.read_bytes().strip():

@@ -67,8 +67,7 @@ class Inbox:
         return (messages.count, messages.size) if who is None else messages.of(who)
 
     def drain(self, timeout: float | None = None) -> list[Any]:
-        """Waits for the first item or message (``timeout`` s, None: as long as it takes) and returns all
-        items that are there."""
+        """Wait for an item or message (``timeout`` s, None: for ever) and return all items there are."""
         items: list[Any] = []
         with contextlib.suppress(queue.Empty):
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
@@ -81,7 +80,7 @@ class Inbox:
         return items
 
     def next_message(self, but: Collection[int] = ()) -> Asked | None:
-        """The next message of the user whose turn it is, of none ``but`` those; None: there is none."""
+        """The next message of the user whose turn it is, except those of ``but``; None: there is none."""
         found = self._messages.next(but)
         return None if found is None else found[1]
 
@@ -109,7 +108,7 @@ class Host(Serving, Protocol):
         """The site's clock."""
 
     def note(self, event: Event) -> None:
-        """Has an event journaled that nobody has asked for."""
+        """Have an event journaled."""
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""

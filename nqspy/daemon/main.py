@@ -203,7 +203,7 @@ class Daemon:
     # ------------------------------------------------------------ the loop
 
     def run(self) -> None:
-        """Serves until somebody asks to stop and what was asked for is done."""
+        """Serve until the daemon is asked to stop and is done."""
         while not self._done():
             self.watchdog.beat()
             times = [each for each in (self._patience(), self.watchdog.patience()) if each is not None]
@@ -314,8 +314,7 @@ class Daemon:
         return self.ask_all([command], caller)[0]
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Has several commands done in one transaction, each for itself: one that is refused keeps the others
-        from nothing."""
+        """Have several commands done in one transaction; a refused one does not keep the others back."""
         handles = [object() for _ in commands]
         asked = [
             CommandAsked(command, caller, handle) for command, handle in zip(commands, handles, strict=True)
@@ -328,11 +327,11 @@ class Daemon:
         return [found[id(handle)] for handle in handles]
 
     def note(self, event: Event) -> None:
-        """Has an event journaled that nobody has asked for."""
+        """Have an event journaled that belongs to no command."""
         self.pump(self.engine.note(event, self.clock.now()))
 
     def commit(self) -> None:
-        """Commits what nobody has waited for yet."""
+        """Commit events that no reply waits for."""
         if self._pending is not None:
             self.pump(self.engine.flush(self.clock.now()))
 
@@ -364,7 +363,7 @@ class Daemon:
         exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request that nobody waits for any more; one that runs sees so itself."""
+        """Delete a request that no command waits for any more; one that runs sees so itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)

@@ -70,8 +70,7 @@ def parse_pressure(text: str) -> float:
 
 
 def people_at_work(idle: float) -> bool:
-    """True if somebody has typed at a terminal in the last ``idle`` real seconds: the time of access of a
-    terminal is that of its last input (w(1) counts so too)."""
+    """True if a terminal was typed at in the last ``idle`` real seconds, by its time of access (as w(1))."""
     since = time.time() - idle
     for entry in _TERMINALS.iterdir() if _TERMINALS.is_dir() else ():
         with contextlib.suppress(OSError):  # closed meanwhile

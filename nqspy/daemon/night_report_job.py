@@ -77,8 +77,7 @@ class NightReportJob:
         self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
 
     def look(self) -> None:
-        """Has the report made when its time has come. A night left by hand is not over by that: it may be
-        entered again."""
+        """Have the report made when it is time; a night left by hand may be entered again."""
         if not self._due or self._busy:
             return
         self._due = False
@@ -167,8 +166,7 @@ class NightReportJob:
 
 
 def json_of(data: dict[str, Any]) -> Iterator[str]:
-    """Return what ``nqspy report night --json`` prints, in pieces: no other thread waits long for any of
-    them."""
+    """Return in short pieces what ``nqspy report night --json`` prints, for the sake of other threads."""
     chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
     while piece := "".join(islice(chunks, 10_000)):
         yield piece

@@ -53,8 +53,7 @@ class Notices:
         self.mail_queue.follow(copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
-        """Has something slow done. What comes while `MOST` wait is left out: an exit that is slow at ends
-        does not fill the memory."""
+        """Have something slow done; what comes while `MOST` wait is left out and does not fill the memory."""
         if self._queue.qsize() >= MOST:
             if not self._left_out:
                 LOG.error("%d notices wait for slow exits; what comes now is left out", MOST)
@@ -109,6 +108,6 @@ class ExitNotices:
 
 
 def managers(site: Site, operators: bool = False) -> str:
-    """Return the users who are told what managers (and operators) must know, commas between them."""
+    """Return the users to be told what managers (and operators) must know, commas between them."""
     named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
     return ",".join(named) or "root"

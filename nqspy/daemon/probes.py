@@ -54,8 +54,7 @@ class _Watch:
 
 
 class Probes:
-    """Watches a site's probes. ``put`` takes `ObservedResource` from any thread; ``now`` is the site's
-    clock."""
+    """Watches a site's probes; ``put`` takes what changes from any thread, ``now`` is the site's clock."""
 
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
@@ -115,8 +114,7 @@ class Probes:
                 LOG.exception("what probe %s found could not be told", probe.name)
 
     def _next(self) -> tuple[_Watch, Probe] | None:
-        """Waits for the next try that is due; None when all is over. One thread waits for the time, the
-        others for being called."""
+        """Wait for the next try; None when all is over. One thread waits for the time, the others for it."""
         with self._bell:
             while not self._closed:
                 idle = (watch for watch in self._watches.values() if not watch.busy)

@@ -80,7 +80,7 @@ def _await_ready(read: int, where: Home) -> str:
 
 
 def _say(ready: int, text: str) -> None:
-    """Tells whoever began it, who may have gone meanwhile."""
+    """Tell the starting process, which may have gone meanwhile."""
     with contextlib.suppress(OSError):
         os.write(ready, text.encode())
         os.close(ready)

@@ -23,8 +23,7 @@ _RELOAD = re.compile(r"^\s*relo\w*\s+e", re.IGNORECASE | re.MULTILINE)
 
 
 class Reloads:
-    """Belongs to the engine's thread, as all that it calls. ``trouble``: that the exits of the start are not
-    known yet."""
+    """Belongs to the engine's thread. ``trouble``: that the exits of the start are not known yet."""
 
     def __init__(self, host: Host, go: Callable[[], None]) -> None:
         """``go``: has done what had to wait for the exits of the start; raises NqspyError."""
@@ -35,8 +34,7 @@ class Reloads:
     # ------------------------------------------------------------ the start
 
     def start(self) -> bool:
-        """Loads the exits; whether they count already. If not, nothing is decided, submitted or set before
-        they do, a little later."""
+        """Load the exits; false if they come later: nothing is decided, submitted or set before."""
         first = Loading(self._host.decider, strict=False)
         if first.wait(AT_START):
             self._settle(first)
@@ -72,7 +70,7 @@ class Reloads:
         return _RELOAD.search(script) is not None and self.allowed(caller)
 
     def allowed(self, caller: Caller) -> bool:
-        """True if somebody may reload exits."""
+        """True if a caller may reload exits."""
         return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:

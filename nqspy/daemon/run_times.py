@@ -38,8 +38,7 @@ class RunTimes:
         return Instant(now - self.moved((seq,)).get(seq, 0))
 
     def moved(self, seqs: Iterable[Seq] | None = None) -> dict[Seq, int]:
-        """Return how far (ms) the clock was set since the starts of these attempts (None: of all), where it
-        was."""
+        """Return how far (ms) the clock was set since the starts of these attempts (None: of all)."""
         offset, least = self._offset(), _LEAST * self._clock.speed
         chosen = self._offsets if seqs is None else self._offsets.keys() & seqs
         moved = {seq: int(offset - self._offsets[seq]) for seq in chosen}

@@ -19,8 +19,7 @@ from nqspy.system import urgency
 
 
 def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> None:
-    """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
-    whoever started it should know. Raises NqspyError."""
+    """Run a daemon until it is to stop; ``ready`` gets what to say once it answers. Raises NqspyError."""
     reserve = Reserve(home.reserve, time.monotonic)
     reserve.open_up()
     before, came = home.names(), False

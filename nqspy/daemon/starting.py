@@ -16,8 +16,7 @@ from nqspy.system.shipped import shipped
 
 
 class StartOptions(Struct, frozen=True):
-    """Folders of the configuration and of the exits (None: the home's), the clock, and whether it runs in
-    the background."""
+    """Folders of queues and exits (None: the home's), the clock, and whether it runs in the background."""
 
     queues: str | None = None
     exits: str | None = None

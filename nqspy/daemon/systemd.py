@@ -60,8 +60,7 @@ _USER = "NoNewPrivileges=yes\n"
 
 
 def unit(home: str, *, user: bool = False, words: str = "") -> str:
-    """The text of a unit file for this home; ``user``: for a user's own systemd. Raises ValueError for a path
-    that no unit file can hold."""
+    """Return a unit file; ``user``: for a user's own systemd. Raises ValueError for an odd path."""
     command = str(Path(sys.executable).parent / "nqsd")
     for path in (home, command):
         if any(c in path for c in " \t\n\"'\\%$"):
@@ -75,8 +74,7 @@ def unit(home: str, *, user: bool = False, words: str = "") -> str:
 
 
 def notify(text: str) -> None:
-    """Tells systemd: a datagram to ``$NOTIFY_SOCKET``; without one nothing happens. That it cannot be told is
-    no reason to stop."""
+    """Tell systemd by a datagram to ``$NOTIFY_SOCKET``; where there is none, or it fails, nothing happens."""
     path = os.environ.get("NOTIFY_SOCKET")
     if path:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -95,7 +93,7 @@ class Watchdog:
         self._next = 0.0
 
     def patience(self) -> float | None:
-        """Longest time the loop may wait for its inbox; None where nobody watches."""
+        """Longest time that the loop may wait for its inbox; None without a watchdog."""
         return None if self.period is None else max(0.0, self._next - time.monotonic())
 
     def beat(self) -> None:

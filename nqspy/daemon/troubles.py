@@ -25,8 +25,7 @@ _SETTLED = 2_000_000_000
 
 
 class Glance(Generic[T]):
-    """The last reading of one folder, and what its files were like then: they are read again only when one of
-    them is another, as `status` asks each time."""
+    """Last reading of one folder, for `status`; it is read again only when a file has changed."""
 
     def __init__(self) -> None:
         self._marks: object = None
@@ -177,6 +176,6 @@ def _changes(
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Names whose content is another one, or that came or went."""
+    """Names with another content, and those that came or went."""
     names = sorted({*before, *now})
     return [name for name in names if before.get(name) != now.get(name)]

@@ -23,8 +23,7 @@ _GUESSED = 10.0
 
 
 class Callers:
-    """Names the peers of connections; remembers the names of users and groups it has looked up. ``now``:
-    seconds of a clock that only goes forward."""
+    """Names the peers of connections, and remembers names of users and groups. ``now``: monotonic seconds."""
 
     def __init__(self, owner_uid: int, now: Callable[[], float] = lambda: 0.0) -> None:
         self._owner = owner_uid
@@ -32,8 +31,7 @@ class Callers:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[float, Caller]] = {}
 
     def of(self, connection: socket.socket) -> Caller:
-        """The caller at the other end. ``trusted``: root, or the home's owner. Raises OSError when the
-        kernel names no peer."""
+        """Return the peer; ``trusted``: root or the home's owner. Raises OSError when there is none."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)
         key = (uid, gid, _peer_groups(connection, uid, gid))

@@ -109,8 +109,7 @@ class Client:
         state: str | None = None,
         ended: bool = False,
     ) -> list[ClientRequest]:
-        """Requests that have not ended (``ended``: those that have), narrowed by what is given; ids find
-        both."""
+        """Requests that have not ended (``ended``: that have), narrowed by what is given; ids find both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]
@@ -146,8 +145,7 @@ class Client:
         self._each("release", ids=_names(ids))
 
     def move(self, queue: str, *ids: "str | ClientRequest") -> None:
-        """Moves waiting requests into another queue. Raises Refusal with the first failure; the others are
-        done."""
+        """Moves waiting requests into a queue. Raises Refusal with the first failure; the others are done."""
         self._each("move", ids=_names(ids), queue=queue)
 
     def _each(self, cmd: str, **fields: Any) -> None:
@@ -164,8 +162,7 @@ class Client:
         return text
 
     def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
-        """The journal's events with a number above ``after``, in order; ``follow``: waits for more, for
-        ever."""
+        """The journal's events with numbers above ``after``, in order; ``follow``: waits for more."""
         waiting = Connection(self.home, None, patient=True)
         try:
             while True:

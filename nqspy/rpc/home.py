@@ -20,8 +20,7 @@ SUN_PATH_MAX = 107
 
 
 def speak_utf8() -> None:
-    """Run this program again in Python's UTF-8 mode where the locale has another encoding: names of files and
-    all that the daemon is told are UTF-8."""
+    """Run this program again in UTF-8 mode where the locale has another encoding: all names are UTF-8."""
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
         os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
@@ -95,12 +94,12 @@ def socket_path(home: str) -> str:
 
 
 def pid_path(home: str) -> str:
-    """Path of the file whose first word is the daemon's pid."""
+    """Path of the file that begins with the daemon's pid."""
     return os.path.join(home, PID_FILE)
 
 
 def connect(connection: "socket", path: str) -> None:
-    """Connect a socket to one whose path may be too long for a socket address. Raises OSError."""
+    """Connect a socket to a path that may be too long for a socket address. Raises OSError."""
     name, folder = with_short_path(path)
     try:
         connection.connect(name)

@@ -74,7 +74,7 @@ NAMELESS = -1
 
 
 def person(caller: Caller) -> int:
-    """The user number whose share a caller takes from."""
+    """The number of the user who shares: that of the caller, or `NAMELESS`."""
     return NAMELESS if caller.nameless else caller.uid
 
 

@@ -42,7 +42,7 @@ def plain(text: str) -> str:
 
 
 def output_answer(id: int, out: str, **more: Any) -> bytes:
-    """The text form whose ``out`` is a job's own output, byte for byte as Latin-1."""
+    """The text form with a job's own output, byte for byte as Latin-1."""
     return _text_form(id, 0, out, "", more)
 
 

@@ -51,8 +51,7 @@ class Handle:
 
 
 class Asked(Struct, frozen=True):
-    """A request as it came from the wire: where to answer, who asks, the decoded message, and how many
-    bytes it had."""
+    """A request from the wire: the place of its answer, the caller, the decoded message, and its bytes."""
 
     handle: Handle
     caller: Caller
@@ -110,15 +109,13 @@ class Desk:
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is turned away because the engine has been behind for long. Root's and the home
-        owner's get through, twice as many."""
+        """True if a message is turned away as the engine is behind for long (root, owner: twice as far)."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has more waiting than a user may have, which is less while all have too much: a user
-        is not kept out by the messages of others."""
+        """True if a user has too much waiting: less is allowed while all have, so that each gets through."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -266,8 +263,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ going out
 
     def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
-        """Writes answers, or ``count`` in parts of which others get some too; cuts the client off when it
-        reads none of them."""
+        """Write answers, or ``count`` of them in shared parts; cut the client off when it reads none."""
         if self.gone:
             return
         self._pending -= len(parts) if count is None else count
@@ -326,8 +322,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ reading on, or not
 
     def _throttle(self) -> None:
-        """Reads on only while the client reads its answers, not too many of them are due and the engine is
-        not far behind."""
+        """Read on only while the client reads its answers, few are due and the engine is not far behind."""
         if self.gone or self._taking:
             return
         if self._arrived and not self._is_full():

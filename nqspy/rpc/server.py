@@ -78,8 +78,7 @@ class RpcServer(Desk):
         self._soon(deliver)
 
     def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        """Sends one answer to all handles: ``data`` is the first one's, the others get it under their own
-        numbers. From any thread."""
+        """Send an answer to all handles under their own numbers; ``data``: the first's. From any thread."""
 
         def deliver() -> None:
             rest = memoryview(data)[data.index(b",") :]
@@ -106,8 +105,7 @@ class RpcServer(Desk):
                 os.unlink(self._path)
 
     def _bind(self) -> socket.socket:
-        """A listening socket, renamed into place once its permissions are right: a client sees the old one
-        or the new one, never none."""
+        """Return a listening socket, renamed into place: a client sees the old one or the new one."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         fresh = f"{self._path}.{os.getpid()}"
         try:
@@ -159,7 +157,7 @@ class RpcServer(Desk):
             self._welcome(client)
 
     def _rest(self, error: OSError) -> None:
-        """No descriptor is left: those who come wait in the kernel until some are free. Told once."""
+        """Let newcomers wait in the kernel until a descriptor is free; told once."""
         if not self._resting:
             self._tell(f"no more clients are let in for now: {error.strerror or error}")
         self._resting = True
@@ -169,7 +167,7 @@ class RpcServer(Desk):
         self._loop.call_later(_REST, self._listen)
 
     def _welcome(self, client: socket.socket) -> None:
-        """Asks the kernel who it is, and turns away who may not."""
+        """Ask the kernel for the peer, and turn it away if it may not be served."""
         try:
             caller = self.callers.of(client)
         except OSError as error:

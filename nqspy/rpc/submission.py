@@ -256,8 +256,7 @@ def _umask() -> int:
 
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:
-    """Return the job's variables as the wire wants them: ``chosen``, and what qsub sends always. Raises
-    BadValue."""
+    """Return the job's variables for the wire: ``chosen``, and what qsub sends always. Raises BadValue."""
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")

@@ -156,8 +156,7 @@ def strings(data: bytes) -> int:
 
 
 def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
-    """The message of one line, with ``cmd`` a text and ``id`` a whole number. ``usual``: bytes of a message
-    that is no submission. Raises WireError."""
+    """Return the message of a line; ``usual``: most bytes of one that is no submission. Raises WireError."""
     try:
         message = _decoded(line, usual)
     except (ValueError, RecursionError) as error:
