@@ -3,7 +3,7 @@ shown out. All of it lives in the server's thread."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +11,6 @@ from msgspec import Struct
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
 from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits, person
-from nqspy.rpc.outbox import Outbox
 
 _CATCH_UP = 0.02
 """How often a server that is behind looks whether the engine has caught up, s."""
@@ -144,6 +143,51 @@ class Desk:
                 self._delayed.discard(connection)
                 connection.read_on()
         self._look_again()
+
+
+PIECE = 128 << 10
+"""Bytes handed to the transport at a time: it copies what the socket does not take at once."""
+
+
+class Outbox:
+    """Answers that a client has not read yet, given out piece by piece as it reads; what many get is kept
+    once."""
+
+    def __init__(self) -> None:
+        self._answers: deque[memoryview] = deque()
+        self.size = 0
+
+    def add(self, answer: bytes | memoryview) -> None:
+        """Add an answer, or a part of one."""
+        if answer:
+            self._answers.append(memoryview(answer))
+            self.size += len(answer)
+
+    def take(self) -> bytes | memoryview:
+        """The next piece: small answers together, of a long one as much as is sensible at a time."""
+        first = self._answers.popleft()
+        if len(first) > PIECE:
+            self._answers.appendleft(first[PIECE:])
+            first = first[:PIECE]
+        self.size -= len(first)
+        small = [first]
+        room = PIECE - len(first)
+        while self._answers and len(self._answers[0]) <= room:
+            small.append(self._answers.popleft())
+            room -= len(small[-1])
+            self.size -= len(small[-1])
+        return first if len(small) == 1 else b"".join(small)
+
+    def clear(self) -> None:
+        """Drop all answers: no client will read them."""
+        self._answers.clear()
+        self.size = 0
+
+    def kept(self) -> Iterable[tuple[int, int]]:
+        """Memory that it keeps: of each answer an identity, and the bytes of all of it."""
+        for answer in self._answers:
+            with memoryview(answer.obj) as whole:
+                yield id(answer.obj), len(whole)
 
 
 class ServedConnection(asyncio.Protocol):

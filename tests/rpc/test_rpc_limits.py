@@ -14,7 +14,7 @@ from rpc.conftest import until
 from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.client import Client
-from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits
+from nqspy.rpc.limits import ConnectionShares, Limits
 
 QUICK = Limits(idle_time=0.2, message_time=0.3, unread_time=0.3, half_open_time=0.2, sweep=0.05)
 ANNE = Caller("anne", 1001)
@@ -77,11 +77,6 @@ def test_shares_count_by_user_and_in_all_and_the_owner_always_gets_one_more():
     for caller in (ANNE, ANNE, BEN, OWNER):
         shares.enter(caller, -1)
     assert (shares.connections, shares.all_connections) == ({}, 0)
-
-
-def test_the_defaults_leave_descriptors_for_the_rest_of_the_daemon():
-    assert DEFAULTS.user_connections == 64
-    assert DEFAULTS.connections <= 1024
 
 
 def test_thousands_of_clients_that_come_and_go_leave_nothing_behind(counter):

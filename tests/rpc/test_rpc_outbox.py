@@ -8,7 +8,7 @@ from rpc.conftest import until
 
 from nqspy.rpc import messages
 from nqspy.rpc.limits import Limits
-from nqspy.rpc.outbox import PIECE, Outbox
+from nqspy.rpc.peer import PIECE, Outbox
 
 LONG = 1_500_000
 
