@@ -27,7 +27,7 @@ echo done >end
 
 @pytest.mark.slow
 def test_a_request_of_the_night_is_stopped_for_the_day_and_ends_well_in_the_evening(make_live):
-    live = make_live().site(SITE).start("--clock", "2026-03-03T08:00:00+01:00 x10")
+    live = make_live().site(SITE).start("--clock", "2026-03-03T08:01:00+01:00 x10")
     id = live.submit(SCRIPT, queue="night")
     live.running(id)
     pid = int(live.text("pid"))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from daemon.live import ONE_QUEUE, ROOT, command, until
+from daemon.live import ONE_QUEUE, ROOT, until
 
 from nqspy.daemon.home import Home
 
@@ -48,13 +48,6 @@ def _loaded_by_status(live):
     return set(done.stderr.split())
 
 
-def test_nobody_else_reads_spool_and_log(make_live):
-    live = make_live().site()
-    (live.home / "log").mkdir(mode=0o755)
-    live.start()
-    assert {(live.home / name).stat().st_mode & 0o777 for name in ("spool", "log")} == {0o700}
-
-
 def test_the_shipped_site_is_the_computing_centre(make_live):
     live = make_live()
     live.run("nqsd", "init", "--site", "day-night").ok()
@@ -76,12 +69,14 @@ def test_a_folder_of_something_else_is_not_made_a_home(make_live, words):
     assert sorted(os.listdir(live.home)) == ["exits", "passwd"]
 
 
-def test_a_folder_with_more_than_a_home_has_is_somebodys(tmp_path):
+def test_what_is_a_home_and_what_may_become_one(tmp_path):
+    (tmp_path / "lost+found").mkdir()
+    assert Home(tmp_path).is_new(), "a file system that was just made"
     for name in ("queues.d", ".git", "spool"):
         (tmp_path / name).mkdir()
-    assert Home(tmp_path).is_one()
+    assert (Home(tmp_path).is_new(), Home(tmp_path).is_one()) == (False, True)
     (tmp_path / "tests").mkdir()
-    assert not Home(tmp_path).is_one()
+    assert not Home(tmp_path).is_one(), "more than a home has"
 
 
 @pytest.mark.parametrize("words", [("frob",), ("start", "--frob"), ("start", "--home")])
@@ -99,32 +94,27 @@ def test_words_that_say_nothing_are_refused(make_live):
     make_live("other").run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
 
 
-@pytest.mark.parametrize("name", ["queues.d", "exits"])
-def test_a_folder_with_settings_or_exits_alone_is_a_new_home_and_nothing_is_added(make_live, name):
+def test_a_folder_with_exits_alone_is_a_new_home_and_nothing_is_added_or_left_open(make_live):
     live = make_live()
-    (live.home / name).mkdir(parents=True)
+    (live.home / "exits").mkdir(parents=True)
+    (live.home / "log").mkdir(mode=0o755)
     (live.home / "notes").write_text("ours")
-    if name == "queues.d":
-        (live.home / name / "10-site.qmgr").write_text(ONE_QUEUE)
     live.start()
-    shown = live.qmgr("show queue").ok().out
-    assert ("batch" in shown) == (name == "queues.d")
+    assert "batch" not in live.qmgr("show queue").ok().out
     assert not list((live.home / "exits").iterdir())
     assert (live.home / "notes").read_text() == "ours"
+    assert {(live.home / name).stat().st_mode & 0o777 for name in ("spool", "log")} == {0o700}
 
 
-@pytest.mark.parametrize("mode", [0o666, 0o644])
-def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file is given to another user")
+def test_files_of_queues_d_that_others_may_write_are_not_read(make_live):
     live = make_live().site()
     file = live.home / "queues.d" / "10-site.qmgr"
-    file.chmod(mode)
-    if mode == 0o644:
-        if os.geteuid() != 0:
-            pytest.skip("needs root: the file is given to another user")
-        os.chown(file, 65534, 65534)
-    live.run("nqsd", "start").refused("10-site.qmgr was not read: it ")
-    file.chmod(0o644)
-    os.chown(file, os.geteuid(), -1)
+    for mode, owner in ((0o666, 0), (0o644, 65534)):
+        file.chmod(mode)
+        os.chown(file, owner, -1)
+        live.run("nqsd", "start").refused("10-site.qmgr was not read: it ")
+    os.chown(file, 0, -1)
     live.start()
     (live.home / "queues.d").chmod(0o777)
     (live.home / "queues.d" / "20-more.qmgr").write_text("set run_limit=9 batch\n")
@@ -134,35 +124,19 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
     assert "9" not in live.qmgr("show queue").ok().out
 
 
-def test_a_file_system_that_was_just_made_is_a_new_home(make_live):
-    live = make_live()
-    (live.home / "lost+found").mkdir(parents=True)
-    live.start("--site", "plain")
-    assert live.job(live.submit("true"))["queue"] == "batch"
-
-
 def test_start_leaves_nothing_of_the_caller_in_the_daemons_hands(make_live):
+    """No descriptor, no session, and what lies in the caller's folder is no module of the daemon's."""
     live = make_live().site()
+    for name in ("json", "signal", "numpy"):
+        live.write(f"{name}.py", "open('was-run', 'w')\n")
     ours, theirs = os.pipe()
-    run = subprocess.Popen(
-        [*command("nqsd"), "start"], env=live.environment, cwd=live.work, pass_fds=(theirs,),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    live.run("nqsd", "start", pass_fds=(theirs,)).ok()
     os.close(theirs)
-    out, _ = run.communicate(timeout=180)
-    assert run.returncode == 0, out
-    assert os.read(ours, 1) == b"", "somebody keeps the pipe open"
+    assert os.read(ours, 1) == b"", "the pipe is kept open"
     os.close(ours)
     links = {os.readlink(f"/proc/{live.pid}/fd/{fd}") for fd in ("0", "1", "2")}
     assert links == {"/dev/null"}
     assert os.getsid(live.pid) == live.pid
-
-
-def test_what_lies_where_it_is_started_is_no_part_of_the_daemon(make_live):
-    live = make_live().site()
-    for name in ("json", "signal", "numpy"):
-        live.write(f"{name}.py", "open('was-run', 'w')\n")
-    live.start()
     live.ended(live.submit("true"))
     assert not (live.work / "was-run").exists()
 
@@ -173,23 +147,16 @@ def test_a_second_daemon_is_kept_out(office):
     assert office.ended(office.submit("true"))["exit_status"] == 0
 
 
-@pytest.mark.slow
-def test_two_homes_stand_side_by_side(make_live):
-    one, two = make_live("one").site().start(), make_live("two").site().start()
-    first, second = one.submit("exit 1"), two.submit("exit 2")
+def test_two_homes_stand_side_by_side_one_at_a_path_longer_than_a_sockets_name_may_be(make_live):
+    one, two = make_live("one").site().start(), make_live("/".join(["a-long-way-down"] * 9)).site().start()
+    assert len(str(two.home)) > 107
+    first, second = one.submit("exit 1"), two.qsub("exit 2\n")
     assert (one.ended(first)["exit_status"], two.ended(second)["exit_status"]) == (1, 2)
     one.stop()
-    assert two.ended(two.submit("exit 3"))["exit_status"] == 3
-
-
-def test_a_path_longer_than_a_sockets_name_may_be(make_live):
-    live = make_live("/".join(["a-long-way-down"] * 9)).site().start()
-    assert len(str(live.home)) > 107
-    assert live.ended(live.qsub("exit 9\n"))["exit_status"] == 9
-    id = live.submit("trap 'exit 8' TERM; while :; do sleep 0.02; done")
-    live.running(id)
-    live.run("qdel", id).ok()
-    assert live.ended(id)["exit_status"] == 8
+    id = two.submit("trap 'exit 8' TERM; while :; do sleep 0.02; done")
+    two.running(id)
+    two.run("qdel", id).ok()
+    assert two.ended(id)["exit_status"] == 8
 
 
 @pytest.mark.slow
@@ -394,22 +361,16 @@ def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
     assert not live.home.exists()
 
 
-def test_closed_standard_descriptors_are_no_pipes_of_ours(make_live):
+def test_descriptors_and_signals_of_an_odd_caller_are_the_daemons_own(make_live):
+    """It has closed its standard descriptors, ignores the end of children and blocks all signals."""
     live = make_live().site()
-    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
-    assert live.run("nqsd", "start", before=closed).status == 0
-    live.run("nqsd", "status").ok()
-    assert live.run("nqsd", "start", before=closed).status == 1
-
-
-def test_signals_that_the_caller_ignores_or_blocks_are_the_daemons_own(make_live):
-    live = make_live().site()
-    deaf = (
-        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+    odd = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.closerange(0, 3); "
         "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); "
         "os.execvp(sys.argv[1], sys.argv[1:])"
     )
-    live.run("nqsd", "start", before=[sys.executable, "-c", deaf]).ok()
+    for status in (0, 1):  # the second one finds the first
+        assert live.run("nqsd", "start", before=[sys.executable, "-c", odd]).status == status
     live.ended(live.submit("true"))
     os.kill(live.pid, signal.SIGTERM)
     until(lambda: "INFO stopped" in live.log, "SIGTERM has ended it")
