@@ -223,10 +223,8 @@ class GangJudge(Judge):
     def _wish(self, token: str, promise: Promise) -> Wish | None:
         if token in self.calls:
             return self.calls[token].wish
-        if "-" in token:
-            found: Wish = promise.job.options["inner"][int(token.split("-")[1])]
-            return found
-        return promise.job.options.get("wish")
+        found: Wish | None = promise.inner[int(token.split("-")[1])] if "-" in token else promise.wish
+        return found
 
     def _ended(self, token: str, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
         end, want = story.end, self._wish(token, promise)

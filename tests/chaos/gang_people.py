@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from chaos.gang_programs import Wish, program, wish
 from chaos.jobs import Job
@@ -69,14 +68,14 @@ class Caller(Person):
 
         return do
 
-    def _promise(self, kind: str, script: str, **options: Any) -> Promise:
+    def _promise(self, kind: str) -> Promise:
         self._count += 1
-        return Promise(Job(f"g{self.number}x{self._count}", kind, script, options=options), self.number)
+        return Promise(Job(f"g{self.number}x{self._count}", kind, ""), self.number)
 
     # ------------------------------------------------------------ what they begin
 
     def call(self) -> None:
-        want, promise = wish(self.chance, self._longest), self._promise("mpprun", "")
+        want, promise = wish(self.chance, self._longest), self._promise("mpprun")
         token = promise.job.token
         self.ledger.enter(promise)
         self.ledger.tell(promise, f"mpprun {want}")
@@ -90,9 +89,9 @@ class Caller(Person):
         self.ledger.count("called")
 
     def job(self) -> None:
-        want, promise = wish(self.chance, self._longest), self._promise("job", "")
+        want, promise = wish(self.chance, self._longest), self._promise("job")
         path = program(self.ledger.work, promise.job.token)
-        promise.job.options["wish"] = want
+        promise.wish = want
         item = self._item(promise, "apps")
         item["script"] = f"exec {path} {' '.join(want.words)}\n"
         item["spec"]["job_class"] = want.job_class
@@ -101,9 +100,9 @@ class Caller(Person):
 
     def script(self) -> None:
         """A request of the command domain that calls `mpprun` up to three times at once."""
-        promise = self._promise("script", "")
+        promise = self._promise("script")
         inner = [wish(self.chance, self._longest) for _ in range(self.chance.randint(1, 3))]
-        promise.job.options["inner"] = inner
+        promise.inner = inner
         words = {"token": promise.job.token, "work": self.ledger.work}
         calls = [
             CALL.format(number=number, mpprun=" ".join(command("mpprun")), options=" ".join(want.options),
@@ -113,13 +112,6 @@ class Caller(Person):
         item = self._item(promise, "scripts")
         item["script"] = SCRIPT.format(calls="".join(calls), **words)
         self._submit([promise], [item])
-
-    def _item(self, promise: Promise, queue: str, **more: Any) -> dict[str, Any]:
-        kept = {name: promise.job.options.pop(name) for name in list(promise.job.options)}
-        try:
-            return super()._item(promise, queue, **more)
-        finally:
-            promise.job.options.update(kept)
 
     # ------------------------------------------------------------ what they do to it
 

@@ -25,7 +25,8 @@ class Promise:
 
     ``standing``: acknowledged, refused (it must not exist) or unknown (no answer came, or one after a
     repetition). ``line``: the list it is in, and its place there. ``after``: what it waits for.
-    ``bars``: when it must not begin. ``asked``: what was asked of it, answered or not.
+    ``bars``: when it must not begin. ``asked``: what was asked of it, answered or not. ``wish``: the
+    application that it is, ``inner``: those that it calls.
     """
 
     job: Job
@@ -38,6 +39,8 @@ class Promise:
     asked: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
+    wish: Any = None
+    inner: list[Any] = field(default_factory=list)
 
     @property
     def seq(self) -> int:

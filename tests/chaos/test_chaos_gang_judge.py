@@ -125,8 +125,7 @@ def test_what_a_daemon_finds_ended_may_have_run_until_it_decides(story):
 
 
 def test_an_application_whose_caller_went_with_its_request_need_not_begin(story):
-    inner = {"inner": [Wish("plain", 1.0, 0, 1, "rush")]}
-    script = Promise(Job("script", "script", "", options=inner), 1)
+    script = Promise(Job("script", "script", ""), 1, inner=[Wish("plain", 1.0, 0, 1, "rush")])
     script.asked.add("delete")
     story.ledger.enter(script)
     story.events += [

@@ -144,7 +144,13 @@ class Live:
         return int((self.home / "nqsd.pid").read_text().split()[0])
 
     def stop(self, *options: str) -> None:
-        self.run("nqsd", "stop", *options).ok()
+        """Stops the daemon; without options by the library, which is quicker than a process."""
+        if options:
+            self.run("nqsd", "stop", *options).ok()
+        else:
+            pid = self.pid
+            self.client.call("shutdown", mode="leave")
+            proc.await_ends([pid], PATIENCE)
         self.hang_up()
 
     def kill(self) -> None:

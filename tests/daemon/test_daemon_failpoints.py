@@ -73,7 +73,7 @@ def test_killed_on_the_way_of_a_list_it_goes_on_where_it_was(office, rule):
     live, marks = office, rule.partition("=")[0]
     fields = {"items": items(live, marks), "key": marks, "dry_run": False}
     before = len(live.events("submitted"))
-    live.stop()
+    live.kill()
     armed(live, rule.format(25 if rule.startswith("row") else 3))
     told = []
     with suppress(NqspyError, OSError):
