@@ -4,18 +4,16 @@ import os
 import select
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from nqspy.daemon.home import Home, init, init_if_new, running_pid
+from nqspy.daemon.home import HomeError, home_of, init, init_if_new, running_pid
 from nqspy.daemon.process import become, begin
 from nqspy.daemon.starting import StartOptions, check, else_taken_back
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
-from nqspy.rpc.home import resolve_home
 from nqspy.rpc.program import run as run_program
 
 app = typer.Typer(
@@ -40,32 +38,17 @@ SiteOption = Annotated[
 ]
 
 
-def _fail(text: object) -> NoReturn:
-    print(f"nqsd: {text}", file=sys.stderr)
-    raise SystemExit(1)
-
-
-def _home(home: str | None) -> Home:
-    try:
-        return Home(Path(resolve_home(home)))
-    except OSError as error:
-        _fail(error)
-
-
 def _site(name: str | None) -> Any:
     if name not in (None, "day-night", "plain"):
-        _fail(f"there is no site {name}; there are day-night and plain")
+        raise HomeError(f"there is no site {name}; there are day-night and plain")
     return name
 
 
 @app.command("init")
 def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
     """Fill a new home."""
-    where = _home(home)
-    try:
-        chosen = init(where, _site(site))
-    except NqspyError as error:
-        _fail(error)
+    where = home_of(home)
+    chosen = init(where, _site(site))
     print(f"{where.path} is a new home (site {chosen}); start it with: nqsd start --home {where.path}")
 
 
@@ -73,7 +56,7 @@ def _absolute(path: str | None) -> str | None:
     try:
         return None if path is None else os.path.abspath(path)
     except FileNotFoundError:
-        _fail(f"{path}: the current folder is gone; give the whole path")
+        raise HomeError(f"{path}: the current folder is gone; give the whole path") from None
 
 
 def _standard_descriptors() -> None:
@@ -97,23 +80,16 @@ def start_or_run(
 ) -> None:
     """Start a daemon in the background, or be it."""
     _standard_descriptors()
-    where, chosen = _home(home), _site(site)
-    typed = StartOptions(queues, exits, clock)
-    text = ""
-    try:
-        if context.info_name == "start":
-            there = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
-        check(where, typed)
-        with else_taken_back(where):
-            init_if_new(where, chosen)
-            if context.info_name == "start":
-                text = begin(where, there)
-            else:
-                become(where, typed, lambda text: None)
-    except NqspyError as error:
-        _fail(error)
-    if text:
-        print(f"nqsd: {text}", file=sys.stderr)
+    where, chosen = home_of(home), _site(site)
+    typed, background = StartOptions(queues, exits, clock), context.info_name == "start"
+    there = StartOptions(_absolute(queues), _absolute(exits), clock, True) if background else typed
+    check(where, typed)
+    with else_taken_back(where):
+        init_if_new(where, chosen)
+        if not background:
+            become(where, typed, lambda text: None)
+        elif text := begin(where, there):
+            print(f"nqsd: {text}", file=sys.stderr)
 
 
 @app.command()
@@ -123,12 +99,12 @@ def stop(
     requeue: Annotated[bool, typer.Option("--requeue", help="queue running requests again")] = False,
 ) -> None:
     """Stop; running requests go on and are adopted by the next start."""
-    where = _home(home)
+    where = home_of(home)
     pid = running_pid(where)
     if pid is None:
-        _fail(f"no nqsd serves {where.path}")
+        raise HomeError(f"no nqsd serves {where.path}")
     if drain and requeue:
-        _fail("choose one of --drain and --requeue")
+        raise HomeError("choose one of --drain and --requeue")
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -140,10 +116,10 @@ def stop(
         try:
             signal.pidfd_send_signal(fd, signal.SIGTERM)
         except PermissionError:
-            _fail(str(error))  # it is another's daemon: what it has said stands
+            raise HomeError(str(error)) from None  # it is another's daemon: what it has said stands
     select.select([fd], [], [], 60 if mode == "leave" else None)
     if running_pid(where) == pid:
-        _fail(f"process {pid} has not stopped; see {where.log}")
+        raise HomeError(f"process {pid} has not stopped; see {where.log}")
 
 
 @app.command("unit")
@@ -153,25 +129,19 @@ def unit_command(
 ) -> None:
     """Print a unit file for systemd: nqsd unit > /etc/systemd/system/nqsd.service"""
     words = (f" --home {home}" if home else "") + (" --user" if user else "")
-    try:
-        print(unit(str(_home(home).path), user=user, words=words), end="")
-    except ValueError as error:
-        _fail(error)
+    print(unit(str(home_of(home).path), user=user, words=words), end="")
 
 
 @app.command()
 def status(home: HomeOption = None) -> None:
     """Exit 0 when the daemon answers; says how the site stands."""
-    where = _home(home)
+    where = home_of(home)
     try:
         answer = Client(str(where.path)).call("status")
     except (NqspyError, OSError) as error:
-        pid = running_pid(where)
-        _fail(
-            f"process {pid} has {where.path} and does not answer: {error}"
-            if pid
-            else f"no nqsd serves {where.path}"
-        )
+        if pid := running_pid(where):
+            raise HomeError(f"process {pid} has {where.path} and does not answer: {error}") from None
+        raise HomeError(f"no nqsd serves {where.path}") from None
     print(answer["text"])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from nqspy.model.errors import NqspyError
+from nqspy.rpc.home import resolve_home
 from nqspy.system.shipped import shipped
 
 SiteName = Literal["day-night", "plain"]
@@ -86,6 +87,14 @@ class Home:
             return set()
         except OSError as error:
             raise unusable(self, error) from None
+
+
+def home_of(option: str | None) -> Home:
+    """Return the home that a command means. Raises HomeError."""
+    try:
+        return Home(Path(resolve_home(option)))
+    except OSError as error:
+        raise HomeError(str(error)) from None
 
 
 def unusable(home: Home, error: OSError) -> HomeError:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from nqspy.model.errors import BadValue
+
 UNIT = """\
 # nqsd as a service of systemd. Written by: nqsd unit{words}
 [Unit]
@@ -60,11 +62,11 @@ _USER = "NoNewPrivileges=yes\n"
 
 
 def unit(home: str, *, user: bool = False, words: str = "") -> str:
-    """Return a unit file; ``user``: for a user's own systemd. Raises ValueError for an odd path."""
+    """Return a unit file; ``user``: for a user's own systemd. Raises BadValue for an odd path."""
     command = str(Path(sys.executable).parent / "nqsd")
     for path in (home, command):
         if any(c in path for c in " \t\n\"'\\%$"):
-            raise ValueError(
+            raise BadValue(
                 f"{path!r} cannot stand in a unit file: blanks, quotes, %, $ and \\ mean something there"
             )
     return UNIT.format(

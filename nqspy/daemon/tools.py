@@ -16,14 +16,13 @@ import typer
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.disks import full_disks
-from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
+from nqspy.daemon.home import Home, file_system, home_of, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.rpc.client import Client
-from nqspy.rpc.home import resolve_home
 from nqspy.store import copies, open_mark, places, restoring
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.reader import Reader
@@ -128,8 +127,8 @@ def _utc(at: Instant) -> str:
 
 def _where(home: str | None) -> Home:
     try:
-        return Home(Path(resolve_home(home)))
-    except OSError as error:
+        return home_of(home)
+    except NqspyError as error:
         _fail(error)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from nqspy.model.errors import NqspyError
 from nqspy.rpc.home import speak_utf8
 
 _Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -38,6 +39,9 @@ def run(app: typer.Typer, name: str) -> NoReturn:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush finds no error
         print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except NqspyError as error:
+        print(f"{name}: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except typer.Abort:
         raise SystemExit(130) from None

@@ -10,6 +10,7 @@ import pytest
 from daemon.live import command
 
 from nqspy.daemon.systemd import Watchdog, unit
+from nqspy.model.errors import BadValue
 
 
 class Manager:
@@ -112,7 +113,7 @@ def test_the_unit_file_names_command_and_home_and_leaves_requests_alone(make_liv
 @pytest.mark.parametrize("folder", ["my tools", "50%", "it's"])
 def test_a_program_whose_path_no_unit_file_can_hold_is_told(monkeypatch, folder):
     monkeypatch.setattr("sys.executable", f"/usr/lib/{folder}/bin/python")
-    with pytest.raises(ValueError, match=r"bin/nqsd.* cannot stand in a unit file"):
+    with pytest.raises(BadValue, match=r"bin/nqsd.* cannot stand in a unit file"):
         unit("/var/spool/nqspy")
 
 
