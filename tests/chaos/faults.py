@@ -3,19 +3,20 @@
 import os
 import signal
 import sqlite3
-import time
+import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from chaos.ledger import Ledger
-from daemon.live import Live
+from daemon.live import Live, until
 
 from nqspy.daemon.failpoints import VARIABLE
 from nqspy.daemon.home import Home, running_pid
+from nqspy.executors import proc
 
+_pause = threading.Event().wait
 RUNNING = ("commit", "committed", "hand", "handed", "reply", "replied", "sighted")
 BACKUP = ("backup", "copied")
 STARTING = ("scan", "scanned", "commit", "committed", "row", "hand", "handed")
@@ -81,8 +82,8 @@ class Storm:
         if pid is None:
             self.ledger.struck("killed at a failpoint", self.ledger.clock(), self.ledger.length(), self.armed)
             self.start()
-        elif self.armed.startswith("commit=stop") and _state(pid) == "T":
-            self._pause("stopped at a failpoint", pid)
+        elif self.armed.startswith("commit=stop") and _is_stopped(pid):
+            self._stand_still("stopped at a failpoint", pid)
 
     def strike(self, names: tuple[str, ...] = ()) -> None:
         """One fault, any or one of these."""
@@ -100,18 +101,18 @@ class Storm:
     def killed(self) -> None:
         begun, since, pid = self.ledger.clock(), self.ledger.length(), self.pid()
         if pid is not None:
-            _kill(pid)
-            _until(lambda: self.pid() is None)
+            proc.send([pid], signal.SIGKILL)
+            until(lambda: self.pid() is None, "the end of the daemon")
         self.ledger.struck("kill -9", begun, since)
         if self.chance.random() < 0.3:
-            _wait(self.chance.uniform(0.1, 2.0))
+            _pause(self.chance.uniform(0.1, 2.0))
         self.start()
 
     def restarted(self) -> None:
         begun, since = self.ledger.clock(), self.ledger.length()
         way = self.chance.choice(("", "", "--requeue"))
         self.live.run("nqsd", "stop", *filter(None, (way,)))
-        _until(lambda: self.pid() is None)
+        until(lambda: self.pid() is None, "the end of the daemon")
         self.ledger.struck("stop", begun, since, way)
         self.start()
 
@@ -119,11 +120,11 @@ class Storm:
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGSTOP)
-            self._pause("SIGSTOP", pid)
+            self._stand_still("SIGSTOP", pid)
 
-    def _pause(self, what: str, pid: int) -> None:
+    def _stand_still(self, what: str, pid: int) -> None:
         begun, since = self.ledger.clock(), self.ledger.length()
-        _wait(self.chance.uniform(0.5, 6.0))
+        _pause(self.chance.uniform(0.5, 6.0))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
         self.ledger.struck(what, begun, since)
@@ -144,7 +145,7 @@ class Storm:
                 other.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
                 return
-            _wait(self.chance.uniform(0.5, 6.0))
+            _pause(self.chance.uniform(0.5, 6.0))
             other.execute("ROLLBACK")
         self.ledger.struck("database locked", begun, since)
 
@@ -159,7 +160,7 @@ class Storm:
                     size += part
                 except OSError:
                     part //= 2
-        _wait(self.chance.uniform(0.5, 4.0))
+        _pause(self.chance.uniform(0.5, 4.0))
         ballast.unlink()
         self.ledger.struck("disk full", begun, since)
 
@@ -168,14 +169,14 @@ class Storm:
         begun, since = self.ledger.clock(), self.ledger.length()
         found = [pid for pid, folder in self._helpers() if folder.startswith(str(self.home.spool))]
         for pid in self.chance.sample(found, min(len(found), self.chance.randint(1, 3))):
-            _kill(pid)
+            proc.send([pid], signal.SIGKILL)
             self.ledger.struck("shepherd killed", begun, since, str(pid))
 
     def starter(self) -> None:
         begun, since = self.ledger.clock(), self.ledger.length()
         for pid, folder in self._helpers():
             if folder == "/":
-                _kill(pid)
+                proc.send([pid], signal.SIGKILL)
                 self.ledger.struck("starter killed", begun, since)
 
     def _helpers(self) -> list[tuple[int, str]]:
@@ -190,11 +191,11 @@ class Storm:
     def calm(self) -> None:
         """The last fault is over: the daemon is up and nothing is armed any more."""
         pid = self.pid()
-        if pid is not None and _state(pid) == "T":
+        if pid is not None and _is_stopped(pid):
             os.kill(pid, signal.SIGCONT)
         if pid is None or self.armed:
             self.live.run("nqsd", "stop")
-            _until(lambda: self.pid() is None)
+            until(lambda: self.pid() is None, "the end of the daemon")
             self.chance = Calm()
             self.start()
 
@@ -207,25 +208,6 @@ class Calm(Random):
         return 0.99
 
 
-def _state(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return ""
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
-def _wait(seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        time.sleep(0.02)
-
-
-def _until(condition: Callable[[], Any], patience: float = 60) -> None:
-    end = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < end, "the daemon does not end"
-        time.sleep(0.02)
+def _is_stopped(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is not None and seen.state == "T"

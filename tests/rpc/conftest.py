@@ -5,7 +5,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,13 +72,6 @@ class Peer:
     def close(self) -> None:
         self.file.close()
         self.socket.close()
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, f"in vain: {what}"
-        time.sleep(0.005)
 
 
 def echo(asked: Asked) -> bytes:

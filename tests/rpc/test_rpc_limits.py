@@ -8,8 +8,8 @@ import threading
 from collections import Counter
 
 import pytest
+from daemon.live import until
 from msgspec.structs import replace
-from rpc.conftest import until
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages

@@ -2,9 +2,9 @@
 
 import threading
 
+from daemon.live import until
 from hypothesis import given
 from hypothesis import strategies as st
-from rpc.conftest import until
 
 from nqspy.rpc import messages
 from nqspy.rpc.limits import Limits

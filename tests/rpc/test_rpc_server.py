@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from rpc.conftest import until
+from daemon.live import until
 
 from nqspy.rpc import messages
 from nqspy.rpc.limits import DEFAULTS, Limits
