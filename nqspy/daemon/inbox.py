@@ -10,9 +10,7 @@ from msgspec import Struct
 
 from nqspy.answers.serving import Serving
 from nqspy.answers.turns import Turns
-from nqspy.daemon.clock import Clock
 from nqspy.daemon.home import Home
-from nqspy.engine.inputs import Outcome
 from nqspy.model.events import Event
 from nqspy.model.people import Caller
 from nqspy.rpc.limits import person
@@ -90,8 +88,7 @@ class Inbox:
 
 
 class Host(Serving, Protocol):
-    """The daemon, to its parts: beside what answers may do they put things into the inbox and journal what
-    they find. Everything but ``inbox`` and ``clock`` belongs to the engine's thread."""
+    """The daemon as its parts see it. All but ``inbox`` and ``clock`` belongs to the engine's thread."""
 
     inbox: Inbox
     owner: Caller
@@ -103,12 +100,5 @@ class Host(Serving, Protocol):
     def home(self) -> Home:
         """Files of the home."""
 
-    @property
-    def clock(self) -> Clock:
-        """The site's clock."""
-
     def note(self, event: Event) -> None:
         """Have an event journaled."""
-
-    def pump(self, outcome: Outcome) -> None:
-        """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""

@@ -17,7 +17,7 @@ from nqspy.rpc.home import with_short_path
 from nqspy.rpc.limits import DEFAULTS, Limits, person
 from nqspy.rpc.peer import Asked, Desk, Handle, ServedConnection
 
-__all__ = ["Asked", "Handle", "Put", "RpcServer"]
+__all__ = ["Asked", "Handle", "RpcServer"]
 
 _BACKLOG = 1_024
 _AT_ONCE = 64
@@ -28,7 +28,6 @@ _SHOWN_OUT = 8
 """Idle connections that give way when no descriptor is left."""
 _REST = 0.2
 """Seconds without new clients when no descriptor is left for them."""
-Put = Callable[[Asked], None]
 Replies = Sequence[tuple[Handle, bytes]]
 
 
@@ -41,7 +40,7 @@ class RpcServer(Desk):
     """
 
     def __init__(
-        self, path: str, put: Put, *, allow_uid: Callable[[int], bool], mode: int,
+        self, path: str, put: Callable[[Asked], None], *, allow_uid: Callable[[int], bool], mode: int,
         limits: Limits = DEFAULTS, backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:  # fmt: skip
