@@ -210,19 +210,13 @@ def test_a_newer_database_is_refused(told, path):
 
 
 def test_an_older_database_is_brought_up_to_date_or_left_alone(told, path):
-    def broken(connection):
-        connection.execute("ALTER TABLE events ADD COLUMN note TEXT")
-        connection.execute("SELECT nothing FROM nowhere")
-
+    step = ("ALTER TABLE events ADD COLUMN note TEXT",)
+    broken = (*step, "SELECT nothing FROM nowhere")
     with pytest.raises(
         StoreError, match=f"could not be brought from format {migrations.VERSION} to {migrations.VERSION + 1}"
     ):
         opening.open_database(path, (*migrations.STEPS, broken))
     SqliteJournal.open(path).close()
-
-    def step(connection):
-        connection.execute("ALTER TABLE events ADD COLUMN note TEXT")
-
     db = opening.open_database(path, (*migrations.STEPS, step))
     connection = schema.connection(db)
     assert migrations.version(connection) == migrations.VERSION + 1
