@@ -1,5 +1,6 @@
 """What each event does to the site; events are facts: one about something that is gone changes nothing."""
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -15,8 +16,13 @@ from nqspy.model.requests import Ask, Attempt, Dependency, Redating, Request, Sp
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
+from nqspy.model.transitions import HELD_AT_SUBMISSION
 
 T0 = 1_000_000
+QUEUED, HELD, WAITING, RUNNING, SUSPENDED = (
+    State.QUEUED, State.HELD, State.WAITING, State.RUNNING, State.SUSPENDED
+)  # fmt: skip
+SPEC = Spec("anne", 1, "x", "q", "s", "e", "/home", group="d1")
 
 
 class Story:
@@ -34,8 +40,7 @@ class Story:
 
     def submit(self, state: str = "queued", **more: Any) -> Request:
         seq = self.site.next_seq
-        spec = replace(Spec("anne", 1, "x", "q", "s", "e", "/home", group="d1"), **more)
-        self.tell(ev.Submitted(seq, spec, "q", state))  # type: ignore[arg-type]
+        self.tell(ev.Submitted(seq, replace(SPEC, **more), "q", state))  # type: ignore[arg-type]
         return self.site.requests[seq]
 
     def start(self, request: Request, pes: tuple[int, ...] = (0,)) -> Request:
@@ -43,106 +48,174 @@ class Story:
         self.tell(ev.Started(request.seq, request.attempts, pes), later=100)
         return request
 
+    def rows(self, name: str, queue: str = "q") -> list[Any]:
+        found: list[Any] = getattr(self.site.columns(queue), name).tolist()
+        return found
+
 
 @pytest.fixture
 def story() -> Story:
     return Story()
 
 
-def test_a_submitted_request_waits_in_its_queue(story):
-    request = story.submit()
-    assert (request.state, request.date_in_queue, request.submitted) == (State.QUEUED, T0, T0)
-    assert story.site.columns("q").seqs() == [1]
-    assert story.site.next_seq == 2
+class New(dict[str, Any]):
+    """A request that is submitted: its state, and fields of its specification."""
+
+    def __init__(self, state: str = "queued", **more: Any) -> None:
+        super().__init__(more)
+        self.state = state
 
 
-def test_a_held_one_is_held_by_its_owner_and_a_dated_one_is_watched(story):
-    held, dated = story.submit("held", held=True), story.submit("waiting", eligible=Instant(T0 + 50))
-    assert (held.state, held.holds) == (State.HELD, "u")
-    assert held.hold_text
-    assert dated.state is State.WAITING
-    assert story.site.next_date() == T0 + 50
-    assert story.site.due(Instant(T0 + 49)) == ()
-    assert story.site.due(Instant(T0 + 50)) == (dated.seq,)
+def begun(*pes: int, attempt: int = 1) -> tuple[Any, ...]:
+    """Attempt of request 1 that is started, and reported 100 ms later."""
+    return ev.Starting(1, attempt, pes or (0,)), 100, ev.Started(1, attempt, pes or (0,))
 
 
-def test_when_its_date_has_come_it_is_queued_from_then_on(story):
-    dated = story.submit("waiting", eligible=Instant(T0 + 50))
-    story.tell(ev.Eligible((dated.seq,)), later=60)
-    assert (dated.state, dated.date_in_queue) == (State.QUEUED, T0 + 60)
-    assert story.site.next_date() is None
+def ended(cpu: int, wall: int, seq: int = 1, attempt: int = 1) -> ev.Ended:
+    return ev.Ended(seq, attempt, "exit", 0, None, Used(cpu, wall))
 
 
-def test_routed_and_moved_requests_begin_anew_in_the_other_queue(story):
-    for event in (ev.Routed(1, "r", "q"), ev.Moved((1,), "r", "olga")):
-        story.__init__()
-        request = story.submit()
-        story.tell(event, later=5)
-        assert (request.queue, request.date_in_queue) == ("r", T0 + 5)
-        assert (len(story.site.columns("q")), story.site.columns("r").seqs()) == (0, [1])
+def charged(ms: float) -> Any:
+    return lambda story: story.site.accounts["g:d1"].value == pytest.approx(ms, rel=1e-3)
 
 
-def test_holds_add_up_and_the_last_release_lets_go(story):
-    request = story.submit()
-    story.tell(ev.Held((1,), "u", "anne"))
-    story.tell(ev.Held((1,), "o", "olga", "not today"))
-    assert (request.holds, request.hold_text, len(story.site.columns("q"))) == ("ou", "not today", 0)
-    story.tell(ev.Released((1,), "u", "anne"))
-    assert request.state is State.HELD
-    story.tell(ev.Released((1,), "o", "olga"))
-    assert (request.state, request.holds, request.hold_text) == (State.QUEUED, "", "")
-    assert request.date_in_queue == T0
+def set_to(path: str, value: Any) -> ev.SettingsChanged:
+    return ev.SettingsChanged((ev.Change("set", path, value),))
 
 
-def test_a_released_one_still_waits_for_its_date_and_counts_from_it(story):
-    request = story.submit("held", held=True, eligible=Instant(T0 + 50))
-    story.tell(ev.Released((1,), "u", "anne"), later=10)
-    assert request.state is State.WAITING
-    story.tell(ev.Held((1,), "u", "anne"))
-    story.tell(ev.Released((1,), "u", "anne"), later=90)
-    assert (request.state, request.date_in_queue) == (State.QUEUED, T0 + 50)
+STORIES: dict[str, tuple[Any, ...]] = {
+    "a submitted request waits in its queue": (
+        New(), {"state": QUEUED, "date_in_queue": T0, "submitted": T0},
+        lambda story: (story.rows("seq"), story.site.next_seq) == ([1], 2),
+    ),
+    "a held one is held by its owner": (
+        New("held", held=True), {"state": HELD, "holds": "u", "hold_text": HELD_AT_SUBMISSION},
+    ),
+    "a dated one is watched, and queued from when its date has come": (
+        New("waiting", eligible=Instant(T0 + 50)), {"state": WAITING},
+        lambda story: [story.site.due(Instant(T0 + at)) for at in (49, 50)] == [(), (1,)],
+        lambda story: story.site.next_date() == T0 + 50, 60, ev.Eligible((1,)),
+        {"state": QUEUED, "date_in_queue": T0 + 60}, lambda story: story.site.next_date() is None,
+    ),
+    **{f"one that is {event.kind} begins anew in the other queue": (
+        New(), 5, event, {"queue": "r", "date_in_queue": T0 + 5},
+        lambda story: (story.rows("seq"), story.rows("seq", "r")) == ([], [1]),
+    ) for event in (ev.Routed(1, "r", "q"), ev.Moved((1,), "r", "olga"))},
+    "holds add up and the last release lets go": (
+        New(), ev.Held((1,), "u", "anne"), ev.Held((1,), "o", "olga", "not today"),
+        {"holds": "ou", "hold_text": "not today", "slot": -1},
+        ev.Released((1,), "u", "anne"), {"state": HELD},
+        ev.Released((1,), "o", "olga"), {"state": QUEUED, "holds": "", "hold_text": "", "date_in_queue": T0},
+    ),
+    "a released one still waits for its date and counts from it": (
+        New("held", held=True, eligible=Instant(T0 + 50)), 10, ev.Released((1,), "u", "anne"),
+        {"state": WAITING}, ev.Held((1,), "u", "anne"), 90, ev.Released((1,), "u", "anne"),
+        {"state": QUEUED, "date_in_queue": T0 + 50},
+    ),
+    "redated requests have a new date in their rows too": (
+        New(), New(), New(), ev.Redated((1, 3, 99), Instant(T0 + 7), 2, "gun"), {"date_in_queue": T0 + 7},
+        lambda story: sorted(story.rows("date")) == [T0, T0 + 7, T0 + 7],
+    ),
+    "what redated a request is known until its queue gives it another date": (
+        New(), 10, ev.Redated((1,), Instant(T0), 2, "gun"),
+        {"redated": Redating(Instant(T0 + 10), "gun", 2)}, ev.Moved((1,), "q", "olga"), {"redated": None},
+    ),
+    "ranked and modified requests change their rows": (
+        New(), ev.Ranked(1, 2, "olga"), ev.Modified(1, replace(SPEC, ask=Ask(cpu=5, pes=3)), "anne"),
+        lambda story: [story.rows(name) for name in ("rank", "cpu", "pes")] == [[2], [5.0], [3]],
+    ),
+    "what a running request asks for changes and it stays where it is": (
+        New(), *begun(), ev.Modified(1, replace(SPEC, ask=Ask(wall=5)), "anne"),
+        {"state": RUNNING, "spec.ask.wall": 5, "run.adjusted": True},
+        lambda story: list(story.site.started) == [1],
+    ),
+    "a start takes PEs and the request out of its queue": (
+        New(), ev.Ranked(1, 2, "olga"), 5, ev.Starting(1, 1, (2,)),
+        {"state": RUNNING, "pes": (2,), "run.starting": True, "rank": 0, "slot": -1},
+        lambda story: (list(story.site.started), story.rows("seq")) == ([1], []), 5, ev.Started(1, 1, (2,)),
+        {"run.starting": False, "started": T0 + 10},
+    ),
+    "a suspended one keeps its PEs": (
+        New(), *begun(), ev.Suspended(1, 1, "olga"),
+        {"state": SUSPENDED, "pause.cause.name": "olga", "pes": (0,)}, ev.Resumed(1, 1, "olga"),
+        {"state": RUNNING, "pause": None},
+    ),
+    "a deleted one is gone": (
+        New(), ev.Deleted(1, "anne"), lambda story: not story.site.requests and story.rows("seq") == [],
+    ),
+    "a requeued one waits as before and pays for what it used": (
+        New(), *begun(), ev.Deleting(1, 1, "anne", rerun=True), {"ending.rerun": True},
+        ev.Requeued(1, 1, "rerun by anne", Used(300, 300)), charged(300),
+        {"state": QUEUED, "attempt": None, "used": Used(), "attempts": 1, "date_in_queue": T0},
+        *begun(1, attempt=2), ended(200, 200, attempt=2), charged(500),
+    ),
+    "use is charged as it accrues and once": (
+        New(), *begun(), ev.Decided(0, ((1, Used(400, 500)), (9, Used(7, 7)))), charged(400),
+        ev.Decided(0, ((1, Used(400, 900)),)), charged(400), ended(1000, 1000), charged(1000),
+    ),
+    "half of a use is forgotten after a half-life": (
+        New(), *begun(), ended(1000, 1000), New(), ev.Starting(2, 1, (0,)), DAY, ended(1000, 1000, seq=2),
+        charged(1500),
+        lambda story: story.site.accounts["g:d1"].at_time(Instant(0), DAY) == pytest.approx(1500, rel=1e-3),
+    ),
+    "another half-life counts from now on": (
+        New(), *begun(), ended(1000, 1000), DAY, set_to("usage/half_life", 2 * DAY), charged(500),
+        lambda story: story.site.accounts["g:d1"].at_time(Instant(story.now + 2 * DAY), 2 * DAY)
+        == pytest.approx(250, rel=1e-3),
+    ),
+    "PE time is charged where the site says so": (
+        set_to("usage/charge", "pe_wall"), New(ask=Ask(pes=3)), *begun(0, 1, 2), ended(10, 500),
+        charged(1500),
+    ),
+    "it is held without a letter until all that it waits for is met": (
+        New(), New("held", after=(Dependency(1, "ok"), Dependency(1, "start"))),
+        {"state": HELD, "holds": "", "letters": "s"}, lambda story: story.site.dependants == {1: {2: None}},
+        ev.DependencyMet((2, 99), 1, ("start",)), {"state": HELD, "unmet": (Dependency(1, "ok"),)},
+        ev.DependencyMet((2,), 7, ("ok",)), {"state": HELD},
+        ev.DependencyMet((2,), 1, ("ok", "any", "start")), {"state": QUEUED},
+        lambda story: story.site.dependants == {},
+    ),
+    "a dependency that failed keeps it held until the system's hold is released": (
+        New(), New("held", after=(Dependency(1, "ok"),)), ev.DependencyFailed((2,), 1, ("ok",), "it failed"),
+        {"state": HELD, "never": "it failed"}, ev.Released((2,), "u", "anne"), {"state": HELD},
+        ev.Released((2,), "s", "olga"), {"state": QUEUED, "never": "", "unmet": ()},
+        lambda story: story.site.dependants == {},
+    ),
+    "one that is deleted waits for no other": (
+        New(), New("held", after=(Dependency(1, "ok"),)), ev.Deleted(2, "anne"),
+        ev.DependencyMet((2,), 1, ("ok",)), lambda story: (story.site.dependants, list(story.site.requests))
+        == ({}, [1]),
+    ),
+}  # fmt: skip
 
 
-def test_redated_requests_have_a_new_date_in_their_rows_too(story):
-    requests = [story.submit() for _ in range(3)]
-    story.tell(ev.Redated((1, 3, 99), Instant(T0 + 7), 2, "gun"))
-    assert [r.date_in_queue for r in requests] == [T0 + 7, T0, T0 + 7]
-    assert sorted(story.site.columns("q").date.tolist()) == [T0, T0 + 7, T0 + 7]
+@pytest.mark.parametrize("title", STORIES)
+def test_what_events_make_of_a_request(story, title):
+    """Each step is a submission, an event, a time that passes (ms), a condition, or what the request that was
+    submitted last is like."""
+    for step in STORIES[title]:
+        if isinstance(step, New):
+            request = story.submit(step.state, **step)
+        elif isinstance(step, ev.Event):
+            story.tell(step)
+        elif isinstance(step, int):
+            story.now += step
+        elif callable(step):
+            assert step(story)
+        else:
+            assert {name: attrgetter(name)(request) for name in step} == step
 
 
-def test_who_redated_a_request_is_known_until_its_queue_gives_it_another_date(story):
-    first, second = story.submit(), story.submit()
-    recorded = story.tell(ev.Redated((1,), Instant(T0), 2, "gun"), later=10)
-    assert first.redated == Redating(Instant(T0 + 10), "gun", 2), recorded
-    assert second.redated is None
-    story.tell(ev.Moved((1,), "q", "olga"))
-    assert first.redated is None
-
-
-def test_ranked_and_modified_requests_change_their_rows(story):
-    request = story.submit()
-    story.tell(ev.Ranked(1, 2, "olga"))
-    story.tell(ev.Modified(1, replace(request.spec, ask=Ask(cpu=5, pes=3)), "anne"))
-    columns = story.site.columns("q")
-    assert (columns.rank.tolist(), columns.cpu.tolist(), columns.pes.tolist()) == ([2], [5.0], [3])
-
-
-def test_what_a_running_request_asks_for_changes_and_it_stays_where_it_is(story):
-    request = story.start(story.submit())
-    story.tell(ev.Modified(1, replace(request.spec, ask=replace(request.spec.ask, wall=5)), "anne"))
-    assert (request.state, request.spec.ask.wall, request.run.adjusted) == (State.RUNNING, 5, True)
-    assert list(story.site.started) == [1]
-    check_site(story.site)
-
-
-def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
-    request = story.submit()
-    story.tell(ev.Ranked(1, 2, "olga"))
-    story.tell(ev.Starting(1, 1, (2,)), later=5)
-    assert (request.state, request.pes, request.run.starting, request.rank) == (State.RUNNING, (2,), True, 0)
-    assert (list(story.site.started), len(story.site.columns("q"))) == ([1], 0)
-    story.tell(ev.Started(1, 1, (2,)), later=5)
-    assert (request.run.starting, request.started) == (False, T0 + 10)
+def test_an_account_remembers_the_last_lengths_of_its_group_alone(story):
+    for n in range(RECENT + 2):
+        story.start(story.submit())
+        story.tell(ended(1000 + n, 2000, seq=n + 1))
+    accounts = story.site.accounts
+    assert accounts["g:d1"].recent == [1002 + n for n in range(RECENT)]
+    assert accounts["g:d1"].value == pytest.approx(sum(1000 + n for n in range(RECENT + 2)), rel=1e-4)
+    assert accounts["u:d1:anne"].value == accounts["g:d1"].value
+    assert not story.site.requests
+    assert story.site.touched.ended[1][0].state is State.ENDED
 
 
 def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, lenient):
@@ -159,83 +232,6 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, leni
     assert story.site.requests[1] == before
     assert story.site.misfits == 11, "those that name a request which is there, in another state or attempt"
     assert story.site.misfit.startswith("request 1 is running, attempt 1: event redated ")
-
-
-def test_a_suspended_one_keeps_its_pes(story):
-    request = story.start(story.submit())
-    story.tell(ev.Suspended(1, 1, "olga"))
-    assert (request.state, str(request.pause.cause), request.pes) == (State.SUSPENDED, "olga", (0,))
-    story.tell(ev.Resumed(1, 1, "olga"))
-    assert (request.state, request.pause) == (State.RUNNING, None)
-
-
-def test_an_end_charges_group_and_owner_and_remembers_the_length(story):
-    for n in range(RECENT + 2):
-        story.start(story.submit())
-        story.tell(ev.Ended(n + 1, 1, "exit", 0, None, Used(1000 + n, 2000)))
-    accounts = story.site.accounts
-    assert accounts["g:d1"].recent == [1002 + n for n in range(RECENT)]
-    assert accounts["g:d1"].value == pytest.approx(sum(1000 + n for n in range(RECENT + 2)), rel=1e-4)
-    assert accounts["u:d1:anne"].value == accounts["g:d1"].value
-    assert not story.site.requests
-    assert story.site.touched.ended[1][0].state is State.ENDED
-
-
-def test_use_is_charged_as_it_accrues_and_once(story):
-    story.start(story.submit())
-    story.tell(ev.Decided(0, ((1, Used(400, 500)), (9, Used(7, 7)))))
-    assert story.site.accounts["g:d1"].value == 400
-    story.tell(ev.Decided(0, ((1, Used(400, 900)),)))
-    assert story.site.accounts["g:d1"].value == 400
-    story.tell(ev.Ended(1, 1, "exit", 0, None, Used(1000, 1000)))
-    assert story.site.accounts["g:d1"].value == 1000
-
-
-def test_half_of_a_use_is_forgotten_after_a_half_life(story):
-    story.start(story.submit())
-    story.tell(ev.Ended(1, 1, "exit", 0, None, Used(1000, 1000)))
-    account = story.site.accounts["g:d1"]
-    assert account.at_time(Instant(account.at + DAY), DAY) == pytest.approx(500)
-    assert account.at_time(Instant(account.at - DAY), DAY) == 1000, "a clock set back brings nothing back"
-    story.start(story.submit())
-    story.tell(ev.Ended(2, 1, "exit", 0, None, Used(1000, 1000)), later=DAY)
-    assert account.value == pytest.approx(1500, rel=1e-3)
-
-
-def test_another_half_life_counts_from_now_on(story):
-    story.start(story.submit())
-    story.tell(ev.Ended(1, 1, "exit", 0, None, Used(1000, 1000)))
-    story.tell(ev.SettingsChanged((ev.Change("set", "usage/half_life", 2 * DAY),)), later=DAY)
-    account = story.site.accounts["g:d1"]
-    assert account.value == pytest.approx(500, rel=1e-3)
-    assert account.at_time(Instant(story.now + 2 * DAY), 2 * DAY) == pytest.approx(250, rel=1e-3)
-
-
-def test_pe_time_is_charged_where_the_site_says_so(story):
-    story.tell(ev.SettingsChanged((ev.Change("set", "usage/charge", "pe_wall"),)))
-    story.start(story.submit(ask=Ask(pes=3)), (0, 1, 2))
-    story.tell(ev.Ended(1, 1, "exit", 0, None, Used(10, 500)))
-    assert story.site.accounts["g:d1"].value == 1500
-
-
-def test_a_requeued_one_waits_as_before_and_pays_for_what_it_used(story):
-    request = story.start(story.submit())
-    story.tell(ev.Deleting(1, 1, "anne", rerun=True))
-    assert str(request.ending) == "rerun by anne"
-    story.tell(ev.Requeued(1, 1, "rerun by anne", Used(300, 300)))
-    assert (request.state, request.attempt, request.used) == (State.QUEUED, None, Used())
-    assert (request.attempts, request.date_in_queue) == (1, T0)
-    assert story.site.accounts["g:d1"].value == 300
-    story.start(request, (1,))
-    story.tell(ev.Ended(1, 2, "exit", 0, None, Used(200, 200)))
-    assert story.site.accounts["g:d1"].value == pytest.approx(500, rel=1e-6)
-
-
-def test_a_deleted_one_is_gone(story):
-    story.submit()
-    story.tell(ev.Deleted(1, "anne"))
-    assert not story.site.requests
-    assert len(story.site.columns("q")) == 0
 
 
 def test_shift_machine_exit_and_files_are_noted(story):
@@ -285,6 +281,12 @@ def test_what_was_touched_is_what_the_store_must_write(story):
         lambda site: setattr(site.requests[4], "attempt", Attempt(1, (0,), Instant(1))),
         lambda site: site.requests.pop(2),
         lambda site: setattr(site.requests[2], "state", State.ENDED),
+        lambda site: site.dependants.clear(),
+        lambda site: (
+            setattr(site.requests[5], "unmet", (Dependency(6),)),
+            site.dependants.update({6: {5: None}}),
+        ),
+        lambda site: setattr(site.requests[2], "never", "for no reason"),
     ],
 )
 def test_a_broken_link_is_found(story, broken):
@@ -292,6 +294,7 @@ def test_a_broken_link_is_found(story, broken):
     story.submit()
     story.submit("waiting", eligible=Instant(T0 + 9999))
     story.start(story.submit(), (1,))
+    story.submit("held", after=(Dependency(1, "ok"),))
     broken(story.site)
     with pytest.raises(BrokenSite):
         check_site(story.site)
@@ -306,72 +309,3 @@ def test_identifiers_with_a_host_name_that_the_machine_had_before_resolve(story)
         assert request_named(f"{seq}.{host}", story.site.names) == seq, host
     assert request_named(f"{seq}.never", story.site.names) is None
     assert story.site.former.count("ymp") == 1
-
-
-def site_with(*after):
-    """Request 1, and request 2 that waits for it by these words; 3 waits for nothing."""
-    site = Site()
-    tell_site(site, ev.SettingsChanged((ev.Change("create", "queue/q", {}),)))
-    for seq, words in ((1, ()), (2, after), (3, ())):
-        waits = tuple(Dependency(1, word) for word in words)
-        spec = Spec("anne", 1, "x", "q", "s", "e", "/home", after=waits)
-        tell_site(site, ev.Submitted(seq, spec, "q", "held" if waits else "queued"))
-    return site
-
-
-def tell_site(site, event):
-    apply(site, ev.Recorded(site.n + 1, Instant(site.n), event))
-    check_site(site)
-
-
-def test_it_is_held_without_a_letter_of_anybody_s_until_all_is_met():
-    site = site_with("ok", "start")
-    request = site.requests[2]
-    assert (request.state, request.holds, request.letters) == (State.HELD, "", "s")
-    assert site.dependants == {1: {2: None}}
-    tell_site(site, ev.DependencyMet((2, 99), 1, ("start",)))
-    assert (request.state, request.unmet) == (State.HELD, (Dependency(1, "ok"),))
-    tell_site(site, ev.DependencyMet((2,), 7, ("ok",)))
-    assert request.state is State.HELD, "that was another one's end"
-    tell_site(site, ev.DependencyMet((2,), 1, ("ok", "any", "start")))
-    assert (request.state, site.dependants) == (State.QUEUED, {})
-
-
-def test_a_dependency_that_failed_keeps_it_held_until_the_system_s_hold_is_released():
-    site = site_with("ok")
-    request = site.requests[2]
-    tell_site(site, ev.DependencyFailed((2,), 1, ("ok",), "it failed"))
-    assert (request.state, request.never) == (State.HELD, "it failed")
-    tell_site(site, ev.Released((2,), "u", "anne"))
-    assert request.state is State.HELD
-    tell_site(site, ev.Released((2,), "s", "olga"))
-    assert (request.state, request.never, request.unmet, site.dependants) == (State.QUEUED, "", (), {})
-
-
-def test_one_that_is_deleted_waits_for_nobody():
-    site = site_with("ok")
-    tell_site(site, ev.Deleted(2, "anne"))
-    assert site.dependants == {}
-    tell_site(site, ev.DependencyMet((2,), 1, ("ok",)))
-    assert 2 not in site.requests
-
-
-def forget_the_index(site):
-    site.dependants.clear()
-
-
-def wait_for_a_later_one(site):
-    site.requests[2].unmet = (Dependency(3),)
-    site.dependants = {3: {2: None}}
-
-
-def hopeless_without_cause(site):
-    site.requests[3].never = "for no reason"
-
-
-@pytest.mark.parametrize("broken", [forget_the_index, wait_for_a_later_one, hopeless_without_cause])
-def test_the_check_finds_what_is_broken(broken):
-    site = site_with("ok")
-    broken(site)
-    with pytest.raises(BrokenSite):
-        check_site(site)
