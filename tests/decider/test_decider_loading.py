@@ -1,7 +1,6 @@
 """Exits that hang or die while they are loaded delay nobody: that is done beside, and the old set stays."""
 
 import os
-import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -97,15 +96,6 @@ def test_two_who_reload_at_a_time_are_served_one_after_the_other(make_live):
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
     many = [live.spawn("qmgr", "-c", "reload exits") for _ in range(4)]
     assert [each.communicate(timeout=40)[0] for each in many] == ["1 exit loaded: gate\n"] * 4
-
-
-def test_a_candidate_that_is_killed_is_one_clear_line(make_live, open_folder):
-    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
-    live.exit("hangs", _hangs(open_folder))
-    manager = live.spawn("qmgr", "-c", "reload exits")
-    os.kill(until(lambda: loads(open_folder), "it is being loaded"), signal.SIGKILL)
-    _, err = manager.communicate(timeout=40)
-    assert "hangs.py: loading it ended its process: it was ended by SIGKILL" in err
 
 
 def test_a_fifo_among_the_exits_keeps_nobody_waiting(make_live):

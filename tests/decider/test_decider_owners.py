@@ -96,8 +96,7 @@ def test_after_another_failure_one_request_takes_one_process_only(make):
 
 @ROOT_ONLY
 @pytest.mark.privileged
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make, end):
+def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make):
     live = make({"rule": RULE})
     bad = live.submit("true", name="bad")
     first = anne(live, "die")
@@ -112,11 +111,8 @@ def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make, end):
     goes_on(live, bad)
     assert live.losses() == 2
     assert "about theirs rule is not asked for five minutes" in deaths(live)[1]
-    if end == "kill":
-        live.kill()
-        live.start()
-    else:
-        live.restart()
+    live.kill()
+    live.start()
     goes_on(live, bad)
     last = anne(live, "die")
     live.until(last, lambda job: RESTS in str(job["reason"]), "wait after a restart too")

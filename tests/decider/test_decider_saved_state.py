@@ -74,25 +74,6 @@ def test_five_failures_in_a_row_are_counted_over_restarts(live, end):
     assert not live.events("exit_off")
 
 
-def test_an_answer_in_between_counts_over_a_restart_too(live):
-    fails(live, 3)
-    assert live.ended(live.submit("true"))["exit_status"] == 0
-    live.restart()
-    fails(live, 2)
-    assert not resting(live)
-
-
-def test_a_file_that_is_another_one_now_begins_anew(live):
-    fails(live, 4)
-    for each in live.client.requests():  # they would be asked about anew, and fail in a row
-        live.client.delete(each.id)
-    live.stop()
-    live.exit("poisoned", POISONED + "# mended\n")
-    live.start()
-    fails(live, 2)
-    assert not resting(live)
-
-
 def test_traces_are_those_of_before_a_restart_and_of_after_it(live):
     gated = live.submit("true", name="gated")
     live.until(gated, lambda job: job["reason"]["text"] == "not now", "be refused")
