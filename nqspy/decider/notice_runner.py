@@ -11,7 +11,6 @@ from nqspy.decider import messages, sandbox
 from nqspy.decider.client import DeciderClient
 from nqspy.decider.process import WorkerProcess
 from nqspy.decider.worker import NoticeTask
-from nqspy.model.site import Site
 from nqspy.userexit.loader import Source
 
 LOG = logging.getLogger("nqspy.decider")
@@ -101,7 +100,11 @@ class NoticeRunner:
             self._worker = None
         if self._worker is None and born[0]:
             try:
-                self._worker, self._born_with = self._fork(born[0], self._client.site), born
+                site, user = self._client.site, self._client.user
+                box = sandbox.Sandbox(site.settings.decider.memory, False, FILES, user)
+                work = NoticeTask(self._client.folder, born[0], site)
+                self._worker = WorkerProcess("notices", work, box, lambda process, what: None)
+                self._born_with = born
             except OSError as error:
                 LOG.error("a notice is not given: no process for it can be begun: %s", error)
 
@@ -109,8 +112,3 @@ class NoticeRunner:
         known = self._client.site.settings.exits
         sources = tuple(s for s in self._client.sources if s.path.stem not in self._client.backoff.out)
         return sources, {name: (each.enabled, dict(each.values)) for name, each in known.items()}
-
-    def _fork(self, sources: tuple[Source, ...], site: Site) -> WorkerProcess:
-        box = sandbox.Sandbox(site.settings.decider.memory, False, FILES, self._client.user)
-        work = NoticeTask(self._client.folder, sources, site)
-        return WorkerProcess("notices", work, box, lambda process, what: None)

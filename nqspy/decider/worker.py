@@ -128,14 +128,11 @@ class Worker:
         while True:
             order = self._pipes.take()
             if isinstance(order, messages.FollowEvents):
-                self._follow(order)
+                for recorded in messages.events_in(order.rows):
+                    lifecycle.apply(self._site, recorded)
+                self._site.touched.clear()
             else:
                 self._pipes.answer(self._answer(order))
-
-    def _follow(self, order: messages.FollowEvents) -> None:
-        for recorded in messages.events_in(order.rows):
-            lifecycle.apply(self._site, recorded)
-        self._site.touched.clear()
 
     def _answer(self, order: messages.Order) -> messages.WorkerMessage:
         if order.n != self._site.n:

@@ -8,6 +8,7 @@ cronsim reads the expressions; what clock changes make of the times is `wall`'s.
 
 import re
 from bisect import bisect_left, bisect_right
+from calendar import isleap, monthrange
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -29,16 +30,7 @@ _ALL = (1 << 366) - 1
 _DAY = timedelta(days=1)
 
 
-def _days(year: int) -> int:
-    return (date(year + 1, 1, 1) - date(year, 1, 1)).days
-
-
-def _length(day: date) -> int:
-    """Return how many days its month has."""
-    return 31 - (day.replace(day=1) + timedelta(days=31)).day + 1
-
-
-_MODEL = {(_days(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
+_MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
 """A year of each kind."""
 
 
@@ -66,9 +58,9 @@ class _Year:
     def __init__(self, year: int) -> None:
         self.months, self.days, self.weekdays, self.nth = [0] * 13, [0] * 32, [0] * 7, [0] * 6
         self.last = self.ends = self.work_ends = 0
-        for number in range(_days(year)):
+        for number in range(365 + isleap(year)):
             day, bit = date(year, 1, 1) + timedelta(days=number), 1 << number
-            length = _length(day)
+            length = monthrange(year, day.month)[1]
             self.months[day.month] |= bit
             self.days[day.day] |= bit
             self.weekdays[day.isoweekday() % 7] |= bit
@@ -98,7 +90,7 @@ class Cron:
         return _days_of(self, year) if sundays is no_sundays else self._days(year, sundays)
 
     def _days(self, year: int, sundays: Sundays) -> int:
-        kind = _year((_days(year), date(year, 1, 1).weekday()))
+        kind = _year((isleap(year), date(year, 1, 1).weekday()))
         months = _union(kind.months[each] for each in self.months)
         numbers = _union(self._of_number(kind, each) for each in self.numbers)
         may = months & numbers if self.both else months

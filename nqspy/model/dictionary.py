@@ -67,10 +67,8 @@ class Dictionary:
 
     def copy(self) -> "Dictionary":
         """A copy of its own."""
-        return Dictionary(
-            self.owners.copy(), self.groups.copy(), self.names.copy(), self.pairs.copy(), self.needs.copy(),
-            self.limit,
-        )  # fmt: skip
+        owners, groups, names, pairs, needs = (numbers.copy() for _, numbers in self.by_column())
+        return Dictionary(owners, groups, names, pairs, needs, self.limit)
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
         """The numbers by the column that holds them."""

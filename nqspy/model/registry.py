@@ -166,11 +166,6 @@ def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> 
         yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
 
 
-def _machine_makes_sense(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    if touched is None or "machine" in touched:
-        yield from check_machine(settings.machine)
-
-
 def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
     """Raises BadValue for PEs that a machine has not which has as many as there are CPUs."""
     given, pes = brought(change).get("offline"), len(site.found.cpus)
@@ -190,7 +185,9 @@ _objects: dict[str, SettingsObject[Any]] = {
             Machine,
             "machine",
             joined=("pes", "shape", "pes_per_node", "offline"),
-            check=_machine_makes_sense,
+            check=lambda settings, touched: (
+                check_machine(settings.machine) if touched is None or "machine" in touched else ()
+            ),
             vet=_vet_offline,
         ),
         SettingsObject("global", Global, "global_"),

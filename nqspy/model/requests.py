@@ -288,10 +288,6 @@ class MovesMade(NamedTuple):
     took: int = 0
     paged: int = 0
 
-    def and_one(self, took: int, paged: int) -> "MovesMade":
-        """With one more."""
-        return MovesMade(self.times + 1, self.took + took, self.paged + paged)
-
 
 MOMENT = 1_000
 """Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""

@@ -48,11 +48,6 @@ class Mold(Struct, frozen=True):
     speedup: Speedup | None = None
     base: int | None = None
 
-    @property
-    def least_wall(self) -> int | None:
-        """The shortest wall limit."""
-        return min(self.walls) if self.walls else self.base
-
     def wall_on(self, pes: int) -> int | None:
         """The wall limit on one of its sizes."""
         return self.walls[self.sizes.index(pes)] if self.walls else self.base

@@ -86,11 +86,8 @@ class Touched:
 
     def clear(self) -> None:
         """Forget them, after the commit."""
-        self.requests.clear()
-        self.ended.clear()
-        self.settings.clear()
-        self.accounts.clear()
-        self.lifetimes.clear()
+        for each in (self.requests, self.ended, self.settings, self.accounts, self.lifetimes):
+            each.clear()
         self.state = False
 
 

@@ -31,7 +31,8 @@ def while_waiting(spec: Spec) -> Spec:
     mold = spec.mold
     if mold is None:
         return spec
-    return replace(spec, ask=replace(spec.ask, pes=mold.sizes[0], wall=mold.least_wall))
+    wall = min(mold.walls, default=mold.base)
+    return replace(spec, ask=replace(spec.ask, pes=mold.sizes[0], wall=wall))
 
 
 def sized(request: Request, pes: int) -> Request:

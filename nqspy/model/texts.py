@@ -63,12 +63,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         long = len(last) > room
         parts = wrap(last, room, break_long_words=False, break_on_hyphens=False) if long else [last]
         lines += [[*first, parts[0]], *([*([""] * len(first)), part] for part in parts[1:])]
-    numbers = [at for at, column in enumerate(zip(*rows, strict=True)) if all(map(_is_number, column))]
+    columns = enumerate(zip(*rows, strict=True))
+    numbers = [at for at, column in columns if all(isinstance(cell, int | float) for cell in column)]
     return "\n".join(aligned([heads, None, *lines], numbers))
-
-
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, (int, float))
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:

@@ -19,6 +19,7 @@ from nqspy.model.requests import (
     AttemptOutput,
     Dependency,
     EndOrder,
+    MovesMade,
     Pause,
     Redating,
     Request,
@@ -277,7 +278,8 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
     pause = request.run.pause
     assert pause is not None
     pause = Pause(pause.cause, pause.at, pause.text, pes_released=True)
-    moved = request.run.moved.and_one(event.took, event.paged)
+    times, took, paged = request.run.moved
+    moved = MovesMade(times + 1, took + event.took, paged + event.paged)
     request.attempt = replace(request.run, pause=pause, moved=moved)
 
 

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -103,28 +104,14 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     digest, count = hashlib.sha256(), 0
     with open(handle, "wb") as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
-        for some in _together(lines):
+        left = iter(lines)
+        while some := list(islice(left, _TOGETHER)):
             data = "".join(f"{line}\n" for line in some).encode()
             digest.update(data)
             file.write(data)
             count += len(some)
-        file.write(_end(count, digest.hexdigest()))
+        file.write(json.dumps({"end": count, "sha256": digest.hexdigest()}).encode() + b"\n")
     return count, digest.hexdigest()
-
-
-def _together(lines: Iterable[str]) -> Iterator[list[str]]:
-    some: list[str] = []
-    for line in lines:
-        some.append(line)
-        if len(some) == _TOGETHER:
-            yield some
-            some = []
-    if some:
-        yield some
-
-
-def _end(count: int, digest: str) -> bytes:
-    return json.dumps({"end": count, "sha256": digest}).encode() + b"\n"
 
 
 def read(path: Path) -> list[bytes]:

@@ -118,25 +118,21 @@ def hand_out(path: Path, target: Path) -> int:
     """Writes a checked copy of the database at ``path`` to ``target``, which must not be there, wherever that
     is; its size. It is made among the backups first: there no other user exchanges names. Raises
     sqlite3.Error, OSError."""
+    folder = places.backups(path)
+    staged = folder / "handed-out.db"
     with closing(places.Outside(target)) as outside:
         with places.as_owner(path.parent):
-            folder = places.backups(path)
             places.make_folder(folder)
             with _alone(folder):
-                source = _staged(path, folder / "handed-out.db")
+                try:
+                    copy_to(path, staged)
+                    source = os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                finally:
+                    staged.unlink(missing_ok=True)
         try:
             return outside.fill(source)
         finally:
             os.close(source)
-
-
-def _staged(path: Path, staged: Path) -> int:
-    """A checked copy, open for reading, that has no name any more."""
-    try:
-        copy_to(path, staged)
-        return os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    finally:
-        staged.unlink(missing_ok=True)
 
 
 def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:

@@ -55,12 +55,12 @@ class CommitStep:
     less; ``dropped``: blobs that are no more; ``arrays``: texts of arrays that ended, and how many times each
     counts."""
 
-    refs: dict[Pair, int] = field(default_factory=dict)
+    refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)
-    texts: dict[Pair, int] = field(default_factory=dict)
+    texts: Counter[Pair] = field(default_factory=Counter)
     ran: set[Pair] = field(default_factory=set)
     gone: list[Pair] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: Counter[str] = field(default_factory=Counter)
     dropped: set[str] = field(default_factory=set)
     arrays: list[tuple[Pair, int]] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ class Keeping:
         self._refs: dict[Pair, int] = {}
         self._known: set[Pair] = set()
         self._ran: set[Pair] = set()
-        self._totals: dict[str, int] | None = None
+        self._totals: Counter[str] | None = None
 
     def load(self, site: Site) -> None:
         """The site was read again: what waits and runs is counted anew."""
@@ -87,8 +87,8 @@ class Keeping:
     def total(self, connection: sqlite3.Connection, owner: str) -> int:
         """Bytes that a user keeps. Raises sqlite3.Error."""
         if self._totals is None:
-            self._totals = dict(connection.execute(_TOTALS))
-        return self._totals.get(owner, 0)
+            self._totals = Counter(dict(connection.execute(_TOTALS)))
+        return self._totals[owner]
 
     def has(self, connection: sqlite3.Connection, owner: str, digest: str) -> bool:
         """True if that is among it. Raises sqlite3.Error."""
@@ -101,18 +101,16 @@ class Keeping:
         step = CommitStep()
         for recorded in events:
             if isinstance(recorded.event, Submitted):
-                for pair in pairs_of(recorded.event.spec):
-                    step.refs[pair] = step.refs.get(pair, 0) + 1
+                step.refs.update(pairs_of(recorded.event.spec))
             if isinstance(recorded.event, Submitted | Modified):
                 spec = recorded.event.spec
                 if size := text_size(spec):
-                    pair = text_of(recorded.event.seq, spec)
-                    step.texts[pair] = step.texts.get(pair, 0) + size
+                    step.texts[text_of(recorded.event.seq, spec)] += size
         step.new = [pair for pair in step.refs if pair not in self._known]
         for request, _ in site.touched.ended.values():
             self._end(step, request)
         ran = step.ran | self._ran
-        refs = {pair: self._refs.get(pair, 0) + step.refs.get(pair, 0) for pair in step.gone}
+        refs = {pair: self._refs.get(pair, 0) + step.refs[pair] for pair in step.gone}
         step.gone = [pair for pair, left in refs.items() if left <= 0 and pair not in ran]
         step.ran -= self._ran
         return step
@@ -123,8 +121,7 @@ class Keeping:
         once more for each index that was a request of its own."""
         pairs = pairs_of(request.spec)
         if index_of(request.seq) is None:
-            for pair in pairs:
-                step.refs[pair] = step.refs.get(pair, 0) - 1
+            step.refs.subtract(pairs)
             step.gone += () if request.attempts else pairs
             if request.spec.array is not None:
                 step.arrays.append((text_of(request.seq, request.spec), 1 + counted(request.spec.array)))
@@ -138,16 +135,16 @@ class Keeping:
         step.sizes.clear()
         step.dropped.clear()
         for pair in step.new:
-            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) + _size(connection, _NEW, pair)
+            step.sizes[pair[0]] += _size(connection, _NEW, pair)
         for (owner, text), size in step.texts.items():
             connection.execute(_TEXT, (owner, text, size))
-            step.sizes[owner] = step.sizes.get(owner, 0) + size
+            step.sizes[owner] += size
         if step.ran:
             connection.executemany(_RAN, sorted(step.ran))
         for pair, times in step.arrays:
-            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) - _size(connection, _LESS, (*pair, times))
+            step.sizes[pair[0]] -= _size(connection, _LESS, (*pair, times))
         for pair in step.gone:
-            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) - _size(connection, _GONE, pair)
+            step.sizes[pair[0]] -= _size(connection, _GONE, pair)
             if connection.execute(_ALONE, (pair[1],)).rowcount:
                 step.dropped.add(pair[1])
 
@@ -160,8 +157,7 @@ class Keeping:
             else:
                 self._refs.pop(pair, None)
         if self._totals is not None:
-            for owner, more in step.sizes.items():
-                self._totals[owner] = self._totals.get(owner, 0) + more
+            self._totals.update(step.sizes)
         _remember(self._known, step.new)
         _remember(self._ran, step.ran)
         self._known.difference_update(step.gone)

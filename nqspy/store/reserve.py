@@ -81,7 +81,7 @@ class Reserve:
 
     def lacks_room(self, error: BaseException) -> bool:
         """True if something failed for lack of room; SQLite calls that an I/O error at times."""
-        return is_full(error) or (_is_io(error) and self.needed())
+        return is_full(error) or (code(_first(error)).startswith("SQLITE_IOERR") and self.needed())
 
     def needed(self) -> bool:
         """True if there is less free than it has: what failed for lack of room did not fail by chance."""
@@ -177,10 +177,6 @@ def is_full(error: BaseException) -> bool:
     if isinstance(found, OSError):
         return found.errno in (errno.ENOSPC, errno.EDQUOT)
     return code(found).startswith(_FULL)
-
-
-def _is_io(error: BaseException) -> bool:
-    return code(_first(error)).startswith("SQLITE_IOERR")
 
 
 def _first(error: BaseException | None) -> BaseException | None:
