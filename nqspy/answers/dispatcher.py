@@ -28,7 +28,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.turns import Enough, never
 from nqspy.answers.waiting import OpenQuestions
-from nqspy.decider.estimates import PATIENCE
+from nqspy.decider.client import PATIENCE
 from nqspy.engine.handlers.context import LateValue, Reply
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm

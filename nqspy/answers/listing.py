@@ -13,7 +13,7 @@ from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.core import guarantees_times, runtime
 from nqspy.core.classes import class_in
-from nqspy.decider.estimates import PATIENCE
+from nqspy.decider.client import PATIENCE
 from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.endings import End

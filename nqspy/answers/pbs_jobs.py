@@ -11,7 +11,7 @@ from msgspec import structs
 from nqspy.answers.choice import SLICE, Listing, RequestChoice
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
-from nqspy.decider import estimates
+from nqspy.decider.client import PATIENCE
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.handlers.advice import shared
 from nqspy.engine.handlers.people import role_of
@@ -175,7 +175,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
         yield from listing.collected(lines, lambda subjects: [row(each) for each in subjects])
         yield listing.answer("".join([head, *lines] if lines else ()))
         return
-    ahead = estimates.starts(serving.decider, serving.clock.now(), serving.engine.between, ())
+    ahead = serving.decider.starts(serving.clock.now(), serving.engine.between, ())
     written, subjects = partial(_alternate, serving, letters), list[Subject]()
     # Another thread may look at copies.
     yield from listing.collected(
@@ -183,7 +183,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
     )
 
     def work() -> bytes:
-        starts, _ = ahead(estimates.PATIENCE)
+        starts, _ = ahead(PATIENCE)
         row, head = written(starts)
 
         def order(subject: Subject) -> tuple[bool, float]:

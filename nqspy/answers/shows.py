@@ -15,7 +15,7 @@ from nqspy.answers.nights import Past
 from nqspy.answers.serving import Serving
 from nqspy.core import consumables, domains
 from nqspy.core.resource_health import PROBES, tried_by
-from nqspy.decider import estimates
+from nqspy.decider.client import PATIENCE
 from nqspy.engine import timetable
 from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
@@ -305,12 +305,12 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     tx = serving.engine.transaction(now)
     after = try_changes(tx, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts = estimates.starts(serving.decider, now, serving.engine.between, changes)
+    starts = serving.decider.starts(now, serving.engine.between, changes)
     host, zone = site.name, Zone(site.timezone)
 
     def work() -> str:
         try:
-            moves = _moves(host, zone, *starts(estimates.PATIENCE))
+            moves = _moves(host, zone, *starts(PATIENCE))
         except Refusal as refusal:
             moves = [str(refusal)]
         return "".join(f"{line}\n" for line in [*lines, *moves])

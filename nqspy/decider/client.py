@@ -20,6 +20,7 @@ from nqspy.engine.inputs import Between, Decision
 from nqspy.engine.look_ahead import AtOnce, LookAhead, Outlook, unknown
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
+from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED, Request, Used
 from nqspy.model.site import Site
@@ -42,6 +43,10 @@ QUESTION = 0.3
 """Real seconds beyond ten times the budgets that somebody waits for a submit or route exit."""
 SILENT = "no estimate: the process of the user exits does not answer"
 
+PATIENCE = 5.0
+"""Real seconds that a look ahead may take in the worker, with what it does before."""
+
+Starts = Mapping[Seq, Instant]
 Outlooks = Mapping[Seq, Outlook]
 LateOutlooks = Callable[[float], Outlooks]
 """Gives them; waits at most so many seconds. In any thread."""
@@ -153,6 +158,29 @@ class DeciderClient:
         def wait(seconds: float) -> Outlooks:
             found = answer_within(answer, silent, seconds).read() or dict.fromkeys(waiting, unknown(SILENT))
             return {seq: found[seq] for seq in waiting if seq in found}
+
+        return wait
+
+    def starts(
+        self, now: Instant, between: Between, changes: tuple[ev.Change, ...]
+    ) -> Callable[[float], tuple[Starts, Starts]]:
+        """Return when the waiting requests would probably start, as it is and after these changes of the
+        settings. What it gives raises Refusal where nothing can be said."""
+        if not self.needed:
+            looks = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
+
+            def look(seconds: float) -> tuple[Starts, Starts]:
+                before, then = (each.starts(NoExits(), part_of(LOOK_AHEAD)) for each in looks)
+                return before, then
+
+            return look
+        answer = self.start_query(messages.AskStarts(0, 0, now, between, changes))
+        silent = messages.StartsMade(0, {}, {})
+
+        def wait(seconds: float) -> tuple[Starts, Starts]:
+            if (found := answer_within(answer, silent, seconds)) is silent:
+                raise Refusal("no_estimate", said=SILENT)
+            return found.before, found.then
 
         return wait
 

@@ -70,7 +70,7 @@ else:
 Failures = Annotated[tuple[ExitFailure, ...], msgspec.Meta(max_length=MOST)]
 Why = Annotated[dict[K, Reason], msgspec.Meta(max_length=MOST)]
 Pes = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
-Starts = Annotated[dict[int, int], msgspec.Meta(max_length=MOST)]
+Starts = Annotated[dict[Seq, Instant], msgspec.Meta(max_length=MOST)]
 
 
 class BadWorkerMessage(Exception):
