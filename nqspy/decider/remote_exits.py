@@ -11,7 +11,7 @@ from nqspy.decider import loading, messages, plans
 from nqspy.decider.client import QUESTION, DeciderClient
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.ports import PassView, RequestView, SubmitAnswer, is_change
 
@@ -119,21 +119,16 @@ class RemoteExits(NoExits):
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The share term for displays: all are asked for together, when the worker has nothing else to do."""
         pair = (owner, group)
-        if time.monotonic() - self._shares_at > FRESH or pair not in self._shares:
-            self._ask_shares(view.now, pair)
+        fresh = time.monotonic() - self._shares_at <= FRESH and pair in self._shares
+        if not fresh and not self._client.busy:
+            pairs = sorted({pair, *((owner, group) for group, owner in self._client.site.busy())})
+            order = messages.AskShares(0, 0, view.now, (), pairs)
+            found = self._client.query(order, messages.SharesAnswered(0, []), self._wall("shrpri"))
+            self._shares_at = time.monotonic()
+            if len(found.values) == len(pairs):
+                good = [v if v is not None and 0 <= v < float("inf") else None for v in found.values]
+                self._shares = dict(zip(pairs, good, strict=True))
         return self._shares.get(pair)
-
-    def _ask_shares(self, now: Instant, pair: tuple[str, str]) -> None:
-        if self._client.busy:
-            return
-        busy = {(owner, group) for group, owner in self._client.site.busy()}
-        pairs = sorted(busy | {pair})
-        order = messages.AskShares(0, 0, now, (), pairs)
-        found = self._client.query(order, messages.SharesAnswered(0, []), self._wall("shrpri"))
-        self._shares_at = time.monotonic()
-        if len(found.values) == len(pairs):
-            good = [v if v is not None and 0 <= v < float("inf") else None for v in found.values]
-            self._shares = dict(zip(pairs, good, strict=True))
 
     def _wall(self, hook: str) -> float:
         return self._client.registry.wall(hook) + QUESTION

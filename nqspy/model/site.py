@@ -252,11 +252,6 @@ class Site:
             kept = self._boards[domain] = Board(found, own, self.holders, offline)
         return kept.copy()
 
-    def board_anew(self, domain: str = APPLICATION) -> Board:
-        """Return the same, from the holders."""
-        found = self.domain(domain)
-        return Board(found, self.pes_of(found), self.holders, self.offline())
-
     def take(self, request: Request) -> None:
         """A request holds its PEs from now on."""
         take(self.holders, request.seq, pes := request.pes)

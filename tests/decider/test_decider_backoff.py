@@ -76,11 +76,11 @@ def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
     strike = Backoff()
     pauses = []
     for _ in range(backoff.GIVE_UP - 1):
-        assert strike.lost(None, "it was ended by SIGKILL", ["a", "b"], NOW).off == ()
+        assert strike.lost(None, "SIGKILL", ["a", "b"], NOW).off == ()
         pauses.append(strike.pause())
     assert pauses[0] == pauses[1] == 0
     assert 0 < pauses[2] < pauses[3]
-    assert strike.lost(call("nobody's"), "it was ended by SIGKILL", ["a", "b"], NOW).off == ("a", "b")
+    assert strike.lost(call("nobody's"), "SIGKILL", ["a", "b"], NOW).off == ("a", "b")
     assert strike.pause() == 0, "without exits nothing needs to wait"
 
 

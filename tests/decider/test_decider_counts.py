@@ -98,7 +98,7 @@ def test_a_refused_submission_names_no_request_and_the_next_one_is_not_blamed(li
     first, second = alarms(live)
     assert first["failures"][0]["request"] is None
     assert second["failures"][0]["request"].startswith("1.")
-    assert first["text"].startswith("exit mine failed: ValueError: no door")
+    assert "ValueError: no door" in first["text"]
 
 
 def test_each_of_a_list_is_named_by_its_own_number(live):

@@ -122,7 +122,8 @@ def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_f
     )
     assert live.ended(live.submit("true"))["exit_status"] == 0
     [problem] = [each for each in live.client.call("status")["alarms"] if "hangs.py" in each]
-    assert "left out: loading it ended its process: it was not loaded within 10 s" in problem
+    assert "left out: " in problem
+    assert "within 10 s" in problem
     assert "still being loaded" not in str(live.client.call("status")["alarms"])
 
 

@@ -130,12 +130,12 @@ def test_an_exit_that_kills_its_process_twice_is_left_out_until_it_is_enabled(ma
         assert wild.ended(id)["exit_status"] == 0, "without the exit the standard rules decide"
     [off] = wild.events("exit_off")
     assert off["exit"] == "wild"
-    assert "second time within an hour" in off["text"]
+    assert "within an hour" in off["text"]
     assert any("switched off: wild" in each["text"] for each in wild.events("alarm"))
     shown = wild.qmgr("show exits").ok().out
     assert "wild [off]" in shown
-    assert "left out: jobselect ended the process" in shown
-    assert "no user exit to run" in wild.run("nqsd", "status").ok().out
+    assert "left out: jobselect" in shown
+    assert "no user exit" in wild.run("nqsd", "status").ok().out
     wild.set("enable exit wild")
     kept = wild.submit("true", name="gated")
     wild.until(kept, lambda job: job["reason"]["text"] == "gate closed", "be refused by the exit again")
@@ -179,7 +179,7 @@ def test_a_submit_exit_has_a_deadline_then_the_stock_rule_counts(make_wild):
     more = wild.submit("true", name="bad")
     assert wild.ended(stuck)["exit_status"] == wild.ended(more)["exit_status"] == 0, "nobody waited twice"
     texts = [each["text"] for each in wild.events("alarm")]
-    assert any("submit was not answered in time" in text for text in texts), texts
+    assert any("not answered in time" in text for text in texts), texts
     until(lambda: wild.losses() == 1, "the end of the process")
     until(lambda: wild.run("qsub", "-N", "bad", stdin="true\n").status == 1, "the rule in force again")
 
@@ -323,7 +323,7 @@ def test_under_root_it_reads_no_file_of_roots(make_wild):
 
 
 def test_without_exits_there_is_no_process(live):
-    assert "passes run in the daemon" in live.run("nqsd", "status").ok().out
+    assert "run in the daemon" in live.run("nqsd", "status").ok().out
     live.exit("wild", WILD)
     live.qmgr("reload exits").ok()
     assert "run in process" in live.run("nqsd", "status").ok().out

@@ -73,7 +73,7 @@ def test_where_there_is_no_good_backup_the_line_says_what_else_would_do(told, pa
     torn(path)
     with pytest.raises(DamagedStore) as refused:
         SqliteJournal.open(path)
-    assert f"There is no good backup in {path.parent}/backups" in str(refused.value)
+    assert f"{path.parent}/backups" in str(refused.value)
     assert str(refused.value).endswith(f"nqspy restore FILE --home {path.parent}")
 
 
