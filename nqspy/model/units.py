@@ -3,11 +3,14 @@ ways."""
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import ParamSpec
 
 from nqspy.model import amounts
 from nqspy.model.amounts import GREATEST as GREATEST
 from nqspy.model.amounts import UNLIMITED as UNLIMITED
 from nqspy.model.errors import BadValue
+
+P = ParamSpec("P")
 
 
 def is_unlimited(text: str) -> bool:
@@ -15,26 +18,19 @@ def is_unlimited(text: str) -> bool:
     return text.lower() in amounts.WORDS
 
 
-def parse_size(text: str) -> int:
-    """Bytes of a size, or UNLIMITED (`amounts.parse_size`). Raises BadValue."""
-    return _read(amounts.parse_size, text)
+def _reader(parse: Callable[P, int]) -> Callable[P, int]:
+    def read(*args: P.args, **more: P.kwargs) -> int:
+        try:
+            return parse(*args, **more)
+        except amounts.Wrong as error:
+            raise BadValue(str(error)) from None
+
+    return read
 
 
-def parse_time(text: str) -> int:
-    """Milliseconds of a time, or UNLIMITED (`amounts.parse_time`). Raises BadValue."""
-    return _read(amounts.parse_time, text)
-
-
-def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
-    """A whole number >= 0, or UNLIMITED. Raises BadValue saying what is ``wanted``."""
-    return _read(lambda text: amounts.parse_count(text, wanted), text)
-
-
-def _read(parse: Callable[[str], int], text: str) -> int:
-    try:
-        return parse(text)
-    except amounts.Wrong as error:
-        raise BadValue(str(error)) from None
+parse_size, parse_time = _reader(amounts.parse_size), _reader(amounts.parse_time)
+parse_count = _reader(amounts.parse_count)
+"""The functions of `amounts`; they raise BadValue."""
 
 
 def parse_percent(text: str) -> float:
