@@ -1,6 +1,7 @@
 """What is owed: the two accounts of the deficit rule, who has work, and use that is charged evenly."""
 
 from math import exp, log
+from operator import attrgetter
 
 import pytest
 
@@ -12,6 +13,7 @@ from nqspy.shares.balance import Balance
 from nqspy.shares.level import PE, Terms
 
 T0 = Instant(1_000_000_000)
+GROUPS = {"d1": Group("d1", share=3), "d2": Group("d2", share=1)}
 
 
 class Books:
@@ -33,6 +35,13 @@ class Books:
         self.balance.advance(self.now, (group,))
         self.balance.ready([(f"{group}:anne", pes)])
 
+    def tuned(self, terms, groups=None):
+        if groups is None:
+            self.balance.terms = terms
+        else:
+            self.balance.tune(terms, groups)
+        return self
+
     def later(self, span):
         self.now = Instant(self.now + span)
         self.balance.advance(self.now, ["d1", "d2"])
@@ -42,73 +51,69 @@ class Books:
         return self.site.accounts[f"g:{group}"].entry
 
 
-def test_what_one_gets_too_little_it_is_owed():
-    books = Books()
-    for group in ("d1", "d2"):
-        books.ready(group, 8)
-        books.run(group, 4)
-    books.later(MINUTE)
-    assert books["d1"].present == pytest.approx(2 * MINUTE)
-    assert books["d2"].present == pytest.approx(-2 * MINUTE)
-    assert books["d1"].past == pytest.approx(2 * MINUTE, rel=1e-3)
-    assert (books["d1"].entitled, books["d1"].got, books["d1"].whole) == (6 * MINUTE, 4 * MINUTE, 8 * MINUTE)
+BOTH = ("ready d1 8", "ready d2 8")
+SHORTER = Terms(8, DAY, 0.2, MINUTE)
+STORIES = {
+    "what one gets too little it is owed": (
+        *BOTH, "run d1 4", "run d2 4", MINUTE, {"d1.present": 2 * MINUTE, "d2.present": -2 * MINUTE},
+        {"d1.entitled": 6 * MINUTE, "d1.got": 4 * MINUTE, "d1.whole": 8 * MINUTE},
+        lambda books: books["d1"].past == pytest.approx(2 * MINUTE, rel=1e-3),
+    ),
+    "the short account is bounded and the long one bends the target": (
+        *BOTH, "run d2 8", 6 * HOUR, {"d1.present": 80 * MINUTE, "d2.present": -80 * MINUTE},
+        lambda books: books.balance.groups.targets(books.balance.terms)["d1"]
+        == pytest.approx(0.75 * 1.2 / (0.75 * 1.2 + 0.25 * 0.8)),
+    ),
+    "an idle group keeps what it is owed, and one that comes has the mean of the others": (
+        "ready d1 8", "run d2 8", HOUR, "keep", "ready d1 0", DAY, ["d1.past", "d2.present"], "ready d1 8",
+        ["d1.past"], lambda books: books["d1"].present == books["d2"].present,
+    ),
+    "an absence of a moment is none": (
+        "ready d1 8", "run d2 8", 10 * MINUTE, "keep", "ready d1 0", 50, "ready d1 8", ["d1.present"],
+    ),
+    "a group is entitled to no more than it can use": (
+        "ready d2 8", "run d1 1",
+        lambda books: books.balance.groups.parts() == pytest.approx({"d1": 1 / 8, "d2": 7 / 8}),
+    ),
+    "what turns out to have been used is corrected for all": (
+        "run d1 4", "ready d1 8", "run d2 4", "ready d2 8",
+        lambda books: books.balance.charge(Instant(T0 + MINUTE), {"d2": {"anne": -4.0 * MINUTE}}) or True,
+        {"d1.entitled": 3 * MINUTE, "d1.got": 4 * MINUTE, "d1.whole": 4 * MINUTE, "d2.got": 0},
+        lambda books: books["d1"].present == pytest.approx(-MINUTE, rel=0.01),
+    ),
+    "a bound that shrinks counts at once: what goes beyond is not set against what is earned from then on": (
+        *BOTH, "run d2 8", HOUR, "run d2 -8", lambda books: books.tuned(Terms(8, DAY, 0.0, MINUTE)),
+        "run d1 8", MINUTE, {"d1.present": 6 * MINUTE, "d2.present": -6 * MINUTE},
+    ),
+    "one that is back within a minute lies within the bound that holds then": (
+        *BOTH, "run d2 8", HOUR, "ready d1 0", lambda books: books.tuned(SHORTER, GROUPS), 10_000,
+        "ready d1 8", {"d1.present": SHORTER.bound},
+    ),
+}  # fmt: skip
 
 
-def test_the_short_account_is_bounded_and_the_long_one_bends_the_target():
-    books = Books()
-    for group in ("d1", "d2"):
-        books.ready(group, 8)
-    books.run("d2", 8)
-    books.later(6 * HOUR)
-    assert books["d1"].present == 80 * MINUTE
-    assert books["d2"].present == -80 * MINUTE
-    targets = books.balance.groups.targets(books.balance.terms)
-    assert targets["d1"] == pytest.approx(0.75 * 1.2 / (0.75 * 1.2 + 0.25 * 0.8))
-
-
-def test_who_is_idle_keeps_what_it_is_owed_and_who_comes_has_the_mean_of_the_others():
-    books = Books()
-    books.ready("d1", 8)
-    books.run("d2", 8)
-    books.later(HOUR)
-    past, present = books["d1"].past, books["d2"].present
-    books.ready("d1", 0)
-    books.later(DAY)
-    assert books["d1"].past == past, "nothing accrues"
-    assert books["d2"].present == pytest.approx(present), "alone it gets what it is entitled to"
-    books.ready("d1", 8)
-    assert books["d1"].present == books["d2"].present
-    assert books["d1"].past == past, "and nothing is forgotten"
-
-
-def test_an_absence_of_a_moment_is_none():
-    books = Books()
-    books.ready("d1", 8)
-    books.run("d2", 8)
-    books.later(10 * MINUTE)
-    owed = books["d1"].present
-    books.ready("d1", 0)
-    books.later(50).ready("d1", 8)
-    assert books["d1"].present == owed
-
-
-def test_nobody_is_entitled_to_more_than_it_can_use():
-    books = Books()
-    books.ready("d2", 8)
-    books.run("d1", 1)
-    assert books.balance.groups.parts() == pytest.approx({"d1": 1 / 8, "d2": 7 / 8})
-
-
-def test_what_turns_out_to_have_been_used_is_corrected_for_all():
-    books = Books()
-    for group in ("d1", "d2"):
-        books.run(group, 4)
-        books.ready(group, 8)
-    books.now += MINUTE
-    books.balance.charge(books.now, {"d2": {"anne": -4.0 * MINUTE}})
-    assert (books["d1"].entitled, books["d1"].got, books["d1"].whole) == (3 * MINUTE, 4 * MINUTE, 4 * MINUTE)
-    assert books["d2"].got == 0
-    assert books["d1"].present == pytest.approx(-MINUTE, rel=0.01)
+@pytest.mark.parametrize("title", STORIES)
+def test_what_is_owed(title):
+    """Each step has PEs run or become ready, lets time pass (ms), notes the accounts (``keep``), or says what
+    accounts are now: like these, or (a list) as they were noted."""
+    books, kept = Books(), {}
+    for step in STORIES[title]:
+        if step == "keep":
+            kept = {group: books[group].copy() for group in GROUPS}
+        elif isinstance(step, str):
+            act, group, pes = step.split()
+            getattr(books, act)(group, int(pes))
+        elif isinstance(step, int):
+            books.later(step)
+        elif isinstance(step, dict):
+            assert {
+                name: attrgetter(name.partition(".")[2])(books[name[:2]]) for name in step
+            } == pytest.approx(step)
+        elif isinstance(step, list):
+            for group, _, name in (each.partition(".") for each in step):
+                assert getattr(books[group], name) == pytest.approx(getattr(kept[group], name))
+        else:
+            assert step(books)
 
 
 def test_many_steps_or_one_give_the_same_to_a_hundredth():
@@ -131,20 +136,6 @@ def test_what_was_used_evenly_counts_as_the_decayed_integral(span):
     assert remaining_of_even(span, DAY) == pytest.approx(whole, rel=1e-5)
 
 
-def test_a_bound_that_shrinks_counts_at_once():
-    """What goes beyond it is not set against what is earned from then on."""
-    books = Books()
-    for group in ("d1", "d2"):
-        books.ready(group, 8)
-    books.run("d2", 8)
-    books.later(HOUR).balance.change("d2", "anne", -8 * PE, -8)
-    books.balance.terms = Terms(8, DAY, 0.0, MINUTE)
-    books.run("d1", 8)
-    books.later(MINUTE)
-    assert books["d2"].present == pytest.approx(-6 * MINUTE)
-    assert books["d1"].present == pytest.approx(6 * MINUTE)
-
-
 def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
     books = Books()
     books.balance.change("d1", "anne", 20 * PE, 20)
@@ -156,15 +147,3 @@ def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
     bob, anne = (books.site.accounts[f"u:d1:{name}"].entry for name in ("bob", "anne"))
     assert bob.entitled == pytest.approx((10 + 5) * 10 * MINUTE), "half of 20 PEs, then the 5 that he can use"
     assert anne.entitled == pytest.approx((10 + 15) * 10 * MINUTE)
-
-
-def test_who_is_back_within_a_minute_lies_within_the_bound_that_holds_then():
-    books = Books()
-    books.ready("d1", 8)
-    books.ready("d2", 8)
-    books.run("d2", 8)
-    books.later(HOUR).ready("d1", 0)
-    shorter = Terms(8, DAY, 0.2, MINUTE)
-    books.balance.tune(shorter, {"d1": Group("d1", share=3), "d2": Group("d2", share=1)})
-    books.later(10_000).ready("d1", 8)
-    assert books["d1"].present == shorter.bound
