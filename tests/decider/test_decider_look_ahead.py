@@ -7,17 +7,10 @@ import signal
 import pytest
 from daemon.live import ONE_QUEUE
 from daemon.person import Person
-from decider.wild import Wild
 
 
-@pytest.fixture
-def wild(tmp_path):
-    home = Wild(tmp_path / "home", tmp_path / "work").begin()
-    yield home
-    home.close()
-
-
-def test_a_dry_run_keeps_nobody_waiting_while_the_process_stands_still(wild):
+def test_a_dry_run_keeps_nobody_waiting_while_the_process_stands_still(make_wild):
+    wild = make_wild().begin()
     child = wild.child()
     with contextlib.closing(Person(wild, os.geteuid())) as person:
         os.kill(child, signal.SIGSTOP)

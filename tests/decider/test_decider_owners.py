@@ -1,6 +1,5 @@
 """Owners whose requests end the process of the exits: nobody alone has an exit left out, or gets past one."""
 
-import contextlib
 import json
 import os
 import pwd
@@ -8,7 +7,6 @@ import pwd
 import pytest
 from daemon.live import ONE_QUEUE, until
 from daemon.person import submit_as
-from decider.wild import Wild
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
 ANNE = 1
@@ -45,19 +43,9 @@ RESTS = f"on requests of {ANNE_NAME} that ended its process; it is asked about t
 
 
 @pytest.fixture
-def make(tmp_path):
+def make(make_wild):
     """make({"rule": RULE}): a daemon with these exits."""
-    stack = contextlib.ExitStack()
-
-    def made(exits):
-        live = Wild(tmp_path / "home", tmp_path / "work")
-        stack.callback(live.close)
-        live.accepts_trouble = True
-        live.site(ONE_QUEUE, exits).start()
-        return live
-
-    with stack:
-        yield made
+    return lambda exits: make_wild().site(ONE_QUEUE, exits).start()
 
 
 def anne(live, name, dry_run=False):

@@ -21,19 +21,6 @@ def wild(tmp_path_factory):
     home.close()
 
 
-@pytest.fixture
-def make_wild(tmp_path):
-    made = []
-
-    def make(folder=tmp_path):
-        made.append(Wild(folder / f"home{len(made)}", folder / f"work{len(made)}"))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
 def once(wild):
     """No request was started twice."""
     starts = [each["request"] for each in wild.events("starting")]
@@ -172,7 +159,6 @@ def submit(request):
 @pytest.mark.slow
 def test_a_submit_exit_has_a_deadline_then_the_stock_rule_counts(make_wild):
     wild = make_wild()
-    wild.accepts_trouble = True
     wild.site(ONE_QUEUE, {"door": SLOW_DOOR}).start()
     wild.set("set exit door budget=20ms")
     stuck = wild.submit("true", name="stuck")
@@ -193,7 +179,6 @@ BAD_FILES = {
 
 def test_a_file_that_ends_its_process_is_left_out_at_the_start_and_refused_later(make_wild):
     wild = make_wild()
-    wild.accepts_trouble = True
     exits = {name: code for name, (code, _) in BAD_FILES.items()}
     said = wild.site(ONE_QUEUE, exits | {"wild": WILD}).run("nqsd", "start").ok().err
     for name, (_, words) in BAD_FILES.items():
@@ -276,7 +261,7 @@ def reaching(live, hook, decides):
 
 
 def test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon(open_folder, make_wild):
-    live = make_wild(open_folder)
+    live = make_wild(open_folder, calm=True)
     live.site(ONE_QUEUE, {"reaching": reaching(live, DECIDES, True)}).start()
     id = live.submit("true")
     live.until(id, lambda job: "it reached" in (job["reason"] or {}).get("text", ""), "be kept back")
@@ -284,7 +269,7 @@ def test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon(open_fold
 
 
 def test_nor_does_the_one_that_gives_notices_which_has_the_network(open_folder, make_wild):
-    live = make_wild(open_folder)
+    live = make_wild(open_folder, calm=True)
     live.site(ONE_QUEUE, {"reaching": reaching(live, IS_TOLD, False)}).start()
     live.ended(live.submit("true"))
     said = until(lambda: [line for line in live.log.splitlines() if "it reached" in line], "the notice")
@@ -311,7 +296,6 @@ def test_under_root_it_runs_as_nobody_and_can_neither_read_nor_signal(wild):
 @ROOT_ONLY
 def test_under_root_it_reads_no_file_of_roots(make_wild):
     wild = make_wild()
-    wild.accepts_trouble = True
     secret = wild.work / "secret"
     secret.write_text("secret\n")
     secret.chmod(stat.S_IRUSR | stat.S_IWUSR)
@@ -367,7 +351,7 @@ start queue door
 
 
 def test_looks_ahead_and_displays_are_answered_by_the_process(make_wild):
-    wild = make_wild().site(ONE_QUEUE + PIPES, {"wild": WILD, "shares": SHARES}).start()
+    wild = make_wild(calm=True).site(ONE_QUEUE + PIPES, {"wild": WILD, "shares": SHARES}).start()
     gated = wild.submit("sleep 60", name="gated")
     wild.until(gated, lambda job: job["reason"], "have a reason")
     why = wild.why(gated)
