@@ -24,24 +24,18 @@ class Machine:
     """The machine to schedule. ``None`` is *auto*: what the executor found at start."""
 
     pes: int | None = setting(
-        "count",
-        None,
-        "number of PEs; auto: the CPUs the daemon may use",
-        low=1,
-        high=1_000_000,
+        "count", None, "number of PEs; auto: the CPUs the daemon may use", low=1, high=1_000_000,
         nothing="auto",
-    )
+    )  # fmt: skip
     memory: int | None = setting(
         "size", None, "memory shown; auto: the machine's. No limit by itself", nothing="auto"
     )
     shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
     pes_per_node: int = setting("number", 1, "PEs of a node, beside each other along x", low=1, high=1024)
     offline: tuple[str, ...] = setting(
-        "names",
-        (),
-        "PEs that are not given out, like 16-31 or (0-3, 8); a request that holds one keeps it",
+        "names", (), "PEs that are not given out, like 16-31 or (0-3, 8); a request that holds one keeps it",
         operator=True,
-    )
+    )  # fmt: skip
 
 
 class Device(Struct, frozen=True):
@@ -310,19 +304,13 @@ class History:
     """Age at which events move from the database into files, and reports are removed."""
 
     keep: int | None = setting(
-        "time",
-        90 * DAY,
-        "age at which events and ended requests move into files",
-        low=14 * DAY,
+        "time", 90 * DAY, "age at which events and ended requests move into files", low=14 * DAY,
         nothing="unlimited",
-    )
+    )  # fmt: skip
     size: int | None = setting(
         "size", None, "size of the database beyond which the oldest of them move into files, too", low=1 << 20
     )
     reports: int | None = setting(
-        "time",
-        366 * DAY,
-        "age at which the folders of night reports are removed: they can be made again",
-        low=DAY,
-        nothing="unlimited",
-    )
+        "time", 366 * DAY, "age at which the folders of night reports are removed: they can be made again",
+        low=DAY, nothing="unlimited",
+    )  # fmt: skip

@@ -158,21 +158,15 @@ class Queue(RunningLimits):
     )
     needs: tuple[str, ...] = setting("names", (), "resources that its requests need")
     age_from: str = setting(
-        "name",
-        "eligible",
-        "from when a request's age counts: since it could start, or was submitted",
-        words=("eligible", "submitted"),
-        pipes="too",
-    )
+        "name", "eligible", "from when a request's age counts: since it could start, or was submitted",
+        words=("eligible", "submitted"), pipes="too",
+    )  # fmt: skip
     order: str = setting("name", "priority", "which request comes first", words=("priority",))
     backfill: str = setting("name", "limit", "which requests may start past one that waits", words=("limit",))
     probability: float = setting(
-        "percent",
-        90.0,
-        "how probable it must be that one which starts past another ends in time",
-        low=1,
-        high=99,
-    )
+        "percent", 90.0, "how probable it must be that one which starts past another ends in time",
+        low=1, high=99,
+    )  # fmt: skip
     shortest_hole: int = setting(
         "time", 60_000, "time that a request with a contract is given at least", low=1000
     )
