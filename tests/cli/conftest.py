@@ -14,7 +14,7 @@ from nqspy.cli import fast
 from nqspy.rpc import messages
 from nqspy.rpc.server import Asked, RpcServer
 
-make_live, live, office = stage.make_live, stage.live, stage.office
+make_live, live, office, shared = stage.make_live, stage.live, stage.office, stage.shared
 open_folder = stage.open_folder
 
 NOON = 1772449200000  # 2026-03-02 12:00 +01:00

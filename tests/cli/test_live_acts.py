@@ -108,13 +108,13 @@ def test_the_limits_are_listed_with_their_options(office):
     office.run("qlimit", "elsewhere").refused("host elsewhere is not served here")
 
 
-def test_qping_tells_whether_the_daemon_answers(live):
-    name = live.job(live.submit("true", held=True))["id"].partition(".")[2]
-    assert live.run("qping").ok().out == f"{name}: nqsd answers\n"
-    live.run("qping", name).ok()
-    live.run("qping", "elsewhere").refused("elsewhere")
-    live.stop()
-    live.run("qping").refused("no nqsd answers")
+def test_qping_tells_whether_the_daemon_answers(shared):
+    name = shared.job(shared.submit("true", held=True))["id"].partition(".")[2]
+    assert shared.run("qping").ok().out == f"{name}: nqsd answers\n"
+    shared.run("qping", name).ok()
+    shared.run("qping", "elsewhere").refused("elsewhere")
+    shared.stop()
+    shared.run("qping").refused("no nqsd answers")
 
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: jobs of another user")

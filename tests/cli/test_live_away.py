@@ -56,26 +56,26 @@ def _sleeps(pid: int) -> bool:
         return "nanosleep" in wchan.read()
 
 
-def test_a_person_is_told_that_a_command_waits(live):
-    live.kill()
+def test_a_person_is_told_that_a_command_waits(shared):
+    shared.kill()
     starter = subprocess.Popen(
         ["sh", "-c", "sleep 1; exec \"$@\"", "sh", *command("nqsd"), "start"],
-        env=live.environment, cwd=live.work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=shared.environment, cwd=shared.work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    done = at_a_terminal(live, "qsub", "-s", "/bin/sh", stdin="true\n")
+    done = at_a_terminal(shared, "qsub", "-s", "/bin/sh", stdin="true\n")
     assert starter.wait(60) == 0
     assert done.status == 0
-    assert f"qsub: the nqsd in {live.home} is away; waiting for it to come back" in done.err
-    assert done.out.strip().endswith(live.job(done.out.strip())["id"])
+    assert f"qsub: the nqsd in {shared.home} is away; waiting for it to come back" in done.err
+    assert done.out.strip().endswith(shared.job(done.out.strip())["id"])
 
 
-def test_a_submission_comes_through_a_stop_and_a_start(live):
+def test_a_submission_comes_through_a_stop_and_a_start(shared):
     """A restart by hand is a stop and a start: who hands in meanwhile waits for the short time between."""
-    live.stop()
-    starter = live.spawn("nqsd", "start")
-    until(lambda: (live.home / "nqsd.pid").stat().st_mtime > time.time() + 1 or starter.poll() is not None,
+    shared.stop()
+    starter = shared.spawn("nqsd", "start")
+    until(lambda: (shared.home / "nqsd.pid").stat().st_mtime > time.time() + 1 or starter.poll() is not None,
           "the start is announced")  # fmt: skip
-    assert live.run("qsub", "-s", "/bin/sh", stdin="true\n").ok().lines
+    assert shared.run("qsub", "-s", "/bin/sh", stdin="true\n").ok().lines
     starter.communicate(timeout=60)
 
 

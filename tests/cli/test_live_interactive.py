@@ -173,17 +173,17 @@ def test_keys_typed_while_a_session_waits_are_not_run(office, person):
     assert not (office.work / "typed").exists()
 
 
-def test_a_session_outlives_the_daemon(live, request):
-    one = Person(live, "-I", "-S", "/bin/sh")
+def test_a_session_outlives_the_daemon(shared, request):
+    one = Person(shared, "-I", "-S", "/bin/sh")
     request.addfinalizer(one.leave)
     id = begun(one)
-    live.kill()
+    shared.kill()
     one.types("echo still he''re\n")
     one.reads("still here")
-    live.start()
+    shared.start()
     one.types("exit 5\n")
     assert one.ends() == 5
-    assert live.ended(id)["exit_status"] == 5
+    assert shared.ended(id)["exit_status"] == 5
 
 
 def test_without_a_terminal_or_with_what_does_not_go_with_it_it_is_refused(office, person):

@@ -8,10 +8,10 @@ TOLD = 'echo "$NQSPY_PES $NCPUS"\n'
 
 
 @pytest.fixture
-def four(live: Live) -> Live:
+def four(shared: Live) -> Live:
     """Four PEs."""
-    live.set("set machine pes=4")
-    return live
+    shared.set("set machine pes=4")
+    return shared
 
 
 def held(live: Live, pes: int) -> str:

@@ -87,18 +87,18 @@ def test_a_list_and_both_streams_of_one_request_are_looked_at_too(office):
     office.run("qdel", *done.out.split()).ok()
 
 
-def test_the_index_of_files_outlives_a_restart_and_moves_with_the_queue(live):
-    live.set("create batch_queue other priority=1", "enable queue other")
-    first, second = (live.qsub("true\n", "-h", "-q", queue, "-o", "%q.log") for queue in ("batch", "other"))
-    assert "clash" not in live.run("qstat", "-f").out
-    live.restart()
-    live.run("qmove", "other", first).ok()
-    assert "clash" in live.run("qstat", "-f", second).out
-    live.restart()
-    assert "clash" in live.run("qstat", "-f", first).out
-    live.run("qdel", first).ok()
-    assert "clash" not in live.run("qstat", "-f", second).out
-    live.run("qdel", second).ok()
+def test_the_index_of_files_outlives_a_restart_and_moves_with_the_queue(shared):
+    shared.set("create batch_queue other priority=1", "enable queue other")
+    first, second = (shared.qsub("true\n", "-h", "-q", queue, "-o", "%q.log") for queue in ("batch", "other"))
+    assert "clash" not in shared.run("qstat", "-f").out
+    shared.restart()
+    shared.run("qmove", "other", first).ok()
+    assert "clash" in shared.run("qstat", "-f", second).out
+    shared.restart()
+    assert "clash" in shared.run("qstat", "-f", first).out
+    shared.run("qdel", first).ok()
+    assert "clash" not in shared.run("qstat", "-f", second).out
+    shared.run("qdel", second).ok()
 
 
 # ---------------------------------------------------------------- what cannot work

@@ -121,37 +121,37 @@ def test_a_file_is_read_whole_before_anything_of_it_is_done(office):
     assert office.qmgr("show all").out == before
 
 
-def test_a_plan_says_what_would_change_and_changes_nothing(live):
-    live.set("stop queue batch")
-    waiting = live.submit("true")
-    live.write("open.qmgr", "set queue batch run_limit=1\nstart queue batch\n")
-    said = live.run("qmgr", "plan", "open.qmgr").ok().out
+def test_a_plan_says_what_would_change_and_changes_nothing(shared):
+    shared.set("stop queue batch")
+    waiting = shared.submit("true")
+    shared.write("open.qmgr", "set queue batch run_limit=1\nstart queue batch\n")
+    said = shared.run("qmgr", "plan", "open.qmgr").ok().out
     assert "run_limit" in said
     assert waiting in said
-    assert live.job(waiting)["state"] == "queued"
-    assert live.run("qmgr", "--json", "-c", "show queue").ok().data["batch"].get("run_limit") is None
-    live.run("qmgr", "apply", "open.qmgr").ok()
-    assert live.ended(waiting)["exit_status"] == 0
+    assert shared.job(waiting)["state"] == "queued"
+    assert shared.run("qmgr", "--json", "-c", "show queue").ok().data["batch"].get("run_limit") is None
+    shared.run("qmgr", "apply", "open.qmgr").ok()
+    assert shared.ended(waiting)["exit_status"] == 0
 
 
-def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(live):
+def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(shared):
     def current():
-        return [each["shift"] for each in live.events("shift_changed")]
+        return [each["shift"] for each in shared.events("shift_changed")]
 
     text = 'define shift {} when=("0 0 {} 1 *"){}\nset run_limit=7 batch\nend\n'
-    assert "shift one begins at its next firing, " in live.qmgr(text.format("one", 1, "")).ok().out
-    piped = live.run("qmgr", stdin=text.format("two", 2, "")).ok().out
+    assert "shift one begins at its next firing, " in shared.qmgr(text.format("one", 1, "")).ok().out
+    piped = shared.run("qmgr", stdin=text.format("two", 2, "")).ok().out
     assert "shift two begins at its next firing, " in piped
-    assert live.run("qmgr", str(live.write("three.qmgr", text.format("three", 3, "")))).ok().out == ""
+    assert shared.run("qmgr", str(shared.write("three.qmgr", text.format("three", 3, "")))).ok().out == ""
     until(lambda: current() == ["three"], "the shift of the file should be in force, and no other")
-    file = live.write("four.qmgr", text.format("four", 4, ""))
+    file = shared.write("four.qmgr", text.format("four", 4, ""))
     with file.open() as source:
         run = subprocess.run(
-            [*command("qmgr")], stdin=source, env=live.environment, check=True, capture_output=True
+            [*command("qmgr")], stdin=source, env=shared.environment, check=True, capture_output=True
         )
     assert run.stdout == b""
     until(lambda: current() == ["three", "four"], "the shift of standard input's file")
-    assert live.qmgr(text.format("five", 5, " now")).ok().out == ""
+    assert shared.qmgr(text.format("five", 5, " now")).ok().out == ""
     until(lambda: current() == ["three", "four", "five"], "the shift that is typed with now")
 
 
@@ -163,8 +163,8 @@ def test_nobody_makes_the_daemon_count_switches_for_minutes(live):
     live.qmgr("show calendar --next 366d").ok()
 
 
-def test_shutdown_ends_the_daemon(live):
-    pid = live.pid
-    live.qmgr("shutdown").ok()
-    until(lambda: pid not in live.leftovers(), "the daemon should stop")
-    live.run("nqsd", "status").refused("no nqsd")
+def test_shutdown_ends_the_daemon(shared):
+    pid = shared.pid
+    shared.qmgr("shutdown").ok()
+    until(lambda: pid not in shared.leftovers(), "the daemon should stop")
+    shared.run("nqsd", "status").refused("no nqsd")

@@ -96,13 +96,13 @@ def test_ranges_names_and_all_of_ones_own(office):
     assert office.run("qwait").status == 2
 
 
-def test_one_that_ended_while_the_daemon_was_dead_is_found(live):
-    bad = live.submit(GATE.format(live.work / "gate", 5))
-    live.running(bad)
-    process = waiting(live, "--any", bad)
-    live.kill()
-    (live.work / "gate").touch()
-    live.start()
+def test_one_that_ended_while_the_daemon_was_dead_is_found(shared):
+    bad = shared.submit(GATE.format(shared.work / "gate", 5))
+    shared.running(bad)
+    process = waiting(shared, "--any", bad)
+    shared.kill()
+    (shared.work / "gate").touch()
+    shared.start()
     assert finished(process) == (1, f"{bad}\n", f"qwait: {bad} ended: exit, exit status 5\n")
 
 

@@ -249,8 +249,9 @@ def sites(draw) -> Settings:
 @given(sites())
 def test_settings_printed_and_read_again_are_the_same(site):
     text = print_settings(site)
-    assert build(text) == site
-    assert print_settings(build(text)) == text
+    again = build(text)
+    assert again == site
+    assert print_settings(again) == text
 
 
 def test_the_snap_of_a_group_below_a_later_one_creates_the_parent_first():
