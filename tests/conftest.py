@@ -39,7 +39,6 @@ MEMORY = {
     "tests/decider/test_decider_process.py",
     "tests/daemon/test_daemon_swap.py",
     "tests/executors/test_executors_kernel.py",
-    "tests/executors/test_executors_pageout.py",
 }
 """Files that fill the machine's memory, or switch swap on and off: one after another on one worker."""
 

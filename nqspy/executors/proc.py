@@ -174,11 +174,13 @@ class Stat:
         return self.state in "Tt"
 
 
-def stat(pid: int) -> Stat | None:
-    """A reading of a process, None when it is gone."""
+def stat(pid: int, *, sure: bool = False) -> Stat | None:
+    """A reading of a process, None when it is gone; ``sure``: raises OSError without a descriptor."""
     try:
         return Stat(pid)
-    except OSError:
+    except OSError as error:
+        if sure and error.errno in SHORT:
+            raise
         return None
 
 

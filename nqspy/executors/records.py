@@ -184,11 +184,10 @@ def note_use(folder: str, used: list[int]) -> None:
 
 def noted_use(folder: str) -> list[int]:
     """Return what it had used when that was last noted; empty when it never was."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         numbers = list(map(int, contents(f"{folder}/use").split()))
-    except (OSError, ValueError):
-        return []
-    return numbers if len(numbers) == 3 else []
+        return numbers if len(numbers) == 3 else []
+    return []
 
 
 def _found(path: str) -> bytes | None:

@@ -155,7 +155,7 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
     born = session = 0
     if record is not None and record["leader"]:
         leader = proc.Identity.parse(record["leader"])
-        born, first = leader.start, _stat(leader.pid)
+        born, first = leader.start, proc.stat(leader.pid, sure=True)
         # Without its leader a session cannot be told from one that was given its number later.
         session = leader.pid if first is not None and first.start == born else 0
     for _ in range(_LOOKS):  # some may fork while they are looked for
@@ -169,20 +169,11 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
 def _remains(born: int, session: int, marks: _Marks) -> Iterator[int]:
     """Processes of the job: not older than its leader, in its session (0: not known) or with its marks."""
     for pid in proc.all_pids():
-        seen = _stat(pid)
+        seen = proc.stat(pid, sure=True)
         if seen is None or seen.state in "ZX" or pid == os.getpid() or seen.start < born:
             continue
         if (session and seen.session == session) or marks.on(pid):
             yield pid
-
-
-def _stat(pid: int) -> proc.Stat | None:
-    try:
-        return proc.Stat(pid)
-    except OSError as error:
-        if error.errno in proc.SHORT:
-            raise
-        return None
 
 
 BRIEF = 60.0
