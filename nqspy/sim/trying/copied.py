@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from nqspy.core.sight import SEEN_SCRIPT
 from nqspy.engine.inputs import Between
 from nqspy.model.errors import NqspyError
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED, Request
 from nqspy.model.site import Site
 from nqspy.rpc.client import Client
@@ -38,51 +38,54 @@ class SiteCopy(Struct, frozen=True):
     now: Instant
     between: Between
     loaded: tuple[Source, ...]
-    scripts: Mapping[str, bytes] = field(default_factory=dict)
+    scripts: Mapping[str, bytes]
 
     def waiting(self) -> list[Request]:
         """Return the requests that have not started, in the order of their numbers."""
-        return [each for each in self.site.requests.values() if each.state not in STARTED]
+        return _waiting(self.site)
+
+    def id_of(self, seq: Seq | None) -> str | None:
+        """Return a request's full identifier."""
+        return None if seq is None else self.site.id_of(seq)
+
+
+def _waiting(site: Site) -> list[Request]:
+    return [each for each in site.requests.values() if each.state not in STARTED]
+
+
+def home_of(home: str | None) -> Path:
+    """Return the folder of a home. Raises NotTried."""
+    try:
+        return Path(resolve_home(home))
+    except OSError as error:
+        raise NotTried(str(error)) from None
 
 
 def copied(home: str | None, candidate: Source) -> SiteCopy:
-    """The copy, for trying that file. Raises NqspyError."""
-    try:
-        folder = Path(resolve_home(home))
-    except OSError as error:
-        raise NotTried(str(error)) from None
-    told = _told(folder)
-    loaded = _sources(told)
+    """Return the copy, for trying that file. Raises NqspyError."""
+    folder = home_of(home)
+    told, loaded = _told(folder)
     database = folder / DATABASE
     if not os.access(database, os.R_OK):
         raise NotTried(f"{database} is not yours to read; whoever may put exits there, or root, may try them")
     with Reader(database) as reader, no_collector():
-        site = reader.site()
+        site, scripts = reader.site(), dict[str, bytes]()
+        if any(b"def submit" in each.text for each in (*loaded, candidate)):
+            digests = sorted({each.spec.script for each in _waiting(site)})
+            for first in range(0, len(digests), _TOGETHER):
+                some = reader.blobs(digests[first : first + _TOGETHER])
+                scripts |= {digest: body[:SEEN_SCRIPT] for digest, body in some.items()}
         now, between = Instant(max(told["now"], site.at)), msgspec.convert(told["between"], Between)
-        copy = SiteCopy(site, now, between, loaded)
-        asks = any(b"def submit" in each.text for each in (*loaded, candidate))
-        return SiteCopy(site, now, between, loaded, _scripts(reader, copy.waiting())) if asks else copy
+        return SiteCopy(site, now, between, loaded, scripts)
 
 
 def loaded_exits(home: Path) -> tuple[Source, ...]:
-    """The files of the exits in force, as they were loaded. Raises NqspyError."""
-    return _sources(_told(home))
+    """Return the files of the exits in force, as they were loaded. Raises NqspyError."""
+    return _told(home)[1]
 
 
-def _told(home: Path) -> dict[str, Any]:
+def _told(home: Path) -> tuple[dict[str, Any], tuple[Source, ...]]:
     with Client(home, timeout=60) as client:
         told: dict[str, Any] = client.call("exits_loaded")
-    return told
-
-
-def _sources(told: Mapping[str, Any]) -> tuple[Source, ...]:
-    return tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in told["exits"])
-
-
-def _scripts(reader: Reader, requests: list[Request]) -> dict[str, bytes]:
-    digests = sorted({each.spec.script for each in requests})
-    found: dict[str, bytes] = {}
-    for first in range(0, len(digests), _TOGETHER):
-        some = reader.blobs(digests[first : first + _TOGETHER])
-        found |= {digest: body[:SEEN_SCRIPT] for digest, body in some.items()}
-    return found
+    exits = told["exits"]
+    return told, tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in exits)

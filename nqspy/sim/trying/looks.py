@@ -1,5 +1,5 @@
-"""Two looks at the requests that wait under a set of exits. One asks about each, whatever is free: would a
-submission of it be accepted now, and might it start. The other lets time pass: places, starts and reasons."""
+"""A look at the requests that wait under a set of exits. It asks about each, whatever is free: would a
+submission of it be accepted now, and might it start? Then it lets time pass: places, starts, reasons."""
 
 from collections.abc import Iterator
 
@@ -21,57 +21,45 @@ from nqspy.sim.trying.copied import SiteCopy
 
 Said = tuple[str, str]
 """An answer in a word or two, and the reason that it gives."""
-
-ACCEPTED: Said = ("accepted", "")
-RULES: Said = ("standard rules", "")
+Lines = dict[str, list[Seq]]
+"""The queued requests of each queue, in the order in which a pass looks at them."""
 
 HALF = 0.5
 """The part of its time that asking about submissions may take."""
 
 
-class Answers(Struct):
-    """Answers by request. ``submissions``: what a submission would be answered; ``starts``: what jobselect
-    says. A request that is not there was not asked about, for want of time or as it is in no line."""
+class OneLook(Struct):
+    """Findings by request. ``submissions``: what a submission would be answered; ``answers``: what jobselect
+    says (of neither there is one where time was short); ``places`` in its queue's order of offers;
+    ``reasons`` why it does not start now, with the source; ``starts``: when it would, probably (at the
+    instant of the copy: now); ``until``: how far was looked, None: to the end."""
 
     submissions: dict[Seq, Said] = field(default_factory=dict)
-    starts: dict[Seq, Said] = field(default_factory=dict)
+    answers: dict[Seq, Said] = field(default_factory=dict)
+    places: dict[Seq, int] = field(default_factory=dict)
+    reasons: dict[Seq, tuple[str, str]] = field(default_factory=dict)
+    starts: dict[Seq, int] = field(default_factory=dict)
+    until: int | None = None
 
 
-def asked(copy: SiteCopy, twin: Site, exits: Exits, lines: dict[str, list[Seq]], spent: Spent) -> Answers:
-    """Ask these exits; ``lines``: the requests of each queue in their order."""
-    found = Answers()
+def lines_of(copy: SiteCopy, twin: Site, exits: Exits) -> Lines:
+    """Return the lines of all queues that have any."""
+    samples = dict(copy.between.samples)
+    with exits.rehearsal(copy.now):
+        return {
+            queue: standing(twin, queue, copy.now, exits, samples).line()
+            for queue, columns in twin.waiting.items()
+            if len(columns) and queue in twin.settings.queues
+        }
+
+
+def ask(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
+    """Ask these exits about each request, as long as there is time."""
     for request in twin.requests.values():
         if request.state not in STARTED and spent() < HALF:
-            found.submissions[request.seq] = _submitted(copy, twin, exits, request)
+            look.submissions[request.seq] = _submitted(copy, twin, exits, request)
     exits.begin(twin)
-    found.starts.update(_selected(copy, twin, exits, lines, spent))
-    return found
-
-
-# ---------------------------------------------------------------- might it start
-
-
-def _selected(
-    copy: SiteCopy, twin: Site, exits: Exits, lines: dict[str, list[Seq]], spent: Spent
-) -> Iterator[tuple[Seq, Said]]:
-    draft = Draft(twin, copy.now, exits, dict(copy.between.samples))
-    for queue, line in lines.items():
-        draft.asked = twin.domain_of(queue).name
-        for seq in line:
-            if spent() >= 1:
-                return
-            request = seen(twin.requests[seq], draft)
-            answer = exits.jobselect(request, view_of(draft))
-            draft.offered[queue].append((request, answer))
-            if answer is None:
-                yield seq, RULES
-            else:
-                yield seq, (answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who)
-            if exits.failures():
-                exits.begin(twin)  # one that fails is asked about the next one all the same
-
-
-# ---------------------------------------------------------------- would it be accepted
+    look.answers.update(_selected(copy, twin, exits, lines, spent))
 
 
 def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Said:
@@ -87,43 +75,37 @@ def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Sa
         queue, _ = destination(twin, spec, pipe, exits, spec.unix_groups, copy.now)
         words.append(f"queue={queue or pipe.name}")
     if not words:
-        return ACCEPTED
+        return "accepted", ""
     return f"accepted with {', '.join(words)}", "" if answer is None else f"({answer.who})"
 
 
-Lines = dict[str, list[Seq]]
+def _selected(
+    copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent
+) -> Iterator[tuple[Seq, Said]]:
+    draft = Draft(twin, copy.now, exits, dict(copy.between.samples))
+    for queue, line in lines.items():
+        draft.asked = twin.domain_of(queue).name
+        for seq in line:
+            if spent() >= 1:
+                return
+            request = seen(twin.requests[seq], draft)
+            answer = exits.jobselect(request, view_of(draft))
+            draft.offered[queue].append((request, answer))
+            if answer is None:
+                yield seq, ("standard rules", "")
+            else:
+                yield seq, (answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who)
+            if exits.failures():
+                exits.begin(twin)  # one that fails is asked about the next one all the same
 
 
-class ForeseenStarts(Struct):
-    """Starts by request. ``places``: in its queue's order of offers; ``reasons``: why it does not start now,
-    with the source; ``starts``: when it would, probably (at the instant of the copy: now); ``until``: so far
-    was looked, None: to the end."""
-
-    places: dict[Seq, int] = field(default_factory=dict)
-    reasons: dict[Seq, tuple[str, str]] = field(default_factory=dict)
-    starts: dict[Seq, int] = field(default_factory=dict)
-    until: int | None = None
-
-
-def lines_of(copy: SiteCopy, twin: Site, exits: Exits) -> Lines:
-    """The queued requests of each queue, in the order in which a pass looks at them."""
-    samples = dict(copy.between.samples)
-    with exits.rehearsal(copy.now):
-        return {
-            queue: standing(twin, queue, copy.now, exits, samples).line()
-            for queue, columns in twin.waiting.items()
-            if len(columns) and queue in twin.settings.queues
-        }
-
-
-def foreseen(copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> ForeseenStarts:
-    """Lets time pass on ``twin``, which is used up: one pass at least, and more as long as there is time."""
-    places = {seq: place for line in lines.values() for place, seq in enumerate(line, 1)}
+def foresee(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
+    """Let time pass on ``twin``, which is used up: one pass at least, and more as long as there is time."""
+    look.places = {seq: place for line in lines.values() for place, seq in enumerate(line, 1)}
     left = {each.seq for each in twin.requests.values() if each.state not in STARTED}
     run = AheadRun(twin, probable_runs(copy.site, copy.now), copy.now, exits, replace(copy.between, due=True))
     told = reasons_of(run.engine, left - run.starts.keys())
-    reasons = {seq: (reason.text, reason.who) for seq, reason in told.items()}
+    look.reasons = {seq: (reason.text, reason.who) for seq, reason in told.items()}
     cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
-    until = int(run.now) if cut and not left <= run.starts.keys() else None
-    starts = {seq: int(at) for seq, at in run.starts.items() if seq in left}
-    return ForeseenStarts(places, reasons, starts, until)
+    look.until = int(run.now) if cut and not left <= run.starts.keys() else None
+    look.starts = {seq: int(at) for seq, at in run.starts.items() if seq in left}

@@ -3,7 +3,6 @@ the exits (`sim.replay`). Run times are those that were observed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from nqspy.model.errors import Unreachable
@@ -11,27 +10,23 @@ from nqspy.model.events import Recorded
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
 from nqspy.report.time_text import parse_since, short
-from nqspy.rpc.home import resolve_home
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.comparison import MovedStart, NightComparison, exits_object
 from nqspy.sim.replay.exits import Files
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import AS_IT_WAS, Other, gathered, replayed, throughout
-from nqspy.sim.trying.copied import NotTried, loaded_exits
+from nqspy.sim.trying.copied import NotTried, home_of, loaded_exits
 from nqspy.userexit.loader import Source
 
 KINDS = ("submission", "earlier", "later", "new", "never")
-"""What can become of one: it is refused when it is submitted, it starts earlier or later, only now, or not
-any more."""
+"""Changes of a request: it is refused when it is submitted, it starts earlier or later, only now, or not any
+more."""
 
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
     """Replay the time with that file among the exits; return what would have been other. Raises
     NqspyError."""
-    try:
-        past = RecordedPast(Path(resolve_home(home)))
-    except OSError as error:
-        raise NotTried(str(error)) from None
+    past = RecordedPast(home_of(home))
     try:
         in_force = loaded_exits(past.home)
     except Unreachable:

@@ -2,13 +2,13 @@
 that has no rights."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, sandbox
@@ -19,19 +19,16 @@ from nqspy.engine.look_ahead import MOST
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq
 from nqspy.model.machine import ExitSettings
-from nqspy.model.site import Site
 from nqspy.model.twin import beyond, twin_of
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import NotTried, SiteCopy
-from nqspy.sim.trying.looks import Answers, ForeseenStarts, asked, foreseen, lines_of
+from nqspy.sim.trying.looks import OneLook, ask, foresee, lines_of
 from nqspy.store.loading import no_collector
 from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
 from nqspy.userexit.loader import Source
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
-
-T = TypeVar("T")
 
 ASKING, AHEAD = 0.15, 0.2
 """Seconds of CPU time for which each of the two looks asks about requests one by one, and lets time pass."""
@@ -44,33 +41,42 @@ LONG = 0.5
 SHOWN = 100
 """Failures and long calls that are kept, of each kind the first."""
 
-
-Key = tuple[str, str, Seq | None, str]
+Key = tuple[str, str, Seq | None]
+"""Exit, hook and request of a call."""
 
 
 class FailedCall(Struct, frozen=True):
-    """Calls that failed alike; ``seq`` None: about no request; ``times``: how often."""
+    """Calls that failed alike, as JSON has them; ``id`` None: about no request; ``times``: how often."""
 
     exit: str
     hook: str
-    seq: Seq | None
+    id: str | None
     text: str
     times: int = 1
 
-    @property
-    def key(self) -> Key:
-        """Fields that are alike in calls that failed alike."""
-        return self.exit, self.hook, self.seq, self.text
-
 
 class LongCall(Struct, frozen=True):
-    """The longest call of a hook about one request. Times in ms."""
+    """The longest call of a hook about one request, as JSON has it."""
 
     exit: str
     hook: str
-    seq: Seq | None
+    id: str | None
     ms: float
-    budget: int
+    budget_ms: int
+
+
+class Tried(Struct):
+    """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
+    figures of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of
+    those that wait were not looked at."""
+
+    problems: list[str] = field(default_factory=list)
+    was: OneLook = field(default_factory=OneLook)
+    would: OneLook = field(default_factory=OneLook)
+    row: dict[str, Any] = field(default_factory=dict)
+    failed: list[FailedCall] = field(default_factory=list)
+    long: list[LongCall] = field(default_factory=list)
+    left: int = 0
 
 
 class _Stopwatch(Guard):
@@ -93,200 +99,149 @@ class _Stopwatch(Guard):
 
 
 class TriedExits(SiteExits):
-    """Exits of these files at work on a copy of a site."""
+    """Exits of these files at work on a copy of a site. ``failed_calls``: how often calls failed with a text;
+    ``long_calls``: the longest of each (ns, and its budget in ms)."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
-        self._failed_calls: dict[Key, int] = {}
-        self._long: dict[tuple[str, str, Seq | None], tuple[int, int]] = {}
+        self.failed_calls = Counter[tuple[Key, str]]()
+        self.long_calls: dict[Key, tuple[int, int]] = {}
+        ordered = sorted(sources, key=lambda source: source.path.name)
         super().__init__(
-            Path("exits"),
-            sources=sorted(sources, key=lambda source: source.path.name),
-            watch=watch,
-            guard=lambda: _Stopwatch(self._took),
-        )
-        self._calls.heard = lambda hook, seq, text: self._keep_failure(
-            hook.exit.module.name, hook.name, seq, text
-        )
+            Path("exits"), sources=ordered, watch=watch, guard=lambda: _Stopwatch(self._took)
+        )  # fmt: skip
+        self._calls.heard = lambda hook, seq, text: self._failed((hook.who, hook.name, seq), text)
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Return failures as `SiteExits` does; those of settings are kept besides."""
         found = super().failures()
         for each in found:
             if each.text.startswith("setting "):
-                self._keep_failure(each.exit, "", None, each.text)
+                self._failed((each.exit, "", None), each.text)
         return found
 
-    def _keep_failure(self, exit: str, hook: str, seq: Seq | None, text: str) -> None:
-        key = (exit, hook, seq, text)
-        if key in self._failed_calls or len(self._failed_calls) < SHOWN:
-            self._failed_calls[key] = self._failed_calls.get(key, 0) + 1
+    def _failed(self, key: Key, text: str) -> None:
+        if (key, text) in self.failed_calls or len(self.failed_calls) < SHOWN:
+            self.failed_calls[key, text] += 1
 
     def _took(self, hook: Hook, args: tuple[Any, ...], ns: int) -> None:
-        budget = hook.exit.budget
-        if ns > LONG * budget * 1_000_000:
-            key = (hook.exit.module.name, hook.name, getattr(args[0], "seq", None))
-            if key in self._long or len(self._long) < SHOWN:
-                self._long[key] = (max(ns, self._long.get(key, (0, 0))[0]), budget)
-
-    # ------------------------------------------------------------ what became of it
-
-    def failed_calls(self) -> list[FailedCall]:
-        """Which calls failed, the first of them first."""
-        return [FailedCall(*key, times) for key, times in self._failed_calls.items()]
-
-    def long_calls(self) -> list[LongCall]:
-        """Which took long, longest first."""
-        found = [LongCall(*key, round(ns / 1e6, 1), budget) for key, (ns, budget) in self._long.items()]
-        return sorted(found, key=lambda call: -call.ms)
-
-
-class OneLook(Struct):
-    """Answers of the exits about each request, and what becomes of these."""
-
-    said: Answers = field(default_factory=Answers)
-    seen: ForeseenStarts = field(default_factory=ForeseenStarts)
-
-
-class Tried(Struct):
-    """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
-    figures of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of
-    those that wait were not looked at."""
-
-    problems: list[str] = field(default_factory=list)
-    was: OneLook = field(default_factory=OneLook)
-    would: OneLook = field(default_factory=OneLook)
-    row: dict[str, Any] = field(default_factory=dict)
-    failed: list[FailedCall] = field(default_factory=list)
-    long: list[LongCall] = field(default_factory=list)
-    left: int = 0
+        budget, key = hook.exit.budget, (hook.who, hook.name, getattr(args[0], "seq", None))
+        if ns > LONG * budget * 1_000_000 and (key in self.long_calls or len(self.long_calls) < SHOWN):
+            self.long_calls[key] = max(self.long_calls.get(key, (0, budget)), (ns, budget))
 
 
 def try_out(copy: SiteCopy, candidate: Source) -> Tried:
-    """Tries a file in the place of a loaded one of its name, else besides. None of its code runs in this
+    """Try a file in the place of a loaded one of its name, else besides. None of its code runs in this
     process. Raises NqspyError."""
 
     def work(pipes: WorkerPipes) -> None:
         logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told in the answer
-        answer = msgspec.msgpack.encode(_Trial(copy, candidate, pipes).tried())
+        answer = msgspec.msgpack.encode(_tried(copy, candidate, pipes.heartbeat))
         pipes.answer(messages.ExitsTried(0, answer))
 
-    return in_a_sandbox(copy.site, work, Tried)
-
-
-def in_a_sandbox(site: Site, work: Callable[[WorkerPipes], None], kind: type[T]) -> T:
-    """Return the answer of ``work`` by `messages.ExitsTried`, decoded strictly. Raises NqspyError."""
     heard: list[Any] = []
     try:
-        box = sandbox.Sandbox(site.settings.decider.memory, True, 64, sandbox.user())
+        box = sandbox.Sandbox(copy.site.settings.decider.memory, True, 64, sandbox.user())
         process = WorkerProcess("exits try", work, box, lambda _, what: heard.append(what))
     except OSError as error:
         raise NotTried(f"exits cannot be tried here: {error}") from None
-    ended = _waited_for(process)
+    hangs = False
+    try:
+        process.loaded.result(PATIENCE)
+    except TimeoutError:
+        hangs = True
+        process.kill(f"it did not answer within {PATIENCE:.0f} s")
+        process.loaded.result()
     answer = next((each for each in heard if isinstance(each, messages.ExitsTried)), None)
     if answer is None:
-        raise NotTried(_why(process, site, ended))
+        raise NotTried(_why(copy, process, hangs))
     try:
-        return msgspec.msgpack.decode(answer.body, type=kind)
+        return msgspec.msgpack.decode(answer.body, type=Tried)
     except msgspec.MsgspecError as error:
         raise NotTried(f"the process of the exits answered nonsense: {error}") from None
 
 
-def _waited_for(process: WorkerProcess) -> bool:
-    """Return True if it has ended by itself."""
-    try:
-        process.loaded.result(PATIENCE)
-    except TimeoutError:
-        process.kill(f"it did not answer within {PATIENCE:.0f} s")
-        process.loaded.result()
-        return False
-    return True
-
-
-def _why(process: WorkerProcess, site: Site, ended: bool) -> str:
-    call = named(process.heartbeat.read(), site)
-    how = process.how
+def _why(copy: SiteCopy, process: WorkerProcess, hangs: bool) -> str:
+    call = named(process.heartbeat.read(), copy.site)
     if call is None or not call.exit:
-        return f"the process of the exits: {how}"
-    about = f" about {site.id_of(call.seq)}" if call.seq is not None else ""
-    did = "ended the process" if ended else "hangs"
-    return f"exit {call.exit}: {call.hook}{about} {did}: {how}"
+        return f"the process of the exits: {process.how}"
+    about = f" about {copy.site.id_of(call.seq)}" if call.seq is not None else ""
+    did = "hangs" if hangs else "ended the process"
+    return f"exit {call.exit}: {call.hook}{about} {did}: {process.how}"
 
 
-class _Trial(Struct, frozen=True):
-    """In the process without rights."""
+# ---------------------------------------------------------------- in the process without rights
 
-    copy: SiteCopy
-    candidate: Source
-    pipes: WorkerPipes
 
-    def tried(self) -> Tried:
-        copy, name = self.copy, self.candidate.path.stem
+def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
+    name = candidate.path.stem
+    with no_collector():
         others = [each for each in copy.loaded if each.path.stem != name]
-        with no_collector():
-            on_trial = _Look(copy, (*others, self.candidate), self.pipes, name)
-            if not on_trial.knows(name):
-                path = str(Path(*self.candidate.path.parts[-2:]))
-                return Tried([each for each in on_trial.exits.problems if each.startswith(path)])
-            before = _Look(copy, copy.loaded, self.pipes)
-            was, would = before.look(), on_trial.look()
-        known = {each.key for each in before.failed()}
-        failed = [each for each in on_trial.failed() if each.exit == name or each.key not in known]
-        failed += [FailedCall(name, "", None, text) for text in on_trial.unfit()]
-        return Tried([], was, would, on_trial.row(name), failed, on_trial.long(), len(before.left))
+        on_trial = _Look(copy, (*others, candidate), watch, name)
+        if name not in on_trial.exits.declared():
+            path = str(Path(*candidate.path.parts[-2:]))
+            return Tried([each for each in on_trial.exits.problems if each.startswith(path)])
+        before = _Look(copy, copy.loaded, watch)
+        was, would = before.look(), on_trial.look()
+    known = before.failed()
+    failed = {
+        (key, text): times
+        for (key, text), times in on_trial.failed().items()
+        if key[0] == name or (key, text) not in known
+    }
+    unfit = [FailedCall(name, "", None, text) for text in on_trial.exits.unfit(copy.site.settings.exits)]
+    return Tried(
+        [], was, would, on_trial.row(name),
+        [FailedCall(exit, hook, copy.id_of(seq), text, n) for ((exit, hook, seq), text), n in failed.items()]
+        + unfit,
+        on_trial.long(), len(before.left),
+    )  # fmt: skip
 
 
 class _Look:
     """A look. The exits that are asked about each request are others than those under which time passes:
     what they fail on there shall not change what becomes of it."""
 
-    def __init__(self, copy: SiteCopy, sources: Iterable[Source], pipes: WorkerPipes, name: str = "") -> None:
+    def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
         self.copy, self.left = copy, beyond(copy.site, MOST)
         self.twin = twin_of(copy.site, self.left)
         known = self.twin.settings.exits.get(name)
         if known is not None and not known.enabled:  # it is tried as it would be once it is on
             self.twin.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))
-        self.exits, self.asked = (TriedExits(sources, pipes.heartbeat) for _ in range(2))
-
-    def knows(self, name: str) -> bool:
-        """Return True if that exit could be loaded."""
-        return any(each["name"] == name for each in self.exits.listing())
+        self.exits, self.asked = (TriedExits(sources, watch) for _ in range(2))
 
     def look(self) -> OneLook:
         """Look, and return the result."""
-        spent = part_of_patience(ASKING, SLOWER * ASKING)
-        exits: Exits = self.exits if self.exits.listing() else NoExits()
+        found, spent = OneLook(), part_of_patience(ASKING, SLOWER * ASKING)
+        exits: Exits = self.exits if self.exits.declared() else NoExits()
         lines = lines_of(self.copy, self.twin, exits)
-        answers = asked(self.copy, self.twin, self.asked, lines, spent)
-        ahead = part_of_patience(AHEAD, SLOWER * AHEAD)
-        return OneLook(answers, foreseen(self.copy, self.twin, exits, lines, ahead))
+        ask(found, self.copy, self.twin, self.asked, lines, spent)
+        foresee(found, self.copy, self.twin, exits, lines, part_of_patience(AHEAD, SLOWER * AHEAD))
+        return found
 
-    def failed(self) -> list[FailedCall]:
-        """Return the calls that failed."""
-        found: dict[Key, FailedCall] = {}
-        for each in (*self.asked.failed_calls(), *self.exits.failed_calls()):
-            before = found.get(each.key)
-            found[each.key] = each if before is None else replace(each, times=each.times + before.times)
-        return list(found.values())
+    def failed(self) -> Counter[tuple[Key, str]]:
+        """Return how often calls failed."""
+        return self.asked.failed_calls + self.exits.failed_calls
 
     def long(self) -> list[LongCall]:
-        """Which took long, longest first; of a hook and a request the longest one."""
-        both = sorted((*self.asked.long_calls(), *self.exits.long_calls()), key=lambda call: call.ms)
-        longest = {(each.exit, each.hook, each.seq): each for each in both}
-        return sorted(longest.values(), key=lambda call: -call.ms)
-
-    def unfit(self) -> list[str]:
-        """Settings in force that the files would not take."""
-        return self.exits.unfit(self.copy.site.settings.exits)
+        """Return the long calls, longest first; of a hook and a request the longest one."""
+        longest = dict(self.asked.long_calls)
+        for key, took in self.exits.long_calls.items():
+            longest[key] = max(took, longest.get(key, took))
+        return [
+            LongCall(exit, hook, self.copy.id_of(seq), round(ns / 1e6, 1), budget)
+            for (exit, hook, seq), (ns, budget) in sorted(longest.items(), key=lambda each: -each[1][0])
+        ]
 
     def row(self, name: str) -> dict[str, Any]:
         """Return an exit's row of a listing, both together."""
         one, other = (
-            next(each for each in exits.listing() if each["name"] == name)
+            next(each for each in exits.listing() if each["name"] == name)["by_hook"]
             for exits in (self.exits, self.asked)
         )
-        hooks = {}
-        for hook, figures in one["by_hook"].items():
-            more = other["by_hook"][hook]
-            longest = max(figures["longest_ms"], more["longest_ms"])
-            hooks[hook] = {key: figures[key] + more[key] for key in figures} | {"longest_ms": longest}
+        hooks: dict[str, Any] = {
+            hook: {
+                key: (max if key == "longest_ms" else sum)([n, other[hook][key]]) for key, n in own.items()
+            }
+            for hook, own in one.items()
+        }
         return {"name": name, "by_hook": hooks, "calls": sum(each["calls"] for each in hooks.values())}
