@@ -25,6 +25,14 @@ from nqspy.qmgr.parser import parse_text
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
+ONE_QUEUE = """
+create batch_queue batch priority=10
+enable queue batch
+start queue batch
+set default batch_request queue batch
+"""
+"""A site of one queue."""
+
 
 class Simulation(VirtualDriver):
     """A site under a virtual clock; ``journal`` holds what happened. ``pes``: how many CPUs are found."""

@@ -11,7 +11,7 @@ _BEHIND = {
     "BadExit": ("record", "BadExit"),
     "BadStory": ("record", "BadStory"),
     "ExitFailed": ("record", "ExitFailed"),
-    "Job": ("job", "StoryJob"),
+    "Job": ("stage", "StoryJob"),
     "Refusal": ("record", "Refusal"),
     "Site": ("site", "StorySite"),
     "site": ("fixture", "site_of_test"),

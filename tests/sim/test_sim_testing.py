@@ -397,7 +397,7 @@ def test_the_fixture_finds_the_exit_by_the_name_of_the_test(tmp_path, place):
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
     assert "a should wait, and is running" in run.stdout
-    assert "claims.py" not in run.stdout, "the traceback ends in the test's own line"
+    assert "site.py" not in run.stdout, "the traceback ends in the test's own line"
 
 
 def test_nothing_is_loaded_that_is_not_asked_for():

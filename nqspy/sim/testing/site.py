@@ -1,5 +1,5 @@
-"""A site under a virtual clock for whoever writes its exits: built in a few lines, told what happens, asked
-what it did. It is the daemon's own engine, with its queues, limits, shares and shifts.
+"""A site for tests of exits: built in a few lines, told what happens, asked what it did, with claims about
+it. It is the daemon's own engine, with its queues, limits, shares and shifts.
 
 >>> site = StorySite(exits="quiet.py", pes=2)
 >>> site.submit("a", owner="anne", pes=2, runs="1h")
@@ -7,238 +7,31 @@ what it did. It is the daemon's own engine, with its queues, limits, shares and 
 >>> assert site.started == ["a"]
 """
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from nqspy.decider.due_notices import DueNotices
-from nqspy.decider.worker import SentRequest, read_only
-from nqspy.engine.explain import Places, reasons_of
-from nqspy.engine.inputs import CommandAsked, Outcome
-from nqspy.engine.virtual.attempts import Run
-from nqspy.model import commands as cm
-from nqspy.model.events import Recorded
-from nqspy.model.ids import Instant, Seq, number_of
-from nqspy.model.people import Caller
-from nqspy.model.requests import STARTED, Dependency, Request, State
-from nqspy.model.site import Site as EngineSite
-from nqspy.qmgr.parser import parse_text
+from nqspy.decider.worker import read_only
+from nqspy.engine.explain import Places
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, number_of
+from nqspy.model.requests import STARTED, Request, State
 from nqspy.report import night
-from nqspy.report.time_text import Zone, zone_of
-from nqspy.sim.main import OPERATOR, Simulation
-from nqspy.sim.testing.claims import Claims
-from nqspy.sim.testing.files import Exits, ExitsUnderTest, sources_of
-from nqspy.sim.testing.job import USERS, Amount, StoryJob, StoryWish, read_after
-from nqspy.sim.testing.record import BadStory, StoryRecord, moment, shown, span
-from nqspy.store.memory import MemoryJournal
+from nqspy.sim.testing.record import LINES, shown
+from nqspy.sim.testing.stage import Stage, StoryJob
 
-ONE_QUEUE = """
-create batch_queue batch priority=10
-enable queue batch
-start queue batch
-set default batch_request queue batch
-"""
-"""The queues of a site of which none are told."""
-
-FIRST_UID = 1_001
-
-AfterGiven = str | StoryJob | Iterable[str | StoryJob]
+WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 
-class _Driver(Simulation):
-    """Tells ``happened`` of events as soon as they are committed."""
-
-    def __init__(self, happened: Callable[[Sequence[Recorded], EngineSite], None], **more: Any) -> None:
-        self._happened = happened
-        super().__init__(**more)
-
-    def _take(self, outcome: Outcome) -> None:
-        super()._take(outcome)
-        self._happened(outcome.happened, self.site)
-
-
-class StorySite(Claims):
-    """``qmgr``: its queues and settings in qmgr's language (none: one open queue ``batch``); ``exits``:
-    files, a folder of them, modules, or texts by name, relative paths beside the file that makes the site;
-    ``pes``: how many PEs it has; ``at``: when it begins, on the clocks of ``zone`` (a Monday); ``runs``: how
-    long requests run of which nothing else is said. ``strict``: what an exit fails with fails the test.
-
-    Raises BadExit for a file that cannot be loaded, ParseError and Refusal for wrong settings.
-    """
-
-    def __init__(
-        self,
-        qmgr: str = "",
-        *,
-        exits: Exits = (),
-        pes: int = 4,
-        at: str = "2026-03-02 20:00",
-        zone: str = "UTC",
-        runs: str | float = "10min",
-        strict: bool = True,
-    ) -> None:
-        self._beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
-        self.exits = ExitsUnderTest(sources_of(exits, self._beside))
-        self.strict, self.record = strict, StoryRecord()
-        self._length = span(runs)
-        self._runs: dict[int, Run] = {}
-        self._uids: dict[str, int] = {}
-        self._jobs: dict[str, StoryJob] = {}
-        self._together: list[tuple[cm.Submit, Caller]] | None = None
-        self._due = DueNotices(self.exits)
-        start = zone_of(zone).instant(datetime.fromisoformat(at))
-        self.journal = MemoryJournal()
-        self._driver = _Driver(
-            self._follow,
-            journal=self.journal,
-            lengths=lambda request: self._runs[number_of(request.seq)],
-            start=start,
-            pes=pes,
-            zone=zone,
-            exits=self.exits,
-            host="test",
-        )
-        self.qmgr(qmgr or ONE_QUEUE)
-
-    # ------------------------------------------------------------ what happens
-
-    def qmgr(self, text: str) -> None:
-        """Commands of qmgr, one a line, by a manager. Raises ParseError, Refusal."""
-        __tracebackhide__ = True
-        for parsed in parse_text(text, "qmgr"):
-            if not isinstance(parsed.command, cm.Command) or isinstance(parsed.command, cm.Query):
-                raise BadStory(f"qmgr, line {parsed.line}: {parsed.text!r} changes nothing")
-            self._do([(parsed.command, OPERATOR)])
-
-    def open_queue(self, name: str, words: str = "") -> None:
-        """A batch queue of that name that takes and starts requests; ``words`` as behind ``create
-        batch_queue NAME``, such as ``run_limit=4 priority=20``."""
-        __tracebackhide__ = True
-        self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
-
-    def load(self, exits: Exits) -> None:
-        """Loads exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
-        beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
-        self.exits.put(sources_of(exits, beside))
-        self._do([(cm.ReloadExits(), OPERATOR)])
-
-    def submit(
-        self, name: str, *, owner: str = "anne", queue: str = "", group: str | None = None,
-        account: str | None = None, project: str | None = None, pes: int = 1, cpu: Amount = None,
-        wall: Amount = None, memory: Amount = None, priority: int | None = None, after: AfterGiven = (),
-        not_before: str | None = None, held: bool = False, array: str | None = None,
-        units: Mapping[str, int] | None = None, needs: Iterable[str] = (), attributes: Iterable[str] = (),
-        arguments: Iterable[str] = (), script: str = "", named: str | None = None,
-        runs: str | float | None = None, uses: str | float | None = None, status: int = 0, **options: Any,
-    ) -> StoryJob:  # fmt: skip
-        """A request is submitted by its owner. ``name``: what the test calls it, and its own name unless
-        ``named`` says another one (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``;
-        ``after``: what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables;
-        ``options``: others of `Client.submit`, such as ``contract=True``.
-
-        Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
-        (else its wall time on each PE) and ends with that exit status, unless a limit ends it before.
-
-        Raises Refusal where it is refused.
-        """
-        __tracebackhide__ = True
-        eligible = None if not_before is None else moment(not_before, self.zone, self._driver.now)
-        wanted = StoryWish(
-            owner, name if named is None else named, queue or self._only_queue(),
-            {"account": account, "pes": pes, "cpu": cpu, "wall": wall, "memory": memory,
-             "priority": priority, "held": held, **options},
-            group, project, tuple(self._dependencies(after)), eligible, array, units, needs,
-            attributes, arguments, script,
-        )  # fmt: skip
-        job = self._name(name, array is not None)
-        wall_ms = self._length if runs is None else span(runs)
-        self._runs[job.number] = Run(wall_ms, wall_ms * pes if uses is None else span(uses), status)
-        uid = self._uids.setdefault(owner, FIRST_UID + len(self._uids))
-        caller = Caller(owner, uid, USERS, ("users",))
-        asked = (cm.Submit((wanted.submission(caller.uid),)), caller)
-        if self._together is not None:
-            self._together.append(asked)
-            return job
-        try:
-            self._do([asked])
-        except Exception:
-            if job.number == self._driver.site.next_seq:  # it was not accepted
-                del self.record.labels[job.number], self._jobs[name]
-            raise
-        return job
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Have what is submitted in here arrive at the same moment: one pass looks at all of it."""
-        __tracebackhide__ = True
-        self._together = []
-        try:
-            yield
-            asked = self._together
-        finally:
-            self._together = None
-        self._do(asked)
-
-    def hold(self, name: str | StoryJob) -> None:
-        """An operator holds a request."""
-        self._do([(cm.HoldRequests((self.job(name).id,)), OPERATOR)])
-
-    def release(self, name: str | StoryJob) -> None:
-        """An operator releases a request."""
-        self._do([(cm.ReleaseRequests((self.job(name).id,)), OPERATOR)])
-
-    def delete(self, name: str | StoryJob) -> None:
-        """A request is deleted, or ended if it runs."""
-        self._do([(cm.Delete((self.job(name).id,), force=True), OPERATOR)])
-
-    # ------------------------------------------------------------ time
-
-    def at(self, when: str) -> None:
-        """Lets time pass to a moment: ``03:00`` or ``tue 03:00``, the next time it is so late, or
-        ``2026-03-03 21:00``. Raises BadStory."""
-        __tracebackhide__ = True
-        self._pass(moment(when, self.zone, self._driver.now))
-
-    def let_pass(self, time: str | float) -> None:
-        """Lets so much time pass: ``2h``, ``10:00``, a number of seconds."""
-        __tracebackhide__ = True
-        self._pass(Instant(self._driver.now + span(time)))
-
-    def to_the_end(self) -> None:
-        """Lets time pass until nothing is left to happen (eight days at most in which nothing does)."""
-        __tracebackhide__ = True
-        self._pass(None)
-
-    def report_night(self) -> dict[str, Any]:
-        """The night's report as it is now, data as of ``nqspy report night --json``; exits get their
-        notice."""
-        __tracebackhide__ = True
-        driver, events = self._driver, list(self.journal.events())
-        bounds = night.night_bounds(events, self.zone, driver.now)
-        data = night.night_report(events, driver.site, bounds, driver.now)
-        with self.exits.blamed(self.strict):
-            self._notify("night_report", {"report": read_only(data)})
-        return data
+class StorySite(Stage):
+    """What a `Stage` did, as lists; and claims about it, in sentences. A claim that does not hold raises
+    AssertionError, whose text has the last lines of the story; one that holds is true, so ``assert`` may
+    stand before it."""
 
     # ------------------------------------------------------------ what it did
 
     @property
-    def now(self) -> str:
-        """The time: ``2026-03-02 20:00:00``."""
-        return shown(self.zone, self._driver.now)
-
-    @property
-    def zone(self) -> Zone:
-        """The site's time zone."""
-        return zone_of(self._driver.site.timezone)
-
-    @property
     def shift(self) -> str | None:
         """The shift in force."""
-        return self._driver.site.shift.current
+        return self._site.shift.current
 
     @property
     def started(self) -> list[str]:
@@ -248,14 +41,14 @@ class StorySite(Claims):
     @property
     def running(self) -> list[str]:
         """Requests that run now, in the order of their starts."""
-        known = self._driver.site.started
+        known = self._site.started
         runs = (each.seq for each in self.record.starts if each.end is None)
         return [self.record.label(seq) for seq in runs if seq in known and known[seq].state is State.RUNNING]
 
     @property
     def waiting(self) -> list[str]:
         """Requests that wait now, in the order of the lines of their queues, held and dated ones last."""
-        site, places = self._driver.site, Places(self._driver.engine, self._driver.now)
+        site, places = self._site, Places(self._driver.engine, self._driver.now)
 
         def line(request: Request) -> tuple[Any, ...]:
             place, queue = places.of(request), site.settings.queues.get(request.queue)
@@ -288,94 +81,100 @@ class StorySite(Claims):
             most = max(most, count)
         return most
 
-    def why(self, name: str | StoryJob) -> str:
-        """Return the reason why a request waits, in words, with its source; empty where it does not."""
-        seq = self.job(name).seq
-        reason = reasons_of(self._driver.engine, (seq,)).get(seq)
-        return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
-
-    def place(self, name: str | StoryJob) -> int | None:
-        """Return its place in its queue, from 1; None where it is not queued."""
-        place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
-        return None if place is None else place.position
-
-    def answers(self, name: str | StoryJob) -> list[str]:
-        """Return the last answer of each exit about a request, such as ``quiet.jobselect: refuse('why')``."""
-        rows = self.exits.trace(self.job(name).seq)
-        return [
-            f"{each['exit']}.{each['hook']}: "
-            + (f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules")
-            for each in rows
-        ]
-
-    def job(self, name: str | StoryJob) -> StoryJob:
-        """A request by what the test calls it. Raises BadStory where there is none."""
-        if isinstance(name, StoryJob):
-            return name
-        if name not in self._jobs:
-            known = ", ".join(self._jobs) or "none"
-            raise BadStory(f"nothing was submitted as {name!r}; submitted were {known}")
-        return self._jobs[name]
-
-    def found(self, seq: Seq) -> tuple[Request, str]:
-        """A request and its state, whether it has ended or not."""
-        request = self._driver.site.to_be(seq)
-        if request is not None:
-            return request, request.shown_state.value
-        rows = list(self.journal.ended((seq,)))
-        if not rows:
-            raise BadStory(f"{self.record.label(seq)} was not accepted")
-        return rows[0]["request"], "ended"
-
-    def named(self, seq: Seq) -> str:
-        """A request's full identifier."""
-        return self._driver.site.id_of(seq)
-
-    # ------------------------------------------------------------ how it is done
-
-    def _do(self, asked: Sequence[tuple[cm.Command, Caller]]) -> None:
-        """Has these done now, at the same moment; raises the first refusal."""
+    def report_night(self) -> dict[str, Any]:
+        """The night's report as it is now, data as of ``nqspy report night --json``; exits get their
+        notice."""
         __tracebackhide__ = True
-        driver, handles = self._driver, [object() for _ in asked]
+        driver, events = self._driver, list(self.journal.events())
+        bounds = night.night_bounds(events, self.zone, driver.now)
+        data = night.night_report(events, driver.site, bounds, driver.now)
         with self.exits.blamed(self.strict):
-            driver.feed([CommandAsked(*each, handle) for each, handle in zip(asked, handles, strict=True)])
-            driver.run(driver.now)
-        replies = {id(handle): reply for handle, reply in driver.replies}
-        for handle in handles:
-            if (refusal := replies[id(handle)].refusal) is not None:
-                raise refusal
+            self._notify("night_report", {"report": read_only(data)})
+        return data
 
-    def _pass(self, until: Instant | None) -> None:
+    # ------------------------------------------------------------ now
+
+    def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
+        """Claim that it waits now, and that ``because`` is part of the reason or of the name of its
+        source."""
         __tracebackhide__ = True
-        with self.exits.blamed(self.strict):
-            self._driver.run(until)
+        job = self.job(name)
+        if job.state not in WAITS:
+            raise self._wrong(f"{job.label} should wait, and is {job.state}")
+        if because not in job.why:
+            raise self._wrong(f"{job.label} should wait because: {because}\nand waits because: {job.why}")
+        return True
 
-    def _follow(self, happened: Sequence[Recorded], site: EngineSite) -> None:
-        self.record.take(happened)
-        for hook, arguments in self._due.of(happened, site):
-            if "request" in arguments:
-                arguments = {"request": SentRequest(arguments["request"])}
-            self._notify(hook, arguments)
+    def must_run(self, name: str | StoryJob) -> bool:
+        """Claim that it runs now."""
+        __tracebackhide__ = True
+        job = self.job(name)
+        if job.state != "running":
+            why = f" because: {job.why}" if job.why else ""
+            raise self._wrong(f"{job.label} should run, and is {job.state}{why}")
+        return True
 
-    def _notify(self, hook: str, arguments: Mapping[str, Any]) -> None:
-        self.exits.failed += self.exits.notify(hook, **arguments)
+    def must_have_ended(self, name: str | StoryJob, status: int | None = None) -> bool:
+        """Claim that it has ended, with this exit status if one is given."""
+        __tracebackhide__ = True
+        job = self.job(name)
+        if job.state != "ended":
+            why = f" because: {job.why}" if job.why else ""
+            raise self._wrong(f"{job.label} should have ended, and is {job.state}{why}")
+        if status is not None and job.exit_status != status:
+            raise self._wrong(f"{job.label} should have ended with {status}, and did with {job.exit_status}")
+        return True
 
-    def _name(self, label: str, array: bool) -> StoryJob:
-        if label in self._jobs:
-            raise BadStory(f"{label!r} was submitted before; call this one otherwise (named={label!r})")
-        number = self._driver.site.next_seq + len(self._together or ())
-        self.record.labels[number] = label
-        return self._jobs.setdefault(label, StoryJob(self, label, number, array))
+    def must_refuse(self, name: str, because: str = "", **wanted: Any) -> bool:
+        """A submission like this (`StorySite.submit`) is refused now, and ``because`` is part of why."""
+        __tracebackhide__ = True
+        try:
+            job = self.submit(name, **wanted)
+        except Refusal as refusal:
+            if because not in str(refusal):
+                text = f"{name} should be refused because: {because}\nand is because: {refusal}"
+                raise self._wrong(text) from None
+            return True
+        raise self._wrong(f"{name} should be refused, and is {job.state}")
 
-    def _only_queue(self) -> str:
-        """The queue of a request that names none, where there is but one and no default."""
-        settings = self._driver.site.settings
-        return next(iter(settings.queues)) if len(settings.queues) == 1 and not settings.default.queue else ""
+    # ------------------------------------------------------------ so far
 
-    def _dependencies(self, after: AfterGiven) -> Iterator[Dependency]:
-        for each in (after,) if isinstance(after, (str, StoryJob)) else after:
-            if isinstance(each, StoryJob):
-                yield Dependency(each.seq)
-            else:
-                name, word = read_after(each)
-                yield Dependency(self.job(name).seq, word)
+    def ran_before(self, first: str | StoryJob, second: str | StoryJob) -> bool:
+        """Both have started, the first one earlier, or at the same instant in an earlier decision."""
+        __tracebackhide__ = True
+        one, other = self.job(first), self.job(second)
+        order = [number_of(each.seq) for each in self.record.starts]
+        for job in (one, other):
+            if job.number not in order:
+                text = f"{one.label} should run before {other.label}, and {job.label} has not run"
+                raise self._wrong(f"{text}: {job.why}" if job.why else text)
+        if order.index(one.number) >= order.index(other.number):
+            text = f"{one.label} should run before {other.label}, which started first, at {other.started}"
+            raise self._wrong(text)
+        return True
+
+    def never_together(self, *names: str | StoryJob) -> bool:
+        """No two of these have run at the same time so far."""
+        __tracebackhide__ = True
+        jobs = [self.job(name) for name in names]
+        runs = [(job, each) for job in jobs for each in self.record.stretches(job.number)]
+        for place, (job, each) in enumerate(runs):
+            for other, its in runs[place + 1 :]:
+                begin = max(each.begin, its.begin)
+                if job is not other and all(e.end is None or begin < e.end for e in (each, its)):
+                    text = f"{job.label} and {other.label} should never run at the same time, and do at"
+                    raise self._wrong(f"{text} {self._shown(begin)}")
+        return True
+
+    def _wrong(self, text: str) -> AssertionError:
+        return AssertionError(f"{text}\n\n{self.story(LINES)}")
+
+    def story(self, most: int | None = None) -> str:
+        """Tell what has happened so far, a line each; ``most``: the last lines."""
+        lines = self.record.lines[-most:] if most is not None else self.record.lines
+        left = len(self.record.lines) - len(lines)
+        head = [f"({left} lines before)"] if left else []
+        return "\n".join([*head, *(f"{self._shown(at)}  {text}" for at, text in lines)])
+
+    def _shown(self, at: Instant) -> str:
+        return shown(self.zone, at)

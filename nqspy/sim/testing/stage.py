@@ -1,0 +1,378 @@
+"""What happens at a site of a story, the requests of it, and what is asked about each of them."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nqspy.decider.due_notices import DueNotices
+from nqspy.decider.worker import SentRequest
+from nqspy.engine.explain import Places, reasons_of
+from nqspy.engine.inputs import CommandAsked, Outcome
+from nqspy.engine.virtual.attempts import Run
+from nqspy.model import commands as cm
+from nqspy.model.endings import End
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq, array_key, number_of
+from nqspy.model.people import Caller
+from nqspy.model.requests import Dependency, Request, Spec
+from nqspy.model.site import Site as EngineSite
+from nqspy.qmgr.parser import parse_text
+from nqspy.report.time_text import Zone, zone_of
+from nqspy.sim.main import ONE_QUEUE, OPERATOR, Simulation
+from nqspy.sim.testing.files import Exits, ExitsUnderTest, sources_of
+from nqspy.sim.testing.record import BadStory, StoryRecord, moment, shown, span
+from nqspy.sim.testing.wish import Amount, read_after, spec_of
+from nqspy.store.memory import MemoryJournal
+
+USERS = 100
+"""The Unix group of all users of a test."""
+FIRST_UID = 1_001
+
+
+class StoryJob:
+    """A request of a test, by the test's name for it. Everything is as of now; times read as a test writes
+    them, ``2026-03-02 20:00:00``."""
+
+    def __init__(self, site: "Stage", label: str, number: int, array: bool) -> None:
+        self._site, self.label, self.number = site, label, number
+        self.seq: Seq = array_key(number) if array else number
+
+    def __repr__(self) -> str:
+        return f"<{self.label} ({self.id}) {self.state}>"
+
+    @property
+    def id(self) -> str:
+        """Full identifier."""
+        return self._site.named(self.seq)
+
+    @property
+    def request(self) -> Request:
+        """All that the engine knows of it."""
+        return self._site.found(self.seq)[0]
+
+    @property
+    def spec(self) -> Spec:
+        """Request as it was accepted, changes of a submit exit included."""
+        return self.request.spec
+
+    @property
+    def state(self) -> str:
+        """``queued``, ``held``, ``waiting`` (for a date), ``running``, ``suspended``, ``ended`` ..."""
+        return self._site.found(self.seq)[1]
+
+    @property
+    def queue(self) -> str:
+        """The queue it stands in, or stood in last."""
+        return self.request.queue
+
+    @property
+    def why(self) -> str:
+        """Reason why it waits, in words; empty where it does not."""
+        return self._site.why(self)
+
+    @property
+    def place(self) -> int | None:
+        """Place in its queue, from 1; None where it is not queued."""
+        return self._site.place(self)
+
+    @property
+    def date_in_queue(self) -> str:
+        """Time as of which it counts as submitted."""
+        return shown(self._site.zone, self.request.date_in_queue)
+
+    @property
+    def started(self) -> str | None:
+        """Time of its last start."""
+        runs = self._site.record.stretches(self.number)
+        return self._shown(runs[-1].begin if runs else None)
+
+    @property
+    def ended(self) -> str | None:
+        """Time at which it last stopped running."""
+        runs = self._site.record.stretches(self.number)
+        return self._shown(runs[-1].end if runs else None)
+
+    @property
+    def exit_status(self) -> int | None:
+        """Exit status it ended with, never 0 after a bad end; None before, or without one."""
+        end = self._site.record.ends.get(self.seq)
+        return None if end is None else End.of(end).shown_status
+
+    def _shown(self, at: Instant | None) -> str | None:
+        return None if at is None else shown(self._site.zone, at)
+
+
+AfterGiven = str | StoryJob | Iterable[str | StoryJob]
+
+
+class _Driver(Simulation):
+    """Tells ``happened`` of events as soon as they are committed."""
+
+    def __init__(
+        self, happened: Callable[[Sequence[Recorded], EngineSite], None], *given: Any, **more: Any
+    ) -> None:
+        self._happened = happened
+        super().__init__(*given, **more)
+
+    def _take(self, outcome: Outcome) -> None:
+        super()._take(outcome)
+        self._happened(outcome.happened, self.site)
+
+
+class Stage:
+    """A site under a virtual clock. ``qmgr``: its queues and settings in qmgr's language (none: one open
+    queue ``batch``); ``exits``: files, a folder of them, modules, or texts by name, relative paths beside the
+    file that makes the site; ``pes``: how many PEs it has; ``at``: when it begins, on the clocks of ``zone``
+    (a Monday); ``runs``: how long requests run of which nothing else is said. ``strict``: what an exit fails
+    with fails the test.
+
+    Raises BadExit for a file that cannot be loaded, ParseError and Refusal for wrong settings.
+    """
+
+    def __init__(
+        self,
+        qmgr: str = "",
+        *,
+        exits: Exits = (),
+        pes: int = 4,
+        at: str = "2026-03-02 20:00",
+        zone: str = "UTC",
+        runs: str | float = "10min",
+        strict: bool = True,
+    ) -> None:
+        beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
+        self.exits = ExitsUnderTest(sources_of(exits, beside))
+        self.strict, self.record = strict, StoryRecord()
+        self._length = span(runs)
+        self._runs: dict[int, Run] = {}
+        self._uids: dict[str, int] = {}
+        self._jobs: dict[str, StoryJob] = {}
+        self._together: list[tuple[cm.Submit, Caller]] | None = None
+        self._due = DueNotices(self.exits)
+        self.journal = MemoryJournal()
+        self._driver = _Driver(
+            self._follow, self.journal, lambda request: self._runs[number_of(request.seq)],
+            zone_of(zone).instant(datetime.fromisoformat(at)),
+            pes=pes, zone=zone, exits=self.exits, host="test",
+        )  # fmt: skip
+        self.qmgr(qmgr or ONE_QUEUE)
+
+    # ------------------------------------------------------------ what happens
+
+    def qmgr(self, text: str) -> None:
+        """Commands of qmgr, one a line, by a manager. Raises ParseError, Refusal."""
+        __tracebackhide__ = True
+        for parsed in parse_text(text, "qmgr"):
+            if not isinstance(parsed.command, cm.Command) or isinstance(parsed.command, cm.Query):
+                raise BadStory(f"qmgr, line {parsed.line}: {parsed.text!r} changes nothing")
+            self._do([(parsed.command, OPERATOR)])
+
+    def open_queue(self, name: str, words: str = "") -> None:
+        """A batch queue of that name that takes and starts requests; ``words`` as behind ``create
+        batch_queue NAME``, such as ``run_limit=4 priority=20``."""
+        __tracebackhide__ = True
+        self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
+
+    def load(self, exits: Exits) -> None:
+        """Loads exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
+        beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
+        self.exits.put(sources_of(exits, beside))
+        self._do([(cm.ReloadExits(), OPERATOR)])
+
+    def submit(
+        self, name: str, *, owner: str = "anne", queue: str = "", group: str | None = None,
+        account: str | None = None, project: str | None = None, pes: int = 1, cpu: Amount = None,
+        wall: Amount = None, memory: Amount = None, priority: int | None = None, after: AfterGiven = (),
+        not_before: str | None = None, held: bool = False, array: str | None = None,
+        units: Mapping[str, int] | None = None, needs: Iterable[str] = (), attributes: Iterable[str] = (),
+        arguments: Iterable[str] = (), script: str = "", named: str | None = None,
+        runs: str | float | None = None, uses: str | float | None = None, status: int = 0, **options: Any,
+    ) -> StoryJob:  # fmt: skip
+        """A request is submitted by its owner. ``name``: what the test calls it, and its own name unless
+        ``named`` says another one (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``;
+        ``after``: what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables;
+        ``options``: others of `Client.submit`, such as ``contract=True``.
+
+        Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
+        (else its wall time on each PE) and ends with that exit status, unless a limit ends it before.
+
+        Raises Refusal where it is refused.
+        """
+        __tracebackhide__ = True
+        eligible = None if not_before is None else moment(not_before, self.zone, self._driver.now)
+        word, uid = name if named is None else named, self._uids.get(owner, FIRST_UID + len(self._uids))
+        settings, projects = self._site.settings, () if project is None else (f"project:{project}",)
+        if len(settings.queues) == 1 and not settings.default.queue:
+            queue = queue or next(iter(settings.queues))
+        own = {
+            "owner": owner, "uid": uid, "gid": USERS, "name": word or "STDIN", "name_given": bool(word),
+            "queue": queue, "script": "", "environment": "", "workdir": f"/home/{owner}", "account": group,
+            "eligible": eligible, "after": tuple(self._dependencies(after)),
+            "attributes": (*projects, *attributes), "args": tuple(arguments),
+        }  # fmt: skip
+        ask = {"needs": tuple(needs), "consumables": tuple((units or {}).items())}
+        options |= {"account": account, "pes": pes, "cpu": cpu, "wall": wall, "memory": memory,
+                    "priority": priority, "held": held}  # fmt: skip
+        wanted = cm.Submission(spec_of(own, ask, options, array), script, f"HOME=/home/{owner}")
+        job = self._name(name, array is not None)
+        wall_ms = self._length if runs is None else span(runs)
+        self._runs[job.number] = Run(wall_ms, wall_ms * pes if uses is None else span(uses), status)
+        self._uids[owner] = uid
+        asked = (cm.Submit((wanted,)), Caller(owner, uid, USERS, ("users",)))
+        if self._together is not None:
+            self._together.append(asked)
+            return job
+        try:
+            self._do([asked])
+        except Exception:
+            if job.number == self._site.next_seq:  # it was not accepted
+                del self.record.labels[job.number], self._jobs[name]
+            raise
+        return job
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Have what is submitted in here arrive at the same moment: one pass looks at all of it."""
+        __tracebackhide__ = True
+        self._together = []
+        try:
+            yield
+            asked = self._together
+        finally:
+            self._together = None
+        self._do(asked)
+
+    def hold(self, name: str | StoryJob) -> None:
+        """An operator holds a request."""
+        self._do([(cm.HoldRequests((self.job(name).id,)), OPERATOR)])
+
+    def release(self, name: str | StoryJob) -> None:
+        """An operator releases a request."""
+        self._do([(cm.ReleaseRequests((self.job(name).id,)), OPERATOR)])
+
+    def delete(self, name: str | StoryJob) -> None:
+        """A request is deleted, or ended if it runs."""
+        self._do([(cm.Delete((self.job(name).id,), force=True), OPERATOR)])
+
+    # ------------------------------------------------------------ time
+
+    def at(self, when: str) -> None:
+        """Lets time pass to a moment: ``03:00`` or ``tue 03:00``, the next time it is so late, or
+        ``2026-03-03 21:00``. Raises BadStory."""
+        __tracebackhide__ = True
+        self._pass(moment(when, self.zone, self._driver.now))
+
+    def let_pass(self, time: str | float) -> None:
+        """Lets so much time pass: ``2h``, ``10:00``, a number of seconds."""
+        __tracebackhide__ = True
+        self._pass(Instant(self._driver.now + span(time)))
+
+    def to_the_end(self) -> None:
+        """Lets time pass until nothing is left to happen (eight days at most in which nothing does)."""
+        __tracebackhide__ = True
+        self._pass(None)
+
+    @property
+    def now(self) -> str:
+        """The time: ``2026-03-02 20:00:00``."""
+        return shown(self.zone, self._driver.now)
+
+    @property
+    def _site(self) -> EngineSite:
+        """The engine's site."""
+        return self._driver.site
+
+    @property
+    def zone(self) -> Zone:
+        """The site's time zone."""
+        return zone_of(self._site.timezone)
+
+    def why(self, name: str | StoryJob) -> str:
+        """Return the reason why a request waits, in words, with its source; empty where it does not."""
+        seq = self.job(name).seq
+        reason = reasons_of(self._driver.engine, (seq,)).get(seq)
+        return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
+
+    def place(self, name: str | StoryJob) -> int | None:
+        """Return its place in its queue, from 1; None where it is not queued."""
+        place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
+        return None if place is None else place.position
+
+    def answers(self, name: str | StoryJob) -> list[str]:
+        """Return the last answer of each exit about a request, such as ``quiet.jobselect: refuse('why')``."""
+        rows = self.exits.trace(self.job(name).seq)
+        return [
+            f"{each['exit']}.{each['hook']}: "
+            + (f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules")
+            for each in rows
+        ]
+
+    def job(self, name: str | StoryJob) -> StoryJob:
+        """A request by what the test calls it. Raises BadStory where there is none."""
+        if isinstance(name, StoryJob):
+            return name
+        if name not in self._jobs:
+            known = ", ".join(self._jobs) or "none"
+            raise BadStory(f"nothing was submitted as {name!r}; submitted were {known}")
+        return self._jobs[name]
+
+    def found(self, seq: Seq) -> tuple[Request, str]:
+        """A request and its state, whether it has ended or not."""
+        request = self._site.to_be(seq)
+        if request is not None:
+            return request, request.shown_state.value
+        rows = list(self.journal.ended((seq,)))
+        if not rows:
+            raise BadStory(f"{self.record.label(seq)} was not accepted")
+        return rows[0]["request"], "ended"
+
+    def named(self, seq: Seq) -> str:
+        """A request's full identifier."""
+        return self._site.id_of(seq)
+
+    # ------------------------------------------------------------ how it is done
+
+    def _do(self, asked: Sequence[tuple[cm.Command, Caller]]) -> None:
+        """Has these done now, at the same moment; raises the first refusal."""
+        __tracebackhide__ = True
+        driver, handles = self._driver, [object() for _ in asked]
+        with self.exits.blamed(self.strict):
+            driver.feed([CommandAsked(*each, handle) for each, handle in zip(asked, handles, strict=True)])
+            driver.run(driver.now)
+        replies = {id(handle): reply for handle, reply in driver.replies}
+        for handle in handles:
+            if (refusal := replies[id(handle)].refusal) is not None:
+                raise refusal
+
+    def _pass(self, until: Instant | None) -> None:
+        __tracebackhide__ = True
+        with self.exits.blamed(self.strict):
+            self._driver.run(until)
+
+    def _follow(self, happened: Sequence[Recorded], site: EngineSite) -> None:
+        self.record.take(happened)
+        for hook, arguments in self._due.of(happened, site):
+            if "request" in arguments:
+                arguments = {"request": SentRequest(arguments["request"])}
+            self._notify(hook, arguments)
+
+    def _notify(self, hook: str, arguments: Mapping[str, Any]) -> None:
+        self.exits.failed += self.exits.notify(hook, **arguments)
+
+    def _name(self, label: str, array: bool) -> StoryJob:
+        if label in self._jobs:
+            raise BadStory(f"{label!r} was submitted before; call this one otherwise (named={label!r})")
+        number = self._site.next_seq + len(self._together or ())
+        self.record.labels[number] = label
+        return self._jobs.setdefault(label, StoryJob(self, label, number, array))
+
+    def _dependencies(self, after: AfterGiven) -> Iterator[Dependency]:
+        for each in (after,) if isinstance(after, (str, StoryJob)) else after:
+            if isinstance(each, StoryJob):
+                yield Dependency(each.seq)
+            else:
+                name, word = read_after(each)
+                yield Dependency(self.job(name).seq, word)
