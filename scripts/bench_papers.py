@@ -28,7 +28,7 @@ GAIN = 1.35
 
 def _run(task: tuple[str, int]) -> tuple[str, dict[str, Any]]:
     name, seed = task
-    return name, GangRun(t3d(Wanted(seed=seed)), ORDERS[name]).figures().data()
+    return name, GangRun(t3d(Wanted(seed=seed)), ORDERS[name]).figures()
 
 
 def run_all(names: Sequence[str], seeds: range) -> dict[str, list[dict[str, Any]]]:

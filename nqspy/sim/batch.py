@@ -15,13 +15,12 @@ from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.ports import Exits
 from nqspy.sim.main import Simulation
-from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import NotSimulated, SimulatedJob, Workload
 from nqspy.sim.workloads.moldable import Molding, molded_job
 from nqspy.store.memory import MemoryJournal, PassingJournal
 
@@ -30,11 +29,6 @@ YEAR_2026 = Instant(1_767_225_600_000)
 
 Texts = Sequence[tuple[str, str]]
 """Commands of qmgr, each text with the name it has in errors."""
-
-
-class NotSimulated(Exception):
-    """A run that cannot be simulated: settings that are refused, a job that no queue takes. One line of
-    text."""
 
 
 class HeldPes(NamedTuple):
@@ -67,30 +61,6 @@ class EndedJob(Struct, frozen=True):
         return self.start - self.job.submit
 
 
-class HeldByJobs:
-    """Follows attempts: which PEs each request has held from when to when, ms from ``begin`` on."""
-
-    def __init__(self, begin: int) -> None:
-        self._begin = begin
-        self._now: dict[Seq, tuple[int, tuple[int, ...]]] = {}
-        self._before: dict[Seq, tuple[HeldPes, ...]] = {}
-
-    def take(self, recorded: ev.Recorded) -> tuple[HeldPes, ...]:
-        """Follow an event; return, of a request that has ended, all that it held."""
-        event, at = recorded.event, recorded.at - self._begin
-        if isinstance(event, ev.Starting):
-            self._now[event.seq] = at, event.pes
-        elif isinstance(event, ev.Requeued) and event.seq in self._now:
-            self._before[event.seq] = self._over(event.seq, at)
-        elif isinstance(event, ev.Ended):
-            return self._over(event.seq, at)
-        return ()
-
-    def _over(self, seq: Seq, at: int) -> tuple[HeldPes, ...]:
-        begin, pes = self._now.pop(seq)
-        return *self._before.pop(seq, ()), HeldPes(begin, at, pes)
-
-
 def ask_of(job: SimulatedJob) -> Ask:
     """Return what a job asks for where nothing else is said."""
     return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
@@ -101,6 +71,11 @@ def exact_ask_of(job: SimulatedJob) -> Ask:
     return Ask(pes=job.width, wall=max(1, min(job.run, job.estimate)), memory=job.memory)
 
 
+def caller_of(job: SimulatedJob) -> Caller:
+    """Return its owner as a caller that may charge any group."""
+    return Caller(job.user, 1000, 1000, (), True)
+
+
 Told = Callable[[Sequence[ev.Recorded]], None]
 
 
@@ -108,11 +83,9 @@ class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
     jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
-    what is committed; ``processors``, ``moves`` and ``sampled`` as of
-    `VirtualRun`. ``left``: jobs that have not ended,
-    once nothing is left to happen.
+    what is committed; ``processors``, ``moves`` and ``sampled`` as of `VirtualRun`.
 
-    Iterating over it lets time pass, and gives the jobs as they end.
+    Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError.
     """
 
     def __init__(
@@ -133,7 +106,7 @@ class BatchRun:
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
         self._coming: deque[SimulatedJob] = deque()
         self._jobs: dict[Seq, SimulatedJob] = {}
-        self._held = HeldByJobs(self.begin)
+        self._held: dict[Seq, list[HeldPes]] = {}
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
@@ -142,13 +115,9 @@ class BatchRun:
         if memory is not None:
             text = f"set machine memory={memory}b\nset global memory_limit={memory}b\n"
             texts = [*texts, ("--memory", text)]
-        try:
-            self.sim.configure(texts)
-            self.sim.keep(kept)
-        except NqspyError as error:
-            raise NotSimulated(str(error)) from None
+        self.sim.configure(texts)
+        self.sim.keep(kept)
         self._groups = frozenset(self.sim.site.settings.groups)
-        self._callers: dict[str, Caller] = {}
         self._source = self._arrivals()
         if workload.at_once is None:
             self.sim.heap.stream(self._source)
@@ -197,7 +166,7 @@ class BatchRun:
                 job = replace(job, submit=self.sim.now - self.begin)
             self._coming.append(job)
             command = cm.Submit((self._submission(job),))
-            yield Instant(self.begin + job.submit), CommandAsked(command, self._caller(job), job)
+            yield Instant(self.begin + job.submit), CommandAsked(command, caller_of(job), job)
 
     def _submission(self, job: SimulatedJob) -> cm.Submission:
         account = job.group if job.group in self._groups else None
@@ -207,13 +176,6 @@ class BatchRun:
             mold=None if self._molding is None else self._molding(molded_job(job, self.workload.pes)),
         )  # fmt: skip
         return cm.Submission(spec, "")
-
-    def _caller(self, job: SimulatedJob) -> Caller:
-        """Return its owner as a caller that may charge any group."""
-        found = self._callers.get(job.user)
-        if found is None:
-            found = self._callers[job.user] = Caller(job.user, 1000, 1000, (), True)
-        return found
 
     def _run(self, request: Request) -> Run:
         job = self._jobs[request.seq]
@@ -227,12 +189,17 @@ class BatchRun:
 
     def _follow(self, events: Sequence[ev.Recorded]) -> None:
         for recorded in events:
-            event = recorded.event
-            held = self._held.take(recorded)
+            event, at = recorded.event, recorded.at - self.begin
             if isinstance(event, ev.Submitted):
                 self._jobs[event.seq] = self._coming.popleft()
+            elif isinstance(event, ev.Starting):
+                self._held.setdefault(event.seq, []).append(HeldPes(at, at, event.pes))
+            elif isinstance(event, ev.Requeued) and event.seq in self._held:
+                self._held[event.seq][-1] = self._held[event.seq][-1]._replace(end=at)
             elif isinstance(event, ev.Ended):
-                job, begin, end = self._jobs.pop(event.seq), held[0].begin, held[-1].end
-                self._ended.append(EndedJob(job, begin, end, event.used.wall, held))
+                *before, last = self._held.pop(event.seq)
+                held = (*before, last._replace(end=at))
+                job = self._jobs.pop(event.seq)
+                self._ended.append(EndedJob(job, held[0].begin, at, event.used.wall, held))
                 if self.workload.at_once is not None:
                     self._hand_in(1)

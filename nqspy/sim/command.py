@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import Struct
@@ -16,14 +16,13 @@ from nqspy.model.errors import NqspyError
 from nqspy.model.units import parse_size
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
-from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import alike, compare
 from nqspy.sim.pictures.album import PictureFile, files_of, names_of, writable, write
 from nqspy.sim.policies import POLICY_NAMES, count_of, variants_of
 from nqspy.sim.results import Results, Starts, opened
 from nqspy.sim.runs import RunTask, SimulatedRun, begun, run_all, run_task, workload_of
 from nqspy.sim.tables import page, progress, remark, show, show_comparison, tables_of
-from nqspy.sim.workloads.jobs import MOST_JOBS, BadWorkload, Wanted
+from nqspy.sim.workloads.jobs import MOST_JOBS, NotSimulated, Wanted
 from nqspy.sim.workloads.known import FILES, GENERATORS
 
 MOST_RUNS = 10_000
@@ -75,7 +74,7 @@ class SimOrder(Struct, frozen=True):
 
 def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
     """Runs all of it, writes its files and prints what came of it; ``took``: seconds since it began. Raises
-    BadWorkload, NotSimulated and NqspyError."""
+    NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
         raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
@@ -84,18 +83,21 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
     _each_its_own(order, files)
     if order.html is not None:
         writable(order.html)
-    runs = _run(order, tasks)
+    work = begun(tasks) if len(tasks) > 1 else workload_of(tasks[0])
+    results: list[Results] = [] if order.starts is None else [Starts(order.starts)]
+    results += [] if order.requests is None else [opened(order.requests)]
+    named = work.name if len(tasks) == 1 else f"{order.workload}, {len(tasks)} runs"
+    with progress(named, work.count * len(tasks)) as far:
+        alone = len(tasks) == 1
+        runs = [run_task(tasks[0], results, far)] if alone else run_all(tasks, order.processes, far)
     for file in files:
         file.write(runs)
-    seeds, first = {run.seed for run in runs}, runs[0].found
-    name = first.workload if len(seeds) == 1 else first.workload.removesuffix(f"-{runs[0].seed}")
+    seeds, first = {run.seed for run in runs}, runs[0]
+    name = first.workload if len(seeds) == 1 else first.workload.removesuffix(f"-{first.seed}")
     title = f"{name} on {first.pes} PEs"
     if order.html is not None:
         write(order.html, page(title, runs, names).encode("utf-8", "replace"))
-    if len(runs) == 1 and order.seeds is None:
-        _tell_one(runs[0], took(), order.as_json)
-    else:
-        _tell_all(title, runs, took(), order.as_json)
+    _tell(title, runs, took(), order)
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
@@ -112,41 +114,23 @@ def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
         used[path.resolve()] = f"what {option} writes"
 
 
-def _run(order: SimOrder, tasks: Sequence[RunTask]) -> list[SimulatedRun]:
-    first = begun(tasks) if len(tasks) > 1 else workload_of(tasks[0])
-    title = first.name if len(tasks) == 1 else f"{order.workload}, {len(tasks)} runs"
-    results = list[Results]()
-    if order.starts is not None:
-        results.append(Starts(order.starts))
-    if order.requests is not None:
-        results.append(opened(order.requests))
-    with progress(title, first.count * len(tasks)) as far:
-        if len(tasks) == 1:
-            return [run_task(tasks[0], results, far)]
-        return run_all(tasks, order.processes, far)
-
-
-def _tell_one(run: SimulatedRun, took: float, as_json: bool) -> None:
-    if not as_json:
-        show(tables_of(run.found, run.label))
-        return
-    speed = {"seconds": round(took, 3), "jobs_per_s": round(run.found.metrics.jobs / took, 1)}
-    _print({"policy": run.label} | run.found.data() | speed)
-
-
-def _tell_all(title: str, runs: Sequence[SimulatedRun], took: float, as_json: bool) -> None:
-    found = compare(runs)
-    if as_json:
-        each = [{"label": run.label, "seed": run.seed} | run.found.data() for run in runs]
-        _print({"comparison": [one.data() for one in found], "runs": each, "seconds": round(took, 3)})
-        return
-    show_comparison(title, found)
-    if alike(found):
-        remark("all runs came out alike: what differs between them makes no difference here")
-
-
-def _print(data: dict[str, Any]) -> None:
-    print(json.dumps(data, indent=2))
+def _tell(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder) -> None:
+    first, found = runs[0], compare(runs)
+    one = len(runs) == 1 and order.seeds is None
+    if order.as_json:
+        if one:
+            speed = {"seconds": round(took, 3), "jobs_per_s": round(first.metrics.jobs / took, 1)}
+            data = {"policy": first.label} | first.data() | speed
+        else:
+            each = [{"label": run.label, "seed": run.seed} | run.data() for run in runs]
+            data = {"comparison": [one.data() for one in found], "runs": each, "seconds": round(took, 3)}
+        print(json.dumps(data, indent=2))
+    elif one:
+        show(tables_of(first))
+    else:
+        show_comparison(title, found)
+        if alike(found):
+            remark("all runs came out alike: what differs between them makes no difference here")
 
 
 # ---------------------------------------------------------------- the line
@@ -234,7 +218,7 @@ def sim(
             ),
             lambda: perf_counter() - began,
         )  # fmt: skip
-    except (BadWorkload, NotSimulated, NqspyError) as error:
+    except NqspyError as error:
         print(f"nqspy: {plain(str(error)).translate({10: ' '})}", file=sys.stderr)
         raise SystemExit(1) from None
 

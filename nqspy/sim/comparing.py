@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from nqspy.sim.runs import Simulated, SimulatedRun
+from nqspy.sim.runs import SimulatedRun
 
 STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -36,12 +36,9 @@ class Compared(Struct, frozen=True):
 
     def data(self) -> dict[str, object]:
         """Return it as JSON has it."""
-        shown = {
-            name: asdict(found) | {"difference": asdict(self.differences[name])}
-            if name in self.differences
-            else asdict(found)
-            for name, found in self.metrics.items()
-        }
+        shown = {name: asdict(found) for name, found in self.metrics.items()}
+        for name, difference in self.differences.items():
+            shown[name]["difference"] = asdict(difference)
         return {"label": self.label, "seeds": self.seeds, "metrics": shown}
 
 
@@ -60,7 +57,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(fmean(values), half)
 
 
-def figures_of(found: Simulated) -> dict[str, float]:
+def figures_of(found: SimulatedRun) -> dict[str, float]:
     """Return the figures by which a run is compared: the metrics, and of a judged night ``busy``,
     ``deviation_most`` (the largest deviation, points) and ``order_kept`` (1 or 0)."""
     figures: dict[str, float] = asdict(found.metrics.overall())
@@ -75,7 +72,7 @@ def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
     """The runs by label, in the order in which labels first come."""
     by_label: dict[str, dict[int, dict[str, float]]] = {}
     for run in runs:
-        by_label.setdefault(run.label, {})[run.seed] = figures_of(run.found)
+        by_label.setdefault(run.label, {})[run.seed] = figures_of(run)
     first = next(iter(by_label.values()), {})
     return [_compared(label, by_seed, first) for label, by_seed in by_label.items()]
 

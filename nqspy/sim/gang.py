@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -27,11 +28,12 @@ from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
+from nqspy.model.errors import NqspyError
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.model.texts import folded
 from nqspy.rpc.program import run as run_app
-from nqspy.sim.batch import YEAR_2026, BatchRun, NotSimulated
+from nqspy.sim.batch import YEAR_2026, BatchRun, caller_of
 from nqspy.sim.tables import TextTable, remark, show
 from nqspy.sim.workloads.jobs import MOST_JOBS, SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
@@ -142,15 +144,9 @@ def by_class(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[s
 
 
 def _hours(
-    name: str,
-    when: str,
-    *,
-    production: int,
-    wide: bool = True,
-    large: int = PES,
-    others: int = LIMIT,
+    name: str, when: str, *, production: int, wide: bool = True, large: int = PES, others: int = LIMIT
 ) -> list[str]:
-    """A set of parameters and from when on it is in force."""
+    """Return a set of parameters and from when on it is in force."""
     return [
         f'define shift {name} when=("{when}")',
         f"  {'start' if wide else 'stop'} queue {WIDE}",
@@ -195,36 +191,6 @@ class GangOrder(Struct, frozen=True):
     chosen: GangChoices = CHOSEN
 
 
-class GangFigures(Struct, frozen=True):
-    """``weeks`` and ``hours``: part of the PEs used in each whole week, and in the working hours; ``waits``
-    of interactive jobs of 64 PEs that came in working hours, ms, ascending; ``moving``: ms in which the
-    channel moved something; ``preempted``: how often; ``ended`` and ``left``: jobs."""
-
-    weeks: tuple[float, ...]
-    hours: float
-    waits: tuple[int, ...]
-    moving: int
-    preempted: int
-    ended: int
-    left: int
-
-    def data(self) -> dict[str, Any]:
-        """For programs (interfaces.md 11)."""
-        waits = self.waits
-        return {
-            "utilisation": {"week": fmean(self.weeks), "hours": self.hours, "weeks": list(self.weeks)},
-            "interactive64": {
-                "jobs": len(waits),
-                "within_60s": sum(1 for wait in waits if wait <= WITHIN) / len(waits) if waits else None,
-                "mean_s": fmean(waits) / 1000 if waits else None,
-                "p95_s": waits[min(len(waits) - 1, int(0.95 * len(waits)))] / 1000 if waits else None,
-            },
-            "swapping_s": self.moving / 1000,
-            "preempted": self.preempted,
-            "jobs": {"ended": self.ended, "left": self.left},
-        }
-
-
 class GangRun(BatchRun):
     """A workload (its jobs' groups are their queues) on the machine of an order. By class, interactive jobs
     come as applications, and each other one is a request that holds no PEs and begins an application."""
@@ -255,12 +221,11 @@ class GangRun(BatchRun):
 
     def _asked(self, job: SimulatedJob, application: bool) -> cm.Submission:
         self._named[str(job.number)] = job
+        queue, kind = job.group, ""
         if application:
             queue, kind = APPLICATIONS, "interactive" if job.group == INTERACTIVE else "production"
         elif self._order.classes:
-            queue, kind = WIDE if job.width > self._order.chosen.wide else BATCH, ""
-        else:
-            queue, kind = job.group, ""
+            queue = WIDE if job.width > self._order.chosen.wide else BATCH
         spec = Spec(
             owner=job.user, uid=1000, name=str(job.number), queue=queue, script="", environment="",
             workdir="/", ask=Ask(pes=job.width, wall=job.estimate), job_class=kind,
@@ -268,9 +233,7 @@ class GangRun(BatchRun):
         return cm.Submission(spec, "")
 
     def _run(self, request: Request) -> Run:
-        if self._begins_one(request.queue):
-            return Run(ENDLESS, 0, unlimited=True)
-        return super()._run(request)
+        return Run(ENDLESS, 0, unlimited=True) if self._begins_one(request.queue) else super()._run(request)
 
     def _begins_one(self, queue: str) -> bool:
         """True if the queue's requests hold no PEs and begin an application each."""
@@ -288,33 +251,31 @@ class GangRun(BatchRun):
             elif isinstance(event, ev.Suspended):
                 self._preempted += 1
             elif isinstance(event, ev.Ended):
-                self._over(event.seq, recorded.at)
+                request = self._requests.pop(self._jobs.pop(event.seq).number, event.seq)
+                if request == event.seq:
+                    self._gone += 1
+                else:  # an application, whose request ends with it
+                    self.sim.heap.push(recorded.at, partial(self._finish, request))
+
+    def _finish(self, request: Seq, now: Instant) -> Sequence[object]:
+        self.sim.executor.finish(request, now)
+        return ()
 
     def _starting(self, seq: Seq, at: Instant) -> None:
         job = self._jobs[seq]
         if self._begins_one(self.sim.site.requests[seq].queue):
             self._requests[job.number] = seq
-            self.sim.heap.push(at, CommandAsked(cm.Submit((self._asked(job, True),)), self._caller(job), job))
+            self.sim.heap.push(at, CommandAsked(cm.Submit((self._asked(job, True),)), caller_of(job), job))
         elif job.group == INTERACTIVE and job.width == OF_INTEREST and is_working(job.submit / 1000):
             self._waits.append(at - self.begin - job.submit)
 
-    def _over(self, seq: Seq, at: Instant) -> None:
-        """An application that ends has its request end; anything else is a job that has ended."""
-        request = self._requests.pop(self._jobs.pop(seq).number, seq)
-        if request == seq:
-            self._gone += 1
-            return
-
-        def finish(now: Instant) -> Sequence[object]:
-            self.sim.executor.finish(request, now)
-            return ()
-
-        self.sim.heap.push(at, finish)
-
     # ------------------------------------------------------------ figures
 
-    def figures(self) -> GangFigures:
-        """Run all its whole weeks."""
+    def figures(self) -> dict[str, Any]:
+        """Run all its whole weeks; return the figures (interfaces.md 11): part of the PEs used in the mean
+        week, in working hours, and in each week; waits of interactive jobs of 64 PEs that came in working
+        hours; time in which the channel moved something; how often a job was preempted; how many jobs ended,
+        and were left."""
         weeks = max(1, round((self._last + DAY) // WEEK))
         used_by_week, in_hours, hours = [0.0] * weeks, 0.0, 0
         before, at = 0.0, 0
@@ -328,10 +289,20 @@ class GangRun(BatchRun):
             if is_working(at / 1000):
                 in_hours, hours = in_hours + spent - before, hours + until - at
             before, at = spent, until
-        return GangFigures(
-            tuple(used / (WEEK * PES) for used in used_by_week), in_hours / (hours * PES),
-            tuple(sorted(self._waits)), self._channel.busy, self._preempted, self._gone, self.left,
-        )  # fmt: skip
+        by_week, waits = [used / (WEEK * PES) for used in used_by_week], sorted(self._waits)
+        count = len(waits)
+        return {
+            "utilisation": {"week": fmean(by_week), "hours": in_hours / (hours * PES), "weeks": by_week},
+            "interactive64": {
+                "jobs": count,
+                "within_60s": sum(wait <= WITHIN for wait in waits) / count if waits else None,
+                "mean_s": fmean(waits) / 1000 if waits else None,
+                "p95_s": waits[min(count - 1, int(0.95 * count))] / 1000 if waits else None,
+            },
+            "swapping_s": self._channel.busy / 1000,
+            "preempted": self._preempted,
+            "jobs": {"ended": self._gone, "left": self.left},
+        }
 
 
 # ---------------------------------------------------------------- the command
@@ -365,10 +336,10 @@ def gang(
     try:
         work = t3d(Wanted(PES, None, seed, jobs))
         found = {
-            each.value: GangRun(work, GangOrder(each is T3dMachine.GANG, per_pe, thin)).figures().data()
+            each.value: GangRun(work, GangOrder(each is T3dMachine.GANG, per_pe, thin)).figures()
             for each in ([machine] if machine is not None else T3dMachine)
         }
-    except NotSimulated as error:
+    except NqspyError as error:
         print(f"nqspy: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     if as_json:

@@ -74,7 +74,7 @@ class Simulation(VirtualDriver):
 
     def configure(self, texts: Iterable[tuple[str, str]]) -> None:
         """Apply files of qmgr commands, (name, text) each. Raises NqspyError."""
-        self.ask(cm.ApplyFiles(tuple((name, name, _encoded(name, text)) for name, text in texts)))
+        self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
     def keep(self, texts: Iterable[tuple[str, str]]) -> None:
         """Apply commands as `configure` does, and again whenever a shift comes into force: what a shift
@@ -85,10 +85,6 @@ class Simulation(VirtualDriver):
         if added:
             shifts = self.site.settings.shifts.values()
             self.configure([(f"shift {shift.name}", shift_text(shift, added)) for shift in shifts])
-
-    def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
-        """Carry out a command at an instant to come."""
-        self.heap.push(at, CommandAsked(command, caller))
 
     def see(self, at: Instant, news: SiteObservation) -> None:
         """Observe something of the machine or the site at an instant to come."""
@@ -104,7 +100,8 @@ def shift_text(shift: Shift, added: Sequence[str]) -> str:
 
 
 @lru_cache(64)
-def _encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """Return the commands of a file as they are handed on. All runs of a comparison read the same files."""
+def encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
+    """Return the commands of a file as they are handed on. All runs of a comparison read the same files.
+    Raises ParseError."""
     parsed = (each.command for each in parse_text(text, name))
     return tuple(cm.encode(command) for command in parsed if isinstance(command, Command))

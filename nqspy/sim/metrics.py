@@ -2,6 +2,7 @@
 group, user and size class."""
 
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -75,11 +76,10 @@ class _Sums:
 
     def spread(self) -> Spread:
         """Return the spread of one job's wait at least."""
-        waits, jobs = sorted(self.waits), len(self.waits)
-        cuts = [waits[round((jobs - 1) * part)] / 1000 for part in (0.05, 0.25, 0.75, 0.95)]
-        low, lower, upper, high = cuts
-        median, mean = waits[(jobs - 1) // 2] / 1000, sum(waits) / jobs / 1000
-        return Spread(jobs, low, lower, median, upper, high, mean)
+        waits, last = sorted(self.waits), len(self.waits) - 1
+        places = (round(last * 0.05), round(last * 0.25), last // 2, round(last * 0.75), round(last * 0.95))
+        low, lower, median, upper, high = (waits[place] / 1000 for place in places)
+        return Spread(last + 1, low, lower, median, upper, high, sum(waits) / (last + 1) / 1000)
 
 
 class Metrics:
@@ -88,7 +88,7 @@ class Metrics:
     def __init__(self, pes: int) -> None:
         self._pes = pes
         self._all = _Sums()
-        self._parts: dict[str, dict[str, _Sums]] = {kind: {} for kind in KINDS}
+        self._parts = {kind: defaultdict[str, _Sums](_Sums) for kind in KINDS}
         self._first: int | None = None
         self._last = 0
 
@@ -101,10 +101,7 @@ class Metrics:
         counted = ended.wait, slowdown, ended.pes * ended.run
         self._all.add(*counted)
         for kind, name in zip(KINDS, (job.group, job.user, size_class(job.width)), strict=True):
-            found = self._parts[kind].get(name)
-            if found is None:
-                found = self._parts[kind][name] = _Sums()
-            found.add(*counted)
+            self._parts[kind][name].add(*counted)
 
     @property
     def jobs(self) -> int:
@@ -126,16 +123,14 @@ class Metrics:
         order = first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
         return {name: found[name] for name in sorted(found, key=order)}
 
-    def spreads(self, kind: str) -> Mapping[str, Spread]:
-        """Return the spread of waits of each group, user or size class, by name."""
-        parts = self._parts[kind]
-        return {
-            name: parts[name].spread() for name in sorted(parts, key=first_size if kind == "size" else None)
-        }
+    def spreads(self) -> Mapping[str, Spread]:
+        """Return the spread of waits of each size class, in their order."""
+        parts = self._parts["size"]
+        return {name: parts[name].spread() for name in sorted(parts, key=first_size)}
 
-    def data(self, kinds: tuple[str, ...] = KINDS) -> dict[str, object]:
-        """All of it, to be written as JSON."""
-        parts = {kind: {name: asdict(each) for name, each in self.parts(kind).items()} for kind in kinds}
+    def data(self) -> dict[str, object]:
+        """Return all of it, to be written as JSON."""
+        parts = {kind: {name: asdict(each) for name, each in self.parts(kind).items()} for kind in KINDS}
         return {"metrics": asdict(self.overall()), "by": parts}
 
 

@@ -3,6 +3,7 @@ the night of the computing centre on it, judged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import zone_of
 from nqspy.sim.batch import BatchRun, EndedJob, Texts
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
-from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, hours_handed_in, night_lists
+from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, handed_in, simulated
 from nqspy.store.memory import PassingJournal
 from nqspy.system.shipped import shipped
 from nqspy.userexit.guard import Unguarded
@@ -45,12 +46,13 @@ def shipped_run(workload: Workload, memory: int | None, texts: Texts, kept: Text
         memory = MW if job.memory is None else job.memory
         return Ask(pes=job.width, wall=job.estimate, cpu=job.estimate * job.width, memory=memory)
 
-    return BatchRun(workload, [*_files(size), *texts], memory, _exits(), kept, ask_of)
+    return BatchRun(workload, [*site_of(shipped(), size), *texts], memory, _exits(), kept, ask_of)
 
 
-def _files(size: str) -> list[tuple[str, str]]:
-    paths = sorted((shipped() / "queues.d").glob("*.qmgr"))
-    return [*((path.name, path.read_text("utf-8")) for path in paths), ("policy night", size)]
+def site_of(folder: Path, policy: str) -> list[tuple[str, str]]:
+    """Return the texts of a folder's ``queues.d``, and behind them those of a policy."""
+    paths = sorted((folder / "queues.d").glob("*.qmgr"))
+    return [*((path.name, path.read_text("utf-8")) for path in paths), ("policy night", policy)]
 
 
 def _exits() -> SiteExits:
@@ -73,12 +75,9 @@ class NightRun(BatchRun):
     21:00 to 06:00, and then goes on until its lists are done. Times are counted from 17:00 on."""
 
     def __init__(self, seed: int, texts: Texts, kept: Texts = ()) -> None:
-        lists, at = night_lists(seed), hours_handed_in(seed)
-        self._lines = [job for group in sorted(at, key=lambda group: at[group]) for job in lists[group]]
-        jobs = [
-            SimulatedJob(n, n + 1, at[job.group], job.wall, job.asked, 1, job.memory, job.owner, job.group)
-            for n, job in enumerate(self._lines)
-        ]
+        lines = handed_in(seed)
+        self._lines = [job for _, job in lines]
+        jobs = [simulated(job, at, place, job.memory) for place, (at, job) in enumerate(lines)]
         begin = zone_of(ZONE).at(MONDAY, 17)
         workload = Workload(f"night-{seed}", PES, len(jobs), lambda: iter(jobs), begin=begin, zone=ZONE)
         self._replay = HistoryReplay({})
@@ -89,7 +88,7 @@ class NightRun(BatchRun):
         self._judged: Mapping[str, object] = {}
         size = f"set machine pes={PES} memory=128mw\nset exit large_memory hmax={HMAX}mw nproc={CPUS}\n"
         super().__init__(
-            workload, [*_files(size), *texts], exits=_exits(), kept=kept,
+            workload, [*site_of(shipped(), size), *texts], exits=_exits(), kept=kept,
             journal=_JudgedJournal, processors=TimeShared(CPUS, MEMORY), sampled=True,
         )  # fmt: skip
         self.workload = replace(workload, pes=self.pes)
@@ -125,25 +124,22 @@ class NightRun(BatchRun):
 
     def _follow(self, events: Sequence[ev.Recorded]) -> None:
         for recorded in events:
-            self._count(recorded)
+            event = recorded.event
+            if isinstance(event, ev.Decided):
+                self._decided = event
+            elif isinstance(event, ev.Ended):
+                group = self._jobs[event.seq].group
+                self._ended_cpu[group] += event.used.cpu
+                self._live[group] -= 1
+                if not self._live[group]:
+                    self._working.discard(group)
+            elif not isinstance(event, ev.Started):  # which requests wait is asked, not what ran
+                if isinstance(event, ev.Submitted):
+                    self._live[event.spec.group] += 1
+                elif isinstance(event, ev.Starting):
+                    self._overtaken += len(overtaken(self._replay, event, self._decided))
+                self._replay.take(recorded)
         super()._follow(events)
-
-    def _count(self, recorded: ev.Recorded) -> None:
-        event = recorded.event
-        if isinstance(event, ev.Decided):
-            self._decided = event
-        elif isinstance(event, ev.Ended):
-            group = self._jobs[event.seq].group
-            self._ended_cpu[group] += event.used.cpu
-            self._live[group] -= 1
-            if not self._live[group]:
-                self._working.discard(group)
-        elif not isinstance(event, ev.Started):  # who waits is asked, not what ran
-            if isinstance(event, ev.Submitted):
-                self._live[event.spec.group] += 1
-            elif isinstance(event, ev.Starting):
-                self._overtaken += len(overtaken(self._replay, event, self._decided))
-            self._replay.take(recorded)
 
     def _cpu_used(self) -> dict[str, float]:
         """CPU time (ms) that each department has used by now."""

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model.requests import Ask
-from nqspy.sim.batch import NotSimulated, Texts, ask_of, exact_ask_of
+from nqspy.sim.batch import Texts, ask_of, exact_ask_of
 from nqspy.sim.main import ONE_QUEUE
 from nqspy.sim.night_site import NAME as NIGHT
-from nqspy.sim.workloads.jobs import SimulatedJob
+from nqspy.sim.workloads.jobs import NotSimulated, SimulatedJob
 from nqspy.sim.workloads.moldable import Molding, any_size, narrow, wide
 
 SITE = f"{ONE_QUEUE}set sched_factor share 0 cpu 0 memory 0 time 0\n"

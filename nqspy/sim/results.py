@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nqspy.sim.batch import EndedJob, NotSimulated
+from nqspy.sim.batch import EndedJob
+from nqspy.sim.workloads.jobs import NotSimulated
 
 COLUMNS = ("job", "user", "group", "width", "estimate", "submit", "start", "end", "run", "wait")
 """Of a job in results, times in seconds."""

@@ -11,18 +11,18 @@ from multiprocessing import active_children, get_context
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model.errors import NqspyError
-from nqspy.sim.batch import BatchRun, NotSimulated, Texts
+from nqspy.sim.batch import BatchRun, Texts
 from nqspy.sim.metrics import Metrics
 from nqspy.sim.night_site import NAME as NIGHT
 from nqspy.sim.night_site import NightRun, shipped_run
 from nqspy.sim.policies import BATCH_POLICIES, SITE, BatchPolicy, Variant
 from nqspy.sim.results import Results
 from nqspy.sim.trail import Trail
-from nqspy.sim.workloads.jobs import BadWorkload, Wanted, Workload
+from nqspy.sim.workloads.jobs import NotSimulated, Wanted, Workload
 from nqspy.sim.workloads.known import GENERATORS, open_workload, resampled
 
 STEP = 100
@@ -30,55 +30,25 @@ STEP = 100
 _SELDOM = (20_000, 5, 400)
 
 
-class Simulated(Struct, frozen=True):
-    """Results of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
-    is judged by (`BatchRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
+class SimulatedRun(Struct, frozen=True):
+    """Result of a task: ``label`` and ``seed`` of its, and of its workload the name and what was dropped;
+    ``left``: jobs that were handed in and never ended; ``judged``: what else it is judged by
+    (`BatchRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
 
+    label: str
+    seed: int
     workload: str
     pes: int
     dropped: Mapping[str, int]
     metrics: Metrics
     left: int
-    judged: Mapping[str, Any] = field(default_factory=dict)
-    trail: Trail | None = None
+    judged: Mapping[str, Any]
+    trail: Trail | None
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
-        return (
-            head | {"dropped": dict(self.dropped), "left": self.left} | self.metrics.data() | {**self.judged}
-        )
-
-
-def simulate(
-    workload: Workload,
-    run: BatchRun,
-    results: Sequence[Results] = (),
-    far: Callable[[int], None] = lambda jobs: None,
-    pictured: bool = False,
-) -> Simulated:
-    """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
-    metrics, trail = Metrics(workload.pes), None
-    if pictured:
-        # Times count from the first submission on, which jobs without instants of their own do not have.
-        first = None if workload.at_once is not None else next(iter(workload.jobs()), None)
-        trail = Trail(run.pes, 0 if first is None else first.submit)
-    try:
-        with calm():
-            for ended in run:
-                metrics.add(ended)
-                for each in results:
-                    each.add(ended)
-                if trail is not None:
-                    trail.add(ended)
-                if metrics.jobs % STEP == 0:
-                    far(metrics.jobs)
-        far(metrics.jobs)
-    finally:
-        for each in results:
-            each.close()
-    dropped = {reason: n for reason, n in workload.dropped.items() if n}
-    return Simulated(workload.name, workload.pes, dropped, metrics, run.left, run.judged(), trail)
+        return head | {"dropped": self.dropped, "left": self.left} | self.metrics.data() | {**self.judged}
 
 
 @contextmanager
@@ -125,47 +95,58 @@ class RunTask(Struct, frozen=True):
         return self.variant.label(other)
 
 
-class SimulatedRun(Struct, frozen=True):
-    """Result of a task."""
-
-    label: str
-    seed: int
-    found: Simulated
-
-
 def run_task(
     task: RunTask, results: Sequence[Results] = (), far: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Runs it; ``far`` is told how many jobs have ended. Raises BadWorkload, NotSimulated."""
+    """Run it; ``far`` is told how many jobs have ended. Raises NotSimulated, as another process can read
+    it."""
     try:
         workload, run = _begun(task)
-        found = simulate(workload, run, results, far, task.pictured)
+        metrics, trail = Metrics(workload.pes), None
+        if task.pictured:
+            # Times count from the first submission on, which jobs without instants of their own do not have.
+            first = None if workload.at_once is not None else next(iter(workload.jobs()), None)
+            trail = Trail(run.pes, 0 if first is None else first.submit)
+        with calm():
+            for ended in run:
+                metrics.add(ended)
+                for each in results:
+                    each.add(ended)
+                if trail is not None:
+                    trail.add(ended)
+                if metrics.jobs % STEP == 0:
+                    far(metrics.jobs)
+        far(metrics.jobs)
     except NqspyError as error:
         raise NotSimulated(str(error)) from None
-    return SimulatedRun(task.label, task.wanted.seed, found)
+    finally:
+        for each in results:
+            each.close()
+    dropped = {reason: n for reason, n in workload.dropped.items() if n}
+    return SimulatedRun(
+        task.label, task.wanted.seed, workload.name, workload.pes, dropped, metrics, run.left, run.judged(),
+        trail,
+    )  # fmt: skip
 
 
 def workload_of(task: RunTask) -> Workload:
-    """Open its workload. Raises BadWorkload."""
+    """Open its workload. Raises NotSimulated."""
     found = open_workload(task.workload, task.wanted)
     return resampled(found, task.wanted.seed) if task.drawn and task.workload not in GENERATORS else found
 
 
 def begun(tasks: Sequence[RunTask]) -> Workload:
     """The first one's workload; each variant's settings are looked at, so that what is wrong with them is
-    told before anything is run. Raises BadWorkload, NotSimulated."""
+    told before anything is run. Raises NqspyError."""
     first = {task.label: task for task in reversed(tasks)}.values()
-    try:
-        return [_begun(task)[0] for task in first][-1]
-    except NqspyError as error:
-        raise NotSimulated(str(error)) from None
+    return [_begun(task)[0] for task in first][-1]
 
 
 def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     own, varied = [] if task.config is None else [task.config], task.variant.texts
     if task.policy == NIGHT and task.workload == NIGHT:
         if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):
-            raise BadWorkload(
+            raise NotSimulated(
                 "the night of the computing centre has its own machine and lists: "
                 "--pes, --memory and --jobs go with another --policy"
             )
@@ -217,14 +198,13 @@ def run_all(
     processes: int | None = None,
     far: Callable[[int], None] = lambda jobs: None,
 ) -> list[SimulatedRun]:
-    """Return the result of each task, in their order, run in so many processes (None: as many as there are
-    CPUs); ``far`` is told how many jobs have ended in all. The first failure ends all. Raises BadWorkload,
-    NotSimulated."""
+    """Run tasks in so many processes (None: as many as there are CPUs); return their results in their order.
+    ``far`` is told how many jobs have ended in all. The first failure ends all. Raises NotSimulated."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
     if several == 1:
         found = list[SimulatedRun]()
         for task in tasks:
-            before = sum(each.found.metrics.jobs for each in found)
+            before = sum(each.metrics.jobs for each in found)
             found.append(run_task(task, far=lambda jobs, before=before: far(before + jobs)))  # type: ignore[misc]
         return found
     context = get_context("forkserver")

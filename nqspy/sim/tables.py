@@ -19,7 +19,7 @@ from nqspy.rpc.messages import plain
 from nqspy.sim.comparing import Compared, Estimate, compare
 from nqspy.sim.metrics import KINDS
 from nqspy.sim.pictures.album import DRAWN
-from nqspy.sim.runs import Simulated, SimulatedRun
+from nqspy.sim.runs import SimulatedRun
 
 MOST = 10
 """Rows of a table of groups or users: those that used most."""
@@ -54,13 +54,13 @@ class TextTable(Struct, frozen=True):
 # ---------------------------------------------------------------- one run
 
 
-def tables_of(found: Simulated, label: str) -> list[TextTable]:
+def tables_of(found: SimulatedRun) -> list[TextTable]:
     """All tables of one run."""
-    title = f"{found.workload} on {found.pes} PEs, {label}"
+    title = f"{found.workload} on {found.pes} PEs, {found.label}"
     return [TextTable(title, (), tuple(_overall(found))), *(_parts(found, kind) for kind in KINDS)]
 
 
-def _overall(found: Simulated) -> Iterator[tuple[str, str]]:
+def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
     metrics = found.metrics.overall()
     yield "jobs", f"{found.metrics.jobs}"
     for reason, n in found.dropped.items():
@@ -80,7 +80,7 @@ def _overall(found: Simulated) -> Iterator[tuple[str, str]]:
         yield "the night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
 
 
-def _parts(found: Simulated, kind: str) -> TextTable:
+def _parts(found: SimulatedRun, kind: str) -> TextTable:
     parts = found.metrics.parts(kind)
     shown = list(parts.items()) if kind == "size" else list(parts.items())[:MOST]
     more = f" (the {MOST} of {len(parts)} that used most)" if len(shown) < len(parts) else ""
@@ -109,13 +109,14 @@ def comparison_table(title: str, found: Sequence[Compared], between: str = "±")
 def _cells(each: Compared, names: Sequence[str], between: str) -> Iterator[str]:
     for name in names:
         form = COMPARED[name][1]
-        yield _written(each.metrics[name], form, between) if name in each.metrics else ""
+        yield _written(each.metrics.get(name), form, between)
         if name == "wait_mean_s":
-            other = each.differences.get(name)
-            yield "" if other is None else _written(other, "+" + form, between)
+            yield _written(each.differences.get(name), "+" + form, between)
 
 
-def _written(found: Estimate, form: str, between: str) -> str:
+def _written(found: Estimate | None, form: str, between: str) -> str:
+    if found is None:
+        return ""
     if abs(found.mean) >= WHOLE:
         form = form[:-2] + "0f"
     mean = format(found.mean, form)
@@ -169,7 +170,7 @@ def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
     pictures = (f"<h2>{escape(each.title)}</h2><figure>{svg_of(each)}</figure>" for each in drawings)
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []
     if len({run.seed for run in runs}) == 1:
-        tables += [table for run in runs for table in tables_of(run.found, run.label)]
+        tables += [table for run in runs for table in tables_of(run)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

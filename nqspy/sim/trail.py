@@ -2,7 +2,6 @@
 many jobs waited. However many jobs there are it stays of one size: time is cut into columns, and whenever
 these do not reach far enough each two of them become one."""
 
-from collections.abc import Iterable, Iterator
 from itertools import accumulate, groupby
 
 from msgspec import Struct
@@ -92,12 +91,17 @@ class Trail:
         self._waiting.add(begin - self._origin, end - self._origin, self.width)
 
     def hold(self, number: int, held: HeldPes) -> None:
-        """A job of that number held PEs."""
+        """Add PEs that a job of that number held; those that lie side by side are one box."""
         self._reach(held.end - self._origin)
         begin, end = held.begin - self._origin, held.end - self._origin
-        for first, last in _neighbours(held):
-            self._hold(first, last, begin, end)
-            self._keep(PeBox(number, first, last, begin, end))
+        for _, run in groupby(enumerate(sorted(held.pes)), lambda each: each[1] - each[0]):
+            pes = [pe for _, pe in run]
+            for row, some in groupby(pes, lambda pe: pe // self.per_row):
+                self._rows[row].add(begin, end, self.width, len(list(some)))
+            if self.boxes is not None:
+                self.boxes.append(PeBox(number, pes[0], pes[-1], begin, end))
+                if len(self.boxes) > MOST_BOXES:
+                    self.boxes = None
 
     def _reach(self, end: int) -> None:
         self.end = max(self.end, end)
@@ -105,17 +109,6 @@ class Trail:
             for line in (*self._rows, self._waiting):
                 line.fold(self.width)
             self.width *= 2
-
-    def _hold(self, first: int, last: int, begin: int, end: int) -> None:
-        for row in range(first // self.per_row, last // self.per_row + 1):
-            low, high = row * self.per_row, (row + 1) * self.per_row - 1
-            self._rows[row].add(begin, end, self.width, min(last, high) - max(first, low) + 1)
-
-    def _keep(self, box: PeBox) -> None:
-        if self.boxes is not None:
-            self.boxes.append(box)
-            if len(self.boxes) > MOST_BOXES:
-                self.boxes = None
 
     # ------------------------------------------------------------ what came of it
 
@@ -135,10 +128,3 @@ class Trail:
     def waiting(self) -> list[float]:
         """Jobs that waited, on the mean, by column."""
         return self._waiting.sums(self.columns, self.width)
-
-
-def _neighbours(held: HeldPes) -> Iterator[tuple[int, int]]:
-    """First and last of its PEs that lie side by side."""
-    for _, run in groupby(enumerate(sorted(held.pes)), lambda each: each[1] - each[0]):
-        numbers: Iterable[int] = [pe for _, pe in run]
-        yield min(numbers), max(numbers)

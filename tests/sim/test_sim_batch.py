@@ -10,10 +10,12 @@ import pytest
 from sim.sim_calls import ROOT, call, data_of, refused
 from sim.sim_calls import TRACES as OURS
 
-from nqspy.sim.batch import BatchRun, NotSimulated
+from nqspy.qmgr.parser import ParseError
+from nqspy.sim.batch import BatchRun
 from nqspy.sim.metrics import Metrics, size_class
 from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.results import seconds
+from nqspy.sim.workloads.jobs import NotSimulated
 from nqspy.sim.workloads.logs import open_swf
 
 MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
@@ -116,7 +118,7 @@ def test_what_never_starts_is_told(tmp_path):
 
 def test_settings_that_are_refused_and_jobs_that_no_queue_takes_end_it_with_a_line():
     workload = open_swf(OURS / "example.swf")
-    with pytest.raises(NotSimulated, match="line 1"):
+    with pytest.raises(ParseError, match="line 1"):
         BatchRun(workload, [("my.qmgr", "set nonsense\n")])
     with pytest.raises(NotSimulated, match="job 4 was refused"):
         list(BatchRun(workload, [("site", SITE + "set per_request pe_limit=4 batch\n")]))

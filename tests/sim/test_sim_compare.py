@@ -8,10 +8,9 @@ from typing import BinaryIO
 import pytest
 from sim.sim_calls import ROOT, TRACES, call, data_of, log, program, refused
 
-from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
 from nqspy.sim.policies import changes_of, variants_of
-from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.workloads.jobs import NotSimulated
 from nqspy.sim.workloads.known import GENERATORS, WEEK, resampled
 from nqspy.sim.workloads.logs import open_swf
 
@@ -114,7 +113,7 @@ def test_a_log_is_run_over_seeds_where_it_is_long_enough_and_has_the_jobs_that_i
     assert "--jobs is of an invented workload" in refused(TRACES / "example.swf", "--jobs", 2)
     said = refused(TRACES / "example.swf", "--seeds", 3)
     assert "example.swf reaches over 0 whole weeks, and other seeds draw from 4 at least" in said
-    with pytest.raises(BadWorkload):
+    with pytest.raises(NotSimulated):
         resampled(open_swf(TRACES / "example.swf"), 1)
 
 

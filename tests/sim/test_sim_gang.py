@@ -43,11 +43,11 @@ def test_the_recipe_is_kept():
 
 def test_more_of_the_machine_is_used_by_class_than_by_space_sharing(runs):
     (_, space), (_, by_class) = runs[False], runs[True]
-    assert by_class.hours > 1.1 * space.hours
-    assert by_class.ended == space.ended == FEW
-    assert space.preempted == space.moving == 0
-    assert by_class.preempted > 0
-    assert by_class.moving >= 1000
+    assert by_class["utilisation"]["hours"] > 1.1 * space["utilisation"]["hours"]
+    assert by_class["jobs"] == space["jobs"] == {"ended": FEW, "left": 0}
+    assert space["preempted"] == space["swapping_s"] == 0
+    assert by_class["preempted"] > 0
+    assert by_class["swapping_s"] >= 1
 
 
 def test_every_job_has_its_pes_in_a_row(runs):

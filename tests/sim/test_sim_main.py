@@ -35,7 +35,7 @@ def test_a_simulation_without_an_end_gives_up_on_what_waits_for_a_person():
 def test_commands_come_at_their_instant_and_refusals_are_raised():
     centre = Centre(length=60)
     centre.submit("anne held")
-    centre.sim.at(Instant(centre.sim.now + 5000), cm.ReleaseRequests(("1",)), ANNE)
+    centre.sim.heap.push(centre.sim.now + 5000, CommandAsked(cm.ReleaseRequests(("1",)), ANNE))
     centre.later(seconds=4)
     assert centre.state(1) == "held"
     centre.later(seconds=1)

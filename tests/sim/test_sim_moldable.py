@@ -60,11 +60,8 @@ def test_the_chosen_size_is_the_fastest_that_is_free():
 
 
 def test_use_is_counted_by_the_pes_that_were_held():
-    found = run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy-mold"))).found
-    fixed = run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy"))).found
+    found = run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy-mold")))
+    fixed = run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy")))
     assert found.metrics.jobs == fixed.metrics.jobs == 40
     assert 0 < found.metrics.overall().utilisation <= 1
-    assert (
-        found.data()
-        == run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy-mold"))).found.data()
-    )
+    assert found.data() == run_task(RunTask("lublin", Wanted(seed=3, jobs=40), Variant("easy-mold"))).data()

@@ -14,7 +14,7 @@ from nqspy.sim.batch import EndedJob, HeldPes
 from nqspy.sim.metrics import Metrics
 from nqspy.sim.pictures.album import DRAWN, names_of, png_of
 from nqspy.sim.pictures.axes import short_time
-from nqspy.sim.runs import Simulated, SimulatedRun
+from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import Trail
 from nqspy.sim.workloads.jobs import SimulatedJob
 
@@ -158,7 +158,7 @@ def many_jobs() -> SimulatedRun:
         ended = EndedJob(job, begin, begin + run, run, (HeldPes(begin, begin + run, pes),))
         trail.add(ended)
         metrics.add(ended)
-    return SimulatedRun("big", 1, Simulated("big", 1000, {}, metrics, 0, {}, trail))
+    return SimulatedRun("big", 1, "big", 1000, {}, metrics, 0, {}, trail)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from sim.sim_calls import TRACES, KeptRun
 from nqspy.report.swf import SwfFrame, swf_log
 from nqspy.report.time_text import Zone
 from nqspy.sim.policies import BATCH_POLICIES, SITE
-from nqspy.sim.workloads.jobs import BadWorkload, Wanted
+from nqspy.sim.workloads.jobs import NotSimulated, Wanted
 from nqspy.sim.workloads.known import open_workload
 from nqspy.sim.workloads.logs import open_swf, read_labels
 
@@ -95,14 +95,14 @@ def test_the_machine_is_as_large_as_said_else_as_the_header_says(log):
     assert open_swf(log(line(), header="; MaxNodes: 8\n")).pes == 8
     assert open_swf(log(line(), header="; MaxProcs: -1\n; MaxNodes: 8\n")).pes == 8
     assert open_swf(log(line()), pes=4).pes == 4
-    with pytest.raises(BadWorkload, match="say --pes N"):
+    with pytest.raises(NotSimulated, match="say --pes N"):
         open_swf(log(line(), header="; Version: 2\n"))
 
 
 def test_labels_repeat_and_go_on_in_further_lines(log):
     header = "; Note: one\n;   and more\n; Note: two\n;\n; UnixStartTime: 850000000\n"
     header += "; TimeZoneString: Europe/Paris\n"
-    labels = dict(read_labels(log(header=header)))
+    labels = read_labels(log(header=header))
     assert labels["Note"] == ("one and more", "two")
     workload = open_swf(log(line(), header=header + "; MaxProcs: 4\n"))
     assert (workload.begin, workload.zone) == (850_000_000_000, "Europe/Paris")
@@ -130,24 +130,24 @@ def test_a_packed_log_is_read_as_it_is(log, tmp_path):
     ],
 )
 def test_a_bad_line_is_named(log, text, said):
-    with pytest.raises(BadWorkload, match=said):
+    with pytest.raises(NotSimulated, match=said):
         open_swf(log(text))
 
 
 def test_a_file_that_is_none_is_told_in_a_line(log, tmp_path):
-    with pytest.raises(BadWorkload, match="cannot be read: No such file"):
+    with pytest.raises(NotSimulated, match="cannot be read: No such file"):
         open_swf(tmp_path / "no.swf")
-    with pytest.raises(BadWorkload, match="no job in it"):
+    with pytest.raises(NotSimulated, match="no job in it"):
         open_swf(log(line(run=-1)))
     packed = tmp_path / "cut.swf.gz"
     packed.write_bytes(gzip.compress(log(*(line(n) for n in range(5000))).read_bytes())[:3000])
-    with pytest.raises(BadWorkload, match="is damaged"):
+    with pytest.raises(NotSimulated, match="is damaged"):
         open_swf(packed)
 
 
 @pytest.mark.parametrize("text", [line(submit=10**17), line(run="1e300"), line(estimate=10**12)])
 def test_times_beyond_every_calendar_are_refused(log, text):
-    with pytest.raises(BadWorkload, match="line 4: a number is too large"):
+    with pytest.raises(NotSimulated, match="line 4: a number is too large"):
         open_swf(log(text))
 
 
@@ -159,14 +159,14 @@ def test_numbers_of_the_header_that_nothing_has_count_as_none(log, word):
 
 
 def test_a_machine_that_is_too_large_is_told(log):
-    with pytest.raises(BadWorkload, match="at most 1000000 PEs"):
+    with pytest.raises(NotSimulated, match="at most 1000000 PEs"):
         open_workload(str(log(line(), header="; MaxProcs: 1000000000\n")), Wanted())
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path):
     packed = tmp_path / "log.swf.gz"
     packed.write_bytes(gzip.compress(HEADER.encode() + b"1" * 3_000_000))
-    with pytest.raises(BadWorkload, match="is no log: a line of it is longer than 1000000"):
+    with pytest.raises(NotSimulated, match="is no log: a line of it is longer than 1000000"):
         open_swf(packed)
 
 
@@ -175,7 +175,7 @@ def test_a_header_without_end_is_not_read_to_its_end(tmp_path, line):
     path = tmp_path / "log.swf.gz"
     with gzip.open(path, "wt") as packed:
         packed.write("; MaxProcs: 8\n" + line * (2_000_000 // len(line)))
-    with pytest.raises(BadWorkload, match="its header is longer than 1000000 characters"):
+    with pytest.raises(NotSimulated, match="its header is longer than 1000000 characters"):
         open_swf(path)
 
 

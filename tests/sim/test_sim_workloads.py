@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from nqspy.sim.batch import BatchRun
 from nqspy.sim.command import app
 from nqspy.sim.policies import SITE
-from nqspy.sim.workloads.jobs import BadWorkload, Wanted
+from nqspy.sim.workloads.jobs import NotSimulated, Wanted
 from nqspy.sim.workloads.known import GENERATORS, open_workload
 from nqspy.sim.workloads.lublin import cycle
 from nqspy.sim.workloads.nights import night_lists
@@ -94,7 +94,7 @@ def test_the_lists_of_a_night_are_handed_in_by_departments():
 
 @pytest.mark.parametrize(("name", "least"), [("psched", 8), ("t3d", 2)])
 def test_a_machine_on_which_no_job_fits_is_refused(name, least):
-    with pytest.raises(BadWorkload, match=f"has less than {least} PEs: say --pes"):
+    with pytest.raises(NotSimulated, match=f"has less than {least} PEs: say --pes"):
         open_workload(name, Wanted(pes=least - 1, jobs=5))
     assert len(list(open_workload(name, Wanted(pes=least, jobs=5)).jobs())) == 5
 
@@ -127,7 +127,7 @@ def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
 def test_what_is_wrong_with_a_list_is_told(tmp_path, text, said):
     path = tmp_path / "list.csv"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(BadWorkload, match=said):
+    with pytest.raises(NotSimulated, match=said):
         open_workload(str(path), Wanted())
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke, stacked, svg_of
-from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import compare
 from nqspy.sim.pictures.bars import comparison, waits
 from nqspy.sim.pictures.over_time import gantt, utilisation
 from nqspy.sim.runs import SimulatedRun
+from nqspy.sim.workloads.jobs import NotSimulated
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -73,7 +73,7 @@ FORMATS: Mapping[str, Callable[[Drawing], bytes]] = {
 }
 
 OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".pdf", ".eps", ".ps"})
-"""Endings of pictures that are not drawn: nobody means a folder by them."""
+"""Endings of pictures that are not drawn: no folder is meant by them."""
 
 
 def names_of(runs: int, seeds: int) -> list[str]:

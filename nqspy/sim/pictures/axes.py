@@ -1,6 +1,6 @@
 """Axes: times and waits to places from left to right, and the words below them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import log10
 
 from nqspy.report.drawing import WIDTH, Shape, Stroke, TextLine
@@ -69,25 +69,13 @@ class WaitAxis:
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
         """Draw its marks, as those of times."""
-        shown = [wait for wait in WAITS if wait <= self._longest]
-        for wait in shown:
-            yield from _mark(self.x(wait), top, bottom, short_time(wait * SECOND))
+        for wait in WAITS:
+            if wait <= self._longest:
+                yield from _mark(self.x(wait), top, bottom, short_time(wait * SECOND))
 
 
 ROOM = 90
 """To the right of waits, for how many they are."""
-
-
-class AmountAxis:
-    """Amounts from 0, or from the least where that is below, to ``most``, between two places."""
-
-    def __init__(self, amounts: Sequence[float], left: float, right: float) -> None:
-        self._low, high = min(0.0, *amounts), max(0.0, *amounts)
-        self._left, self._scale = left, (right - left) / ((high - self._low) or 1.0)
-
-    def x(self, amount: float) -> float:
-        """Return the place of a value."""
-        return self._left + (amount - self._low) * self._scale
 
 
 def _mark(x: float, top: float, bottom: float, text: str) -> Iterator[Shape]:

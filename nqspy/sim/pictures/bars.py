@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from nqspy.report.drawing import JOB_COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.comparing import Compared, Estimate
 from nqspy.sim.metrics import Spread, first_size
-from nqspy.sim.pictures.axes import BELOW, LEFT, RIGHT, AmountAxis, WaitAxis, fitting
+from nqspy.sim.pictures.axes import BELOW, LEFT, RIGHT, WaitAxis, fitting
 from nqspy.sim.runs import SimulatedRun
 
 PANELS: Mapping[str, str] = {
@@ -36,39 +36,35 @@ def comparison(found: Sequence[Compared]) -> Drawing:
 
 
 def _panel(top: float, title: str, rows: Sequence[tuple[str, Estimate]]) -> Iterator[Shape]:
-    ends = [end for _, each in rows for end in _ends(each)]
-    axis = AmountAxis(ends, LEFT, WIDTH - RIGHT - NUMBER)
+    amounts = [each.mean + sign * (each.ci95 or 0.0) for _, each in rows for sign in (-1, 1)]
+    low, high = min(0.0, *amounts), max(0.0, *amounts)
+    scale = (WIDTH - RIGHT - NUMBER - LEFT) / ((high - low) or 1.0)
+
+    def x(amount: float) -> float:
+        return LEFT + (amount - low) * scale
+
     yield TextLine(LEFT, top + 14, title)
     for place, (label, each) in enumerate(rows):
         y = top + PANEL_HEAD + place * PANEL_BAR
-        left, right = sorted((axis.x(0), axis.x(each.mean)))
+        left, right = sorted((x(0), x(each.mean)))
         yield TextLine(LEFT - 8, y + 12, fitting(label), "end")
         yield Boxes("held", ((left, y + 2, max(0.5, right - left), PANEL_BAR - 6),))
         if each.ci95 is not None:
-            low, high = (axis.x(end) for end in _ends(each))
-            middle = y + PANEL_BAR / 2 - 1
-            yield Stroke("ink", ((low, middle), (high, middle)), 1.5)
-            yield from (Stroke("ink", ((x, middle - 4), (x, middle + 4)), 1.5) for x in (low, high))
+            ends, middle = (x(each.mean - each.ci95), x(each.mean + each.ci95)), y + PANEL_BAR / 2 - 1
+            yield Stroke("ink", tuple((end, middle) for end in ends), 1.5)
+            yield from (Stroke("ink", ((end, middle - 4), (end, middle + 4)), 1.5) for end in ends)
         yield TextLine(WIDTH - RIGHT, y + 12, written(each), "end")
-
-
-def _ends(each: Estimate) -> tuple[float, float]:
-    half = each.ci95 or 0.0
-    return each.mean - half, each.mean + half
 
 
 def written(each: Estimate) -> str:
     """A mean and half its interval, as a picture has it."""
-    return _short(each.mean) + ("" if each.ci95 is None else f" ± {_short(each.ci95)}")
-
-
-def _short(number: float) -> str:
-    return f"{number:.0f}" if abs(number) >= 1_000 else f"{number:.3g}"
+    numbers = [each.mean] if each.ci95 is None else [each.mean, each.ci95]
+    return " ± ".join(f"{number:.0f}" if abs(number) >= 1_000 else f"{number:.3g}" for number in numbers)
 
 
 def waits(runs: Sequence[SimulatedRun]) -> Drawing:
     """Size classes from top to bottom, in each of them the runs."""
-    spreads = [run.found.metrics.spreads("size") for run in runs]
+    spreads = [run.metrics.spreads() for run in runs]
     classes = sorted({name for each in spreads for name in each}, key=first_size)
     axis = WaitAxis(max((each.high for found in spreads for each in found.values()), default=0.0))
     shapes, y = list(_legend([run.label for run in runs])), float(TOP)
@@ -94,14 +90,11 @@ def _bar(axis: WaitAxis, y: float, run: int, found: Spread) -> Iterator[Shape]:
     yield Stroke("ink", ((x(found.low), middle), (x(found.high), middle)))
     left = x(found.lower)
     box = left, y + 2, max(1.0, x(found.upper) - left), BAR - 4
-    yield Boxes(_kind(run), (box,), f"{found.jobs} jobs, median {found.median:g} s, mean {found.mean:.1f} s")
+    told = f"{found.jobs} jobs, median {found.median:g} s, mean {found.mean:.1f} s"
+    yield Boxes(f"job{run % JOB_COLOURS}", (box,), told)
     yield Stroke("ink", ((x(found.median), y + 1), (x(found.median), y + BAR - 1)), 2)
     yield Boxes("bad", ((x(found.mean) - 2, middle - 2, 4, 4),))
     yield TextLine(axis.end, y + 11, f"{found.jobs} jobs")
-
-
-def _kind(run: int) -> str:
-    return f"job{run % JOB_COLOURS}"
 
 
 def _legend(labels: Sequence[str]) -> Iterator[Shape]:
@@ -110,5 +103,5 @@ def _legend(labels: Sequence[str]) -> Iterator[Shape]:
     if len(labels) > 1:
         room = (JOB_COLOURS * 130) / max(JOB_COLOURS, len(labels))
         for run, label in enumerate(labels):
-            yield Boxes(_kind(run), ((LEFT + run * room, 28, 12, 12),))
+            yield Boxes(f"job{run % JOB_COLOURS}", ((LEFT + run * room, 28, 12, 12),))
             yield TextLine(LEFT + run * room + 16, 38, fitting(label, int(room / 8)))

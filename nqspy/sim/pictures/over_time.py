@@ -33,7 +33,16 @@ CELLS = 320
 
 def utilisation(runs: Sequence[SimulatedRun]) -> Drawing:
     """A strip for each run, all over one time; empty where nothing ran."""
-    return strips([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
+    return strips(_trails(runs))
+
+
+def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
+    """A chart for each run, all over one time."""
+    return chart(_trails(runs))
+
+
+def _trails(runs: Sequence[SimulatedRun]) -> list[tuple[str, Trail]]:
+    return [(run.label, run.trail) for run in runs if run.trail is not None]
 
 
 def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
@@ -61,7 +70,10 @@ def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Sha
     most = max(waiting, default=0.0)
     yield Boxes("held", tuple(_area(axis, base, trail)))
     if most > 0:
-        yield Stroke("wait", tuple(_steps(axis, base, trail, waiting, most)), 1.2)
+        ends = [axis.x(min(column * trail.width, trail.end)) for column in range(len(waiting) + 1)]
+        heights = [base - jobs / most * STRIP for jobs in waiting]
+        line = [(x, y) for column, y in enumerate(heights) for x in ends[column : column + 2]]
+        yield Stroke("wait", tuple(line), 1.2)
     yield Stroke("rule", ((LEFT, base), (WIDTH - RIGHT, base)))
     yield TextLine(LEFT - 8, top + 14, fitting(label), "end")
     yield TextLine(LEFT - 8, top + 32, f"{_mean(trail) * 100:.1f} % of {trail.pes} PEs", "end")
@@ -70,33 +82,17 @@ def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Sha
 
 def _area(axis: TimeAxis, base: float, trail: Trail) -> Iterator[tuple[float, float, float, float]]:
     """Columns of one height are one box."""
-    begin, held = 0, [*(round(each / trail.pes * STRIP, 1) for each in trail.held()), -1.0]
-    for column, height in enumerate(held):
-        if height != held[begin]:
-            if held[begin] > 0:
-                x, end = axis.x(begin * trail.width), axis.x(min(column * trail.width, trail.end))
-                yield x, base - held[begin], end - x, held[begin]
-            begin = column
-
-
-def _steps(
-    axis: TimeAxis, base: float, trail: Trail, waiting: Sequence[float], most: float
-) -> Iterator[tuple[float, float]]:
-    """A line that is level through each column."""
-    for column, jobs in enumerate(waiting):
-        y = base - jobs / most * STRIP
-        yield axis.x(column * trail.width), y
-        yield axis.x(min((column + 1) * trail.width, trail.end)), y
+    heights = [round(each / trail.pes * STRIP, 1) for each in trail.held()]
+    for height, run in groupby(range(len(heights)), heights.__getitem__):
+        if height > 0:
+            columns = list(run)
+            x = axis.x(columns[0] * trail.width)
+            yield x, base - height, axis.x(min((columns[-1] + 1) * trail.width, trail.end)) - x, height
 
 
 def _mean(trail: Trail) -> float:
     """Part of the PEs that were held, from the first submission to the last end."""
     return sum(trail.held()) * trail.width / (trail.pes * trail.end) if trail.end else 0.0
-
-
-def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
-    """A chart for each run, all over one time."""
-    return chart([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
 
 
 def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
@@ -136,7 +132,7 @@ def _cells(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[
     for row, amounts in enumerate(trail.rows()):
         pes = min(trail.per_row, trail.pes - row * trail.per_row)
         y = top + row * trail.per_row * tall
-        for shade, (x, width) in _runs_of_a_shade(axis, trail, amounts, pes):
+        for shade, x, width in _runs_of_a_shade(axis, trail, amounts, pes):
             found[shade].append((x, y, width, pes * tall))
     for shade, rectangles in found.items():
         yield Boxes(f"shade{shade}", tuple(rectangles))
@@ -144,8 +140,8 @@ def _cells(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[
 
 def _runs_of_a_shade(
     axis: TimeAxis, trail: Trail, amounts: Sequence[float], pes: int
-) -> Iterator[tuple[int, tuple[float, float]]]:
-    """Yield neighbouring cells of one shade as (shade, (place, width)); none where nothing was held."""
+) -> Iterator[tuple[int, float, float]]:
+    """Yield neighbouring cells of one shade as (shade, place, width); none where nothing was held."""
     several = -(-len(amounts) // CELLS)
     cells = [amounts[n : n + several] for n in range(0, len(amounts), several)]
     held = [sum(cell) / len(cell) / pes for cell in cells]
@@ -155,7 +151,7 @@ def _runs_of_a_shade(
         if shade:
             numbers = list(run)
             x = axis.x(numbers[0] * wide)
-            yield shade, (x, axis.x(min((numbers[-1] + 1) * wide, trail.end)) - x)
+            yield shade, x, axis.x(min((numbers[-1] + 1) * wide, trail.end)) - x
 
 
 def _chart_legend(trails: Sequence[Trail]) -> Iterator[Shape]:

@@ -5,11 +5,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Thread
 from traceback import format_exc
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from nqspy.decider import sandbox
 from nqspy.model.errors import NqspyError
@@ -22,15 +22,14 @@ class NotReplayed(NqspyError):
 MEMORY = 8 << 30
 """Bytes that it may take beyond what it begins with."""
 
-
 Far = Callable[[int], None]
 """Told how many events have been gone through."""
 
 
 def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
-    """Return the result of ``work``, which JSON can hold; it finds everything as it is now, and can read no
-    file that is not everybody's. A terminal shows how many of so many ``events`` have been gone through.
-    Raises NotReplayed: what it was refused, or that its process was lost."""
+    """Return the result of ``work``, which JSON can hold; it finds everything as it is now, and can read only
+    files that all may read. A terminal shows how many of so many ``events`` have been gone through. Raises
+    NotReplayed: what it was refused, or that its process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()
@@ -43,15 +42,32 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
         _live(work, user, answer, parent, max(1, events // 200))
     os.close(answer)
     Thread(target=_end_if_stopped, args=(pid,), daemon=True).start()
+    said = b""
     try:
         with open(answers, "rb") as pipe, _bar(events) as far:
-            said = _told(pipe, far)
+            for line in pipe:  # the answer has no end of line; lines before it tell how far the work is
+                if line.endswith(b"\n") and line[:-1].isdigit():
+                    far(int(line))
+                else:
+                    said += line
         status = os.waitpid(pid, 0)[1]
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    return _read(said, status)
+    try:
+        found = json.loads(said)
+    except ValueError:
+        by_signal = os.WIFSIGNALED(status)
+        how = f"signal {os.WTERMSIG(status)}" if by_signal else f"status {os.WEXITSTATUS(status)}"
+        raise NotReplayed(
+            f"the process in which user exits run was lost ({how}): one of them ends or stops it"
+        ) from None
+    if "refused" in found:
+        raise NotReplayed(found["refused"])
+    if "failed" in found:
+        raise RuntimeError(found["failed"])
+    return found["made"]
 
 
 def _bar(events: int) -> AbstractContextManager[Far]:
@@ -62,19 +78,8 @@ def _bar(events: int) -> AbstractContextManager[Far]:
     return progress("replay", events)
 
 
-def _told(pipe: Iterable[bytes], far: Far) -> bytes:
-    """Return the answer, a line without an end; lines before it tell how far the work is."""
-    answer = b""
-    for line in pipe:
-        if line.endswith(b"\n") and line[:-1].isdigit():
-            far(int(line))
-        else:
-            answer += line
-    return answer
-
-
 def _end_if_stopped(pid: int) -> None:
-    """Site code that stops its process would keep whoever asks waiting for ever."""
+    """End a process that site code stops: its parent would wait for ever."""
     with suppress(ChildProcessError):  # it has ended, and was waited for
         changed = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if changed is not None and changed.si_code == os.CLD_STOPPED:
@@ -84,29 +89,23 @@ def _end_if_stopped(pid: int) -> None:
 def _live(
     work: Callable[[Far], Any], user: tuple[str, int, int] | None, answer: int, parent: int, step: int
 ) -> NoReturn:
-    status = 1
+    status, told = 1, 0
     try:
         box = sandbox.Sandbox(MEMORY, True, 64, user)
         sandbox.enter(box, (answer,), 0, os.open(os.devnull, os.O_WRONLY), parent)
         with open(answer, "wb") as pipe:
-            made = _made(work, _Teller(pipe, step))
-            pipe.write(json.dumps(made, ensure_ascii=False).encode("utf-8", "replace"))
+
+            def far(done: int) -> None:
+                nonlocal told
+                if abs(done - told) >= step:
+                    told = done
+                    pipe.write(b"%d\n" % done)
+                    pipe.flush()
+
+            pipe.write(json.dumps(_made(work, far), ensure_ascii=False).encode("utf-8", "replace"))
         status = 0
     finally:
         os._exit(status)
-
-
-class _Teller:
-    """Writes how far the work is, a line for each ``step`` of events."""
-
-    def __init__(self, pipe: IO[bytes], step: int) -> None:
-        self._pipe, self._step, self._last = pipe, step, 0
-
-    def __call__(self, done: int) -> None:
-        if abs(done - self._last) >= self._step:
-            self._last = done
-            self._pipe.write(b"%d\n" % done)
-            self._pipe.flush()
 
 
 def _made(work: Callable[[Far], Any], far: Far) -> dict[str, Any]:
@@ -118,20 +117,3 @@ def _made(work: Callable[[Far], Any], far: Far) -> dict[str, Any]:
         return {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
     except BaseException:
         return {"failed": format_exc()}
-
-
-def _read(said: bytes, status: int) -> Any:
-    try:
-        found = json.loads(said)
-    except ValueError:
-        how = (
-            f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-        )
-        raise NotReplayed(
-            f"the process in which user exits run was lost ({how}): one of them ends or stops it"
-        ) from None
-    if "refused" in found:
-        raise NotReplayed(found["refused"])
-    if "failed" in found:
-        raise RuntimeError(found["failed"])
-    return found["made"]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from base64 import b64decode
 from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from nqspy.report.time_text import parse_since
 from nqspy.rpc.home import resolve_home
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
+from nqspy.sim.pictures.album import write
 from nqspy.sim.replay import picture, steps, texts, what_if
 from nqspy.sim.replay.apart import Far, NotReplayed, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
@@ -96,14 +98,10 @@ def replay(
 
         made = apart(compared, len(what.recording.events))
         if drawn is not None:
-            picture.save(drawn, made["picture"])
+            write(drawn, b64decode(made["picture"]))
         data = made["data"]
-        text = (
-            json.dumps(data, ensure_ascii=False) + "\n"
-            if as_json
-            else texts.text_of(data, other.words, brief)
-        )
-        _print(text)
+        in_words = "" if as_json else texts.text_of(data, other.words, brief)
+        _print(in_words or json.dumps(data, ensure_ascii=False) + "\n")
         if other.nothing and data["differences"]:
             raise SystemExit(1)
     except (NqspyError, OSError) as error:
@@ -133,15 +131,19 @@ def time_asked(
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
     """Read the change from the words of the line. Raises NotReplayed."""
-    parts = list[tuple[str, CourseChange]]()
+    words, changes = list[str](), list[CourseChange]()
     if queues is not None:
-        parts.append((f"the queues of {queues}", what_if.other_queues(queues)))
+        words.append(f"the queues of {queues}")
+        changes.append(what_if.other_queues(queues))
     if file is not None:
-        parts.append((str(file), what_if.as_if_applied(read_commands(file), file.name)))
+        words.append(str(file))
+        changes.append(what_if.as_if_applied(read_commands(file), file.name))
     if commands:
-        parts.append((", ".join(commands), what_if.throughout("\n".join(commands) + "\n")))
-    words = [words for words, _ in parts] + ([] if exits is None else [f"the exits of {exits}"])
-    change = reduce(what_if.both, (change for _, change in parts), CourseChange())
+        words += commands
+        changes.append(what_if.throughout("\n".join(commands) + "\n"))
+    if exits is not None:
+        words.append(f"the exits of {exits}")
+    change = reduce(what_if.both, changes, CourseChange())
     return Other(change, None if exits is None else exits_of(exits), ", ".join(words))
 
 

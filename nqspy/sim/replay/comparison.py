@@ -1,7 +1,8 @@
 """Differences that a change would have made: two courses of a night laid side by side."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from nqspy.engine.replay.course import OURS
 from nqspy.engine.replay.recording import CALENDAR
 from nqspy.model import events as ev
-from nqspy.model.events import Event, Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
@@ -74,11 +75,6 @@ class NightComparison:
             self._moved(), key=lambda each: (each.by is not None, -abs(each.by or 0), each.request.seq)
         )
 
-    @property
-    def events(self) -> int:
-        """Number of events of the journal that were replayed."""
-        return len(self.found.recording.events)
-
     # ------------------------------------------------------------ starts
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
@@ -112,12 +108,12 @@ class NightComparison:
         return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:
-        """A request of either course."""
-        history = self.was.histories.get(seq) or self.would.histories[seq]
-        return history.request
+        """Return a request of either course."""
+        return (self.was.histories.get(seq) or self.would.histories[seq]).request
 
     def _moved(self) -> Iterator[MovedStart]:
-        moves, passing = self.found.moves, _Passing(self.was.starts, self.would.starts)
+        moves, then = self.found.moves, self.would.starts
+        order = sorted(then, key=lambda seq: (then[seq], seq))
         for seq in self.seqs:
             was, would = self.was.starts.get(seq), self.would.starts.get(seq)
             kind = _kind(was, would)
@@ -125,8 +121,15 @@ class NightComparison:
                 continue
             later = kind in ("later", "never")
             reason = self._refusal(seq, was, would) or (moves.kept if later else moves.kept_then).get(seq)
-            passed = passing.of(seq) if later else ()
+            passed = self._passed(seq, order) if later else ()
             yield MovedStart(self.request(seq), was, would, reason, passed)
+
+    def _passed(self, seq: Seq, order: Sequence[Seq]) -> tuple[Seq, ...]:
+        """Return the first of those that a request lets pass: they start before it and had started later."""
+        was, then = self.was.starts, self.would.starts
+        would = then.get(seq)
+        ahead = takewhile(lambda other: would is None or then[other] < would, order)
+        return tuple(islice((other for other in ahead if was.get(other, was[seq]) > was[seq]), SHOWN))
 
     def _refusal(self, seq: Seq, was: Instant | None, would: Instant | None) -> Reason | None:
         """Return what an exit said of a request in the one course when the other had started it."""
@@ -144,33 +147,21 @@ def _kind(was: Instant | None, would: Instant | None) -> str | None:
     return "earlier" if would < was else "later"
 
 
-class _Passing:
-    """Requests that start before others behind which they had started."""
-
-    def __init__(self, was: Mapping[Seq, Instant], would: Mapping[Seq, Instant]) -> None:
-        self._was, self._would = was, would
-        self._order = sorted(would, key=lambda seq: (would[seq], seq))
-
-    def of(self, seq: Seq) -> tuple[Seq, ...]:
-        """Return the first of those that a request lets pass."""
-        found: list[Seq] = []
-        was, would = self._was[seq], self._would.get(seq)
-        for other in self._order:
-            if would is not None and self._would[other] >= would:
-                break
-            if self._was.get(other, was) > was:
-                found.append(other)
-                if len(found) == SHOWN:
-                    break
-        return tuple(found)
-
-
 # ---------------------------------------------------------------- events
 
 
 def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:
     """Return how many events one of them has and the other has not, and when the first of these came."""
-    was, would = ([each for each in all if _is_compared(each, end)] for all in (base, made))
+    was, would = (
+        [
+            each
+            for each in all
+            if each.at < end
+            and not isinstance(each.event, _NOT_COMPARED)
+            and not (isinstance(each.event, ev.SettingsChanged) and each.event.source == OURS)
+        ]
+        for all in (base, made)
+    )
     alike = 0
     for one, other in zip(was, would, strict=False):
         if one.at != other.at or (one.event != other.event and _key(one) != _key(other)):
@@ -181,14 +172,8 @@ def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) ->
     return unlike.total(), min((at for at, *_ in unlike), default=None)
 
 
-def _is_compared(recorded: Recorded, end: Instant) -> bool:
-    event = recorded.event
-    ours = isinstance(event, ev.SettingsChanged) and event.source == OURS
-    return recorded.at < end and not ours and not isinstance(event, _NOT_COMPARED)
-
-
 def _key(recorded: Recorded) -> tuple[Instant, str, str]:
-    event: Event = recorded.event
+    event: ev.Event = recorded.event
     if isinstance(event, ev.Reserved):
         event = replace(event, as_of=0)
     elif isinstance(event, ev.SettingsChanged) and event.who == CALENDAR:
@@ -203,7 +188,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
     return {
         "since": zone.text(comparison.begin),
         "until": zone.text(comparison.end - 1),
-        "events": comparison.events,
+        "events": len(found.recording.events),
         "differences": comparison.differences,
         "as_it_was": comparison.wrong,
         "exits": exits_object(comparison),
@@ -240,6 +225,11 @@ def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) ->
     return row
 
 
+def reason_object(reason: Reason) -> dict[str, str]:
+    """Return a reason as JSON has it."""
+    return {"code": reason.code.value, "who": reason.who, "text": reason.text}
+
+
 def _moved_object(moved: MovedStart, named: Any, written: Any) -> dict[str, Any]:
     request, reason, by = moved.request, moved.reason, moved.by
     return {
@@ -251,8 +241,6 @@ def _moved_object(moved: MovedStart, named: Any, written: Any) -> dict[str, Any]
         "was": written(moved.was),
         "would": written(moved.would),
         "later_s": None if by is None else by / 1000,
-        "reason": None
-        if reason is None
-        else {"code": reason.code.value, "who": reason.who, "text": reason.text},
+        "reason": None if reason is None else reason_object(reason),
         "lets_pass": [named(seq) for seq in moved.passed],
     }

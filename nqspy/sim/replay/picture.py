@@ -1,7 +1,7 @@
 """Both courses of a night as a picture, one above the other: PEs held and requests waiting, and which PEs
 were held when."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +12,7 @@ from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, number_of
 from nqspy.model.site import Site
 from nqspy.report.drawing import Drawing, stacked
-from nqspy.sim.batch import HeldPes, NotSimulated
+from nqspy.sim.batch import HeldPes
 from nqspy.sim.pictures.album import FORMATS, write
 from nqspy.sim.pictures.over_time import chart, strips
 from nqspy.sim.replay.apart import NotReplayed
@@ -23,10 +23,10 @@ WAS, WOULD = "as it was", "as it would be"
 
 
 def check(path: Path) -> None:
-    """Raises NotReplayed unless a picture can be drawn and written there."""
+    """Raises NqspyError unless a picture can be drawn and written there."""
     if path.suffix.lower() not in FORMATS:
         raise NotReplayed(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
-    _write(path, b"", "ab")
+    write(path, b"", "ab")
     if path.suffix.lower() == ".png":
         with suppress(ImportError):  # that is told when it is drawn
             import PIL.Image
@@ -36,28 +36,13 @@ def check(path: Path) -> None:
 
 
 def drawn(path: Path, comparison: NightComparison) -> str:
-    """The file's content, in base64: both courses, one where nothing is changed. Raises NotReplayed."""
-    try:
-        content = FORMATS[path.suffix.lower()](drawing(path.stem, comparison))
-    except NotSimulated as error:
-        raise NotReplayed(str(error)) from None
-    return b64encode(content).decode()
-
-
-def save(path: Path, content: str) -> None:
-    """Writes a file that was `drawn`. Raises NotReplayed."""
-    _write(path, b64decode(content), "wb")
-
-
-def _write(path: Path, content: bytes, mode: Any) -> None:
-    try:
-        write(path, content, mode)
-    except NotSimulated as error:
-        raise NotReplayed(str(error)) from None
+    """Draw both courses, one where nothing is changed; return the file's content, in base64. Raises
+    NotSimulated."""
+    return b64encode(FORMATS[path.suffix.lower()](drawing(path.stem, comparison))).decode()
 
 
 def drawing(name: str, comparison: NightComparison) -> Drawing:
-    """The picture of both."""
+    """Return the picture of both."""
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, comparison.base)]
@@ -76,7 +61,10 @@ def _trail(pes: int, comparison: NightComparison, events: Iterable[Recorded]) ->
     for recorded in events:
         last = max(last, recorded.at)
         walk.take(recorded)
-    walk.end(last)
+    for seq in list(walk.holds):  # what is not over by then
+        walk.held(seq, last)
+    for seq in list(walk.waits):
+        walk.waited(seq, last)
     return trail
 
 
@@ -86,41 +74,36 @@ class _Walk:
     def __init__(self, trail: Trail, before: Site, begin: Instant) -> None:
         self._trail, self._begin, started = trail, begin, before.started
         self._pes = {seq: request.pes for seq, request in started.items()}
-        self._holds = {seq: begin for seq, request in started.items() if not request.pes_released}
-        self._waits = {seq: begin for seq in before.requests if seq not in started}
+        self.holds = {seq: begin for seq, request in started.items() if not request.pes_released}
+        self.waits = {seq: begin for seq in before.requests if seq not in started}
 
     def take(self, recorded: Recorded) -> None:
         """Follow an event."""
         event: Any = recorded.event
         at = max(self._begin, recorded.at)
         if isinstance(event, ev.Submitted):
-            self._waits[event.seq] = at
+            self.waits[event.seq] = at
         elif isinstance(event, ev.Starting):
-            self._waited(event.seq, at)
-            self._holds[event.seq], self._pes[event.seq] = at, event.pes
-        elif isinstance(event, ev.Resumed) and event.seq not in self._holds:
-            self._holds[event.seq], self._pes[event.seq] = at, event.pes or self._pes.get(event.seq, ())
+            self.waited(event.seq, at)
+            self.holds[event.seq], self._pes[event.seq] = at, event.pes
+        elif isinstance(event, ev.Resumed) and event.seq not in self.holds:
+            self.holds[event.seq], self._pes[event.seq] = at, event.pes or self._pes.get(event.seq, ())
         elif isinstance(event, ev.Requeued):
-            self._held(event.seq, at)
-            self._waits[event.seq] = at
+            self.held(event.seq, at)
+            self.waits[event.seq] = at
         elif isinstance(event, ev.Ended | ev.Exiting) or (isinstance(event, ev.Suspended) and event.parked):
-            self._held(event.seq, at)
+            self.held(event.seq, at)
         elif isinstance(event, ev.Deleted) and not event.indices:
-            self._waited(event.seq, at)
+            self.waited(event.seq, at)
 
-    def _held(self, seq: Seq, at: Instant) -> None:
-        since = self._holds.pop(seq, None)
+    def held(self, seq: Seq, at: Instant) -> None:
+        """A request holds its PEs no longer."""
+        since = self.holds.pop(seq, None)
         if since is not None and self._pes[seq]:
             self._trail.hold(number_of(seq), HeldPes(since, at, self._pes[seq]))
 
-    def _waited(self, seq: Seq, at: Instant) -> None:
-        since = self._waits.pop(seq, None)
+    def waited(self, seq: Seq, at: Instant) -> None:
+        """A request waits no longer."""
+        since = self.waits.pop(seq, None)
         if since is not None and at >= since:
             self._trail.wait(since, at)
-
-    def end(self, at: Instant) -> None:
-        """Add what is not over by then."""
-        for seq in list(self._holds):
-            self._held(seq, at)
-        for seq in list(self._waits):
-            self._waited(seq, at)

@@ -11,6 +11,7 @@ from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason
 from nqspy.model.site import Site
 from nqspy.report.time_text import Zone
+from nqspy.sim.replay.comparison import reason_object
 from nqspy.sim.replay.what_if import Replayed
 
 BEFORE = 600_000
@@ -45,27 +46,27 @@ def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) ->
         "as_of": event.as_of,
         "shift": site.shift.current,
         "started": [
-            {
-                "request": site.id_of(each.seq),
-                "name": _name(site, each.seq),
-                "pes": list(each.pes),
-                "forced": each.forced,
-            }
+            {"request": site.id_of(each.seq), "name": _name(site, each.seq), "pes": list(each.pes),
+             "forced": each.forced}
             for each in followed
             if each.kind == "starting"
         ],
         "waits": [_reason(site, seq, why) for seq, why in waits],
-        "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
+        "queues": [{"queue": name, **reason_object(why)} for name, why in plan.reasons.closing.items()],
         "short_of_pes": plan.short_of_pes,
         "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
-        "others": [_other(site, each) for each in followed if each.kind != "starting"],
-    }
+        "others": [
+            {"kind": each.kind, "requests": [site.id_of(seq) for seq in _about(each)]}
+            for each in followed
+            if each.kind != "starting"
+        ],
+    }  # fmt: skip
 
 
 def _reason(site: Site, seq: Seq, why: Reason) -> dict[str, Any]:
     request = site.to_be(seq)
     queue = None if request is None else request.queue
-    return {"request": site.id_of(seq), "name": _name(site, seq), "queue": queue, **_said(why)}
+    return {"request": site.id_of(seq), "name": _name(site, seq), "queue": queue, **reason_object(why)}
 
 
 def _name(site: Site, seq: Seq) -> str:
@@ -73,13 +74,9 @@ def _name(site: Site, seq: Seq) -> str:
     return "" if request is None else request.name
 
 
-def _said(why: Reason) -> dict[str, str]:
-    return {"code": why.code.value, "who": why.who, "text": why.text}
-
-
-def _other(site: Site, event: Any) -> dict[str, Any]:
+def _about(event: Any) -> Iterator[Seq]:
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,) if hasattr(event, "seq") else ()
-    return {"kind": event.kind, "requests": [site.id_of(seq) for seq in seqs if seq is not None]}
+    return (seq for seq in seqs if seq is not None)
 
 
 def lines(step: dict[str, Any]) -> Iterator[str]:

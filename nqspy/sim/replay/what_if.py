@@ -22,9 +22,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
-from nqspy.qmgr.parser import ParseError, parse_text
+from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import Zone
-from nqspy.sim.main import shift_text
+from nqspy.sim.main import encoded, shift_text
 from nqspy.sim.replay.apart import Far, NotReplayed
 from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.past import RecordedPast
@@ -50,7 +50,7 @@ class Other:
 
 AS_IT_WAS = Other()
 STEP = 100
-"""Events between two words of how far it is."""
+"""Events between two reports of progress."""
 
 
 @dataclass
@@ -152,33 +152,35 @@ def exits_of(folder: Path) -> Choice:
 
 _ROUTING = ("queue/", "default/")
 """Paths of settings that may have requests routed otherwise."""
-_SHIFTS = "shift/"
-"""Paths of shifts, which no shift sets."""
-
-Again = Callable[[Settings], tuple[ev.Change, ...]]
 
 
 def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[str, ...]]:
-    """The settings that qmgr commands change, and those commands that a shift may have too. Raises
-    NotReplayed."""
+    """Return the settings that qmgr commands change, and those commands that a shift may have too. Raises
+    NotReplayed, ParseError."""
     changes, lines = list[ev.Change](), list[str]()
-    try:
-        for parsed in parse_text(text, source):
-            if not isinstance(parsed.command, cm.Configure):
-                words = " ".join(parsed.text.split()[:2])
-                raise NotReplayed(f"{source}: {words!r} is no setting: a replay changes settings only")
-            changes += parsed.command.changes
-            if not any(each.path.startswith(_SHIFTS) for each in parsed.command.changes):
-                lines.append(parsed.text)
-    except ParseError as error:
-        raise NotReplayed(str(error)) from None
+    for parsed in parse_text(text, source):
+        if not isinstance(parsed.command, cm.Configure):
+            words = " ".join(parsed.text.split()[:2])
+            raise NotReplayed(f"{source}: {words!r} is no setting: a replay changes settings only")
+        changes += parsed.command.changes
+        if not any(each.path.startswith("shift/") for each in parsed.command.changes):  # no shift sets one
+            lines.append(parsed.text)
     return tuple(changes), tuple(lines)
 
 
 def throughout(text: str, source: str = "-c") -> CourseChange:
     """Have these settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
     changes, lines = settings_of(text, source)
-    return _change(changes, lambda settings: (*changes, *_in_shifts(settings, lines)))
+
+    def again(settings: Settings) -> tuple[ev.Change, ...]:
+        """Set them again, and have each shift set them when it comes into force."""
+        found = list(changes)
+        for shift in settings.shifts.values():
+            if lines and tuple(shift.lines[-len(lines) :]) != lines:
+                found += settings_of(shift_text(shift, lines), f"shift {shift.name}")[0]
+        return tuple(found)
+
+    return _change(changes, again)
 
 
 def as_if_applied(text: str, source: str) -> CourseChange:
@@ -188,7 +190,9 @@ def as_if_applied(text: str, source: str) -> CourseChange:
     return _change(changes, lambda settings: changes)
 
 
-def _change(changes: tuple[ev.Change, ...], again: Again) -> CourseChange:
+def _change(
+    changes: tuple[ev.Change, ...], again: Callable[[Settings], tuple[ev.Change, ...]]
+) -> CourseChange:
     if not changes:
         return CourseChange()
     commands = (cm.Configure(changes, OURS, upsert=True, advise=False),)
@@ -212,12 +216,7 @@ def other_queues(folder: Path) -> CourseChange:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise NotReplayed(f"{path} cannot be read: {error}") from None
-        try:
-            commands = (each.command for each in parse_text(text, path.name))
-            encoded = tuple(cm.encode(each) for each in commands if isinstance(each, cm.Command))
-        except ParseError as error:
-            raise NotReplayed(str(error)) from None
-        files.append((path.name, sha256(text.encode()).hexdigest()[:32], encoded))
+        files.append((path.name, sha256(text.encode()).hexdigest()[:32], encoded(path.name, text)))
     if not files:
         raise NotReplayed(f"{folder} has no files *.qmgr")
     return CourseChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
@@ -231,13 +230,3 @@ def both(one: CourseChange, other: CourseChange) -> CourseChange:
         one.files or other.files,
         one.routed or other.routed,
     )
-
-
-def _in_shifts(settings: Settings, lines: Sequence[str]) -> tuple[ev.Change, ...]:
-    """Return the changes that make each shift set this too, when it comes into force."""
-    found: list[ev.Change] = []
-    for shift in settings.shifts.values():
-        if lines and tuple(shift.lines[-len(lines) :]) != tuple(lines):
-            changes, _ = settings_of(shift_text(shift, lines), f"shift {shift.name}")
-            found += changes
-    return tuple(found)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 
+from nqspy.model.errors import NqspyError
+
 LONGEST = 1000 * 365 * 24 * 3_600_000
 """Of what a job may say of its times, ms: a thousand years. Dates end not far beyond."""
 MOST_PES = 1_000_000
@@ -14,8 +16,8 @@ MOST_JOBS = 10_000_000
 """Of what is invented."""
 
 
-class BadWorkload(Exception):
-    """A workload that cannot be run; the text is one line for a person."""
+class NotSimulated(NqspyError):
+    """A run that cannot be made: a bad workload, settings that are refused, a job that no queue takes."""
 
 
 class SimulatedJob(Struct, frozen=True):
@@ -39,7 +41,7 @@ class Workload(Struct, frozen=True):
     """Jobs in the order in which they are handed in, made anew at each call of ``jobs``: ``count`` of them,
     for a machine of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: what its time 0
     is, ms since the epoch; ``zone`` of its machine; ``at_once``: so many are always there, each further one
-    comes when one has ended (their submit times do not matter); ``labels`` of its header."""
+    comes when one has ended (their submit times do not matter)."""
 
     name: str
     pes: int
@@ -49,7 +51,6 @@ class Workload(Struct, frozen=True):
     begin: int = 0
     zone: str = "UTC"
     at_once: int | None = None
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Wanted(Struct, frozen=True):

@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from nqspy.sim.workloads.jobs import MOST_PES, BadWorkload, SimulatedJob, Wanted, Workload
+from nqspy.sim.workloads.jobs import MOST_PES, NotSimulated, SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.logs import open_recorded, open_swf
 from nqspy.sim.workloads.lublin import lublin
 from nqspy.sim.workloads.nights import night
@@ -26,28 +26,25 @@ FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
     ".swf": lambda path, wanted: open_swf(path, wanted.pes, wanted.memory),
     ".csv": open_recorded,
 }
-"""Who reads a file, by its ending (without .gz)."""
+"""Readers of files, by their ending (without .gz)."""
 
 
 def open_workload(word: str, wanted: Wanted) -> Workload:
-    """The generator of that name, else the file. Raises BadWorkload."""
-    found = _opened(word, wanted)
-    if found.pes > MOST_PES:
-        raise BadWorkload(f"{found.name}: a machine has at most {MOST_PES} PEs, not {found.pes}: say --pes N")
-    return found
-
-
-def _opened(word: str, wanted: Wanted) -> Workload:
-    if word in GENERATORS:
-        return GENERATORS[word](wanted)
-    path = Path(word)
+    """The generator of that name, else the file. Raises NotSimulated."""
     ending = Path(word.removesuffix(".gz")).suffix.lower()
-    if ending in FILES:
-        if wanted.jobs is not None:
-            raise BadWorkload(f"--jobs is of an invented workload: {word} has the jobs that it has")
-        return FILES[ending](path, wanted)
-    known = ", ".join((*GENERATORS, *(f"FILE{each}" for each in FILES)))
-    raise BadWorkload(f"there is no workload {word}; there are {known}")
+    if word in GENERATORS:
+        found = GENERATORS[word](wanted)
+    elif ending not in FILES:
+        known = ", ".join((*GENERATORS, *(f"FILE{each}" for each in FILES)))
+        raise NotSimulated(f"there is no workload {word}; there are {known}")
+    elif wanted.jobs is not None:
+        raise NotSimulated(f"--jobs is of an invented workload: {word} has the jobs that it has")
+    else:
+        found = FILES[ending](Path(word), wanted)
+    if found.pes > MOST_PES:
+        least = f"{found.name}: a machine has at most {MOST_PES} PEs, not {found.pes}: say --pes N"
+        raise NotSimulated(least)
+    return found
 
 
 WEEK = 7 * 24 * 3_600_000
@@ -57,15 +54,19 @@ FEWEST = 4
 
 def resampled(workload: Workload, seed: int) -> Workload:
     """Return as many weeks as it has, each drawn from all of them; jobs keep their numbers, so one may come
-    several times. Raises BadWorkload."""
+    several times. Raises NotSimulated."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)
     if not count:
-        raise BadWorkload(f"{workload.name}: the weeks that seed {seed} draws hold no job")
-    return replace(
-        workload, name=f"{workload.name}-{seed}", count=count, jobs=lambda: _put(weeks, drawn), dropped={}
-    )
+        raise NotSimulated(f"{workload.name}: the weeks that seed {seed} draws hold no job")
+
+    def jobs() -> Iterator[SimulatedJob]:
+        drawn_jobs = ((n, job) for n, number in enumerate(drawn) for job in weeks[number])
+        for place, (n, job) in enumerate(drawn_jobs):
+            yield replace(job, place=place, submit=n * WEEK + job.submit)
+
+    return replace(workload, name=f"{workload.name}-{seed}", count=count, jobs=jobs, dropped={})
 
 
 def _weeks(workload: Workload) -> list[list[SimulatedJob]]:
@@ -80,16 +81,8 @@ def _weeks(workload: Workload) -> list[list[SimulatedJob]]:
         found[number].append(replace(job, submit=at))
     whole = ((last or 0) - (first or 0)) // WEEK
     if whole < FEWEST:
-        raise BadWorkload(
+        raise NotSimulated(
             f"{workload.name} reaches over {whole} whole weeks, and other seeds draw from {FEWEST} at least: "
             "leave --seeds out, or take a longer log or a generator"
         )
     return found[:whole]
-
-
-def _put(weeks: list[list[SimulatedJob]], drawn: list[int]) -> Iterator[SimulatedJob]:
-    place = 0
-    for n, number in enumerate(drawn):
-        for job in weeks[number]:
-            yield replace(job, place=place, submit=n * WEEK + job.submit)
-            place += 1

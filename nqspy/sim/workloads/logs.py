@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec.structs import replace
 
-from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Wanted, Workload
+from nqspy.sim.workloads.jobs import LONGEST, NotSimulated, SimulatedJob, Wanted, Workload
 
 FIELDS = 18
 """Numbers of a line; what comes behind them is not read."""
@@ -40,26 +40,33 @@ KB = 1024
 
 def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> Workload:
     """A log as a workload for a machine of ``pes`` PEs (None: as its header says) and ``memory`` bytes (None:
-    memory does not matter). Raises BadWorkload."""
-    labels = dict(read_labels(path))
-    size = pes if pes is not None else _size(path, labels)
+    memory does not matter). Raises NotSimulated."""
+    labels = read_labels(path)
+    size = pes or _count(labels, "MaxProcs") or _count(labels, "MaxNodes")
+    if not size:
+        raise NotSimulated(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
     dropped, last, ordered, used = Counter[str](), -1, True, 0
     for found in _lines(path, size, memory):
         if isinstance(found, str):
             dropped[found] += 1
-            continue
-        used, ordered, last = used + 1, ordered and found.submit >= last, found.submit
+        else:
+            used, ordered, last = used + 1, ordered and found.submit >= last, found.submit
     if not used:
-        raise BadWorkload(f"{path}: there is no job in it that could be run")
+        raise NotSimulated(f"{path}: there is no job in it that could be run")
     jobs = partial(_jobs, path, size, memory, ordered)
-    begin = _count(labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]) * 1000
+    begin = _count(labels, "UnixStartTime") * 1000
     begin = begin if begin <= LONGEST else 0
-    return Workload(path.name, size, used, jobs, dropped, begin, _zone(labels), labels=labels)
+    zone = _word(labels, "TimeZoneString") or "UTC"
+    try:
+        ZoneInfo(zone).utcoffset(datetime.fromtimestamp(0, UTC))
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        zone = "UTC"
+    return Workload(path.name, size, used, jobs, dropped, begin, zone)
 
 
-def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Labels of the header with all that is said under each. A comment without a label goes on with the one
-    before it. Raises BadWorkload."""
+def read_labels(path: Path) -> Mapping[str, tuple[str, ...]]:
+    """Return the labels of the header with all that is said under each. A comment without a label goes on
+    with the one before it. Raises NotSimulated."""
     found: dict[str, list[str]] = {}
     label, size = "", 0
     for text in _text(path):
@@ -69,36 +76,24 @@ def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
             continue
         size += len(text)
         if size > MOST:
-            raise BadWorkload(f"{path} is no log: its header is longer than {MOST} characters")
+            raise NotSimulated(f"{path} is no log: its header is longer than {MOST} characters")
         name, colon, value = text.lstrip("; \t").partition(":")
         if colon and name.strip().isalpha():
             label = name.strip()
             found.setdefault(label, []).append(value.strip())
         elif label and (more := text.lstrip("; \t").strip()):
             found[label][-1] = f"{found[label][-1]} {more}".strip()
-    return ((name, tuple(values)) for name, values in found.items())
+    return {name: tuple(values) for name, values in found.items()}
 
 
-def _size(path: Path, labels: Mapping[str, tuple[str, ...]]) -> int:
-    for label in ("MaxProcs", "MaxNodes"):
-        size = _count(labels.get(label, ("",))[0].partition(" ")[0])
-        if size > 0:
-            return size
-    raise BadWorkload(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
+def _word(labels: Mapping[str, tuple[str, ...]], label: str) -> str:
+    return labels.get(label, ("",))[0].partition(" ")[0]
 
 
-def _count(word: str) -> int:
+def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
     """A number of the header; 0 where it is none, or has more digits than anything there is to count."""
+    word = _word(labels, label)
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else 0
-
-
-def _zone(labels: Mapping[str, tuple[str, ...]]) -> str:
-    name = labels.get("TimeZoneString", ("UTC",))[0].partition(" ")[0]
-    try:
-        ZoneInfo(name).utcoffset(datetime.fromtimestamp(0, UTC))
-    except (ZoneInfoNotFoundError, OSError, ValueError):
-        return "UTC"
-    return name
 
 
 # ---------------------------------------------------------------- lines
@@ -120,7 +115,7 @@ def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | 
         try:
             yield job_of(words, pes, memory)
         except (ValueError, OverflowError):
-            raise BadWorkload(f"{path}, line {line}: {_wrong(words)}") from None
+            raise NotSimulated(f"{path}, line {line}: {_wrong(words)}") from None
 
 
 def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJob | str:
@@ -140,7 +135,8 @@ def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJo
         return NEVER_RAN
     if width > pes:
         return TOO_WIDE
-    needs = None if memory is None else _memory(words, width)
+    each = max(_number(words[9]), 0) or max(_number(words[6]), 0) if memory is not None else 0
+    needs = round(each * KB) * width or None
     if needs is not None and memory is not None and needs > memory:
         return TOO_LARGE
     limit = estimate if estimate > 0 else max(run, 1000)
@@ -164,11 +160,6 @@ def _number(word: str) -> float:
     return found
 
 
-def _memory(words: list[str], width: int) -> int | None:
-    each = max(_number(words[9]), 0) or max(_number(words[6]), 0)
-    return round(each * KB) * width or None
-
-
 def _wrong(words: list[str]) -> str:
     if len(words) < FIELDS:
         return f"it has {len(words)} fields, a job has {FIELDS}"
@@ -181,19 +172,19 @@ def _wrong(words: list[str]) -> str:
 
 
 def _text(path: Path) -> Iterator[str]:
-    """Yield its lines. Raises BadWorkload."""
+    """Yield its lines. Raises NotSimulated."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rt", encoding="latin-1") if packed else path.open(encoding="latin-1") as lines:
             for text in iter(partial(lines.readline, MOST), ""):
                 if len(text) == MOST:
-                    raise BadWorkload(f"{path} is no log: a line of it is longer than {MOST} characters")
+                    raise NotSimulated(f"{path} is no log: a line of it is longer than {MOST} characters")
                 yield text
     except OSError as error:
-        raise BadWorkload(f"{path} cannot be read: {error.strerror or error}") from None
+        raise NotSimulated(f"{path} cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
-        raise BadWorkload(f"{path} is damaged: it ends before its end, or is no gzip file") from None
+        raise NotSimulated(f"{path} is damaged: it ends before its end, or is no gzip file") from None
 
 
 # ---------------------------------------------------------------- lists that were recorded
@@ -203,12 +194,12 @@ NEEDED = ("job", "width", "submit", "run")
 
 def open_recorded(path: Path, wanted: Wanted) -> Workload:
     """The list, by submit time, then by place, for a machine as wide as its widest job where nothing else is
-    asked for. Raises BadWorkload."""
+    asked for. Raises NotSimulated."""
     found = list(_read_rows(path))
     pes = wanted.pes or max((job.width for job in found), default=0)
     fitting = [job for job in found if job.width <= pes]
     if not fitting:
-        raise BadWorkload(f"{path}: there is no job in it that could be run")
+        raise NotSimulated(f"{path}: there is no job in it that could be run")
     dropped = Counter({TOO_WIDE: len(found) - len(fitting)}) if len(fitting) < len(found) else Counter[str]()
     fitting.sort(key=lambda job: job.submit)
     return Workload(path.name, pes, len(fitting), lambda: iter(fitting), dropped)
@@ -220,30 +211,23 @@ def _read_rows(path: Path) -> Iterator[SimulatedJob]:
             rows = csv.DictReader(file)
             missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
             if missing:
-                raise BadWorkload(f"{path}: its first line names no column {missing[0]}")
+                raise NotSimulated(f"{path}: its first line names no column {missing[0]}")
             for place, row in enumerate(rows):
                 yield _recorded_job(path, rows.line_num, row, place)
     except OSError as error:
-        raise BadWorkload(f"{path} cannot be read: {error.strerror}") from None
+        raise NotSimulated(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
-        raise BadWorkload(f"{path} is no CSV file") from None
+        raise NotSimulated(f"{path} is no CSV file") from None
 
 
 def _recorded_job(path: Path, line: int, row: Mapping[str, str], place: int) -> SimulatedJob:
     try:
-        submit, run = _recorded_ms(row["submit"]), _recorded_ms(row["run"])
-        estimate = _recorded_ms(row.get("estimate") or "0") or max(run, 1000)
+        submit, run = _ms(row["submit"] or ""), _ms(row["run"] or "")
+        estimate = _ms(row.get("estimate") or "0") or max(run, 1000)
         number, width = int(row["job"]), int(row["width"])
         if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
             raise ValueError
     except (ValueError, TypeError, OverflowError):
-        raise BadWorkload(f"{path}, line {line}: job, width, submit, run or estimate is no number") from None
+        raise NotSimulated(f"{path}, line {line}: job, width, submit, run or estimate is no number") from None
     user, group = row.get("user") or "u1", row.get("group") or "g1"
     return SimulatedJob(place, number, submit, run, estimate, width, None, user, group)
-
-
-def _recorded_ms(word: str) -> int:
-    found = float(word) * 1000
-    if not isfinite(found):
-        raise ValueError
-    return round(found)

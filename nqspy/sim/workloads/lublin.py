@@ -100,11 +100,8 @@ def cycle() -> list[float]:
 
 def _gamma_between(begin: float, end: float, steps: int = 32) -> float:
     """Probability of an interval under the cycle's gamma, by Simpson's rule."""
-    step = (end - begin) / steps
+    (shape, scale), step = CYCLE, (end - begin) / steps
+    places = [begin + n * step for n in range(steps + 1)]
+    density = [exp((shape - 1) * log(at) - at / scale - lgamma(shape) - shape * log(scale)) for at in places]
     weights = [1, *([4, 2] * steps)[: steps - 1], 1]
-    return sum(w * _density(begin + n * step) for n, w in enumerate(weights)) * step / 3
-
-
-def _density(at: float) -> float:
-    shape, scale = CYCLE
-    return exp((shape - 1) * log(at) - at / scale - lgamma(shape) - shape * log(scale))
+    return sum(w * each for w, each in zip(weights, density, strict=True)) * step / 3

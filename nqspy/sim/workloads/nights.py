@@ -1,8 +1,7 @@
 """The departments' lists for one night, invented by a seed: the recipe of the manual's page `nights`
 (seed 003, with the shares of its figure 1)."""
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from math import log
 from random import Random
 
@@ -83,9 +82,10 @@ def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
     found: list[Job] = []
     users, left = users_of(group), total
     while left > 0:
-        dependent = rng.random() < DEPENDENT
-        owner, cpu, memory = rng.choice(users), _cpu(rng), _memory(rng)
-        name = f"{group}n{seed}r{len(found)}"
+        dependent, owner = rng.random() < DEPENDENT, rng.choice(users)
+        cpu = round(min(max(rng.lognormvariate(log(MEDIAN), SIGMA), SHORTEST), LONGEST))
+        _, low, high = rng.choices(BANDS, _PARTS)[0]
+        memory, name = round(rng.uniform(low, high) * MW), f"{group}n{seed}r{len(found)}"
         if dependent and found:
             owner, name = found[-1].owner, found[-1].name
         cpu = max(SHORTEST, min(cpu, left))
@@ -94,27 +94,23 @@ def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
     return found
 
 
-def _cpu(rng: Random) -> int:
-    return round(min(max(rng.lognormvariate(log(MEDIAN), SIGMA), SHORTEST), LONGEST))
+def handed_in(seed: int) -> list[tuple[int, Job]]:
+    """The jobs of a night in the order in which departments hand them in, each with its time (ms)."""
+    lists, at = night_lists(seed), hours_handed_in(seed)
+    return [(at[group], job) for group in sorted(lists, key=at.__getitem__) for job in lists[group]]
 
 
-def _memory(rng: Random) -> int:
-    _, low, high = rng.choices(BANDS, _PARTS)[0]
-    return round(rng.uniform(low, high) * MW)
+def simulated(job: Job, at: int, place: int, memory: int | None) -> SimulatedJob:
+    """Return a job as the simulator hands it in; its estimate is the CPU time that is asked for."""
+    return SimulatedJob(place, place + 1, at, job.wall, job.asked, 1, memory, job.owner, job.group)
 
 
 def night(wanted: Wanted) -> Workload:
-    """The lists of night number ``seed``, in the order in which departments hand them in. An estimate is the
-    CPU time that is asked for."""
-    jobs = list(islice(_jobs(wanted), wanted.jobs))
+    """The lists of night number ``seed``, in the order in which departments hand them in."""
+    most = wanted.memory
+    fitting = [(at, job) for at, job in handed_in(wanted.seed) if most is None or job.memory <= most]
+    jobs = [
+        simulated(job, at, place, None if most is None else job.memory)
+        for place, (at, job) in enumerate(fitting[: wanted.jobs])
+    ]
     return Workload(f"night-{wanted.seed}", wanted.pes or CPUS, len(jobs), lambda: iter(jobs))
-
-
-def _jobs(wanted: Wanted) -> Iterator[SimulatedJob]:
-    lists, place = night_lists(wanted.seed), 0
-    for group, at in sorted(hours_handed_in(wanted.seed).items(), key=lambda each: each[1]):
-        for job in lists[group]:
-            memory = job.memory if wanted.memory is not None else None
-            if memory is None or wanted.memory is None or memory <= wanted.memory:
-                yield SimulatedJob(place, place + 1, at, job.wall, job.asked, 1, memory, job.owner, group)
-                place += 1

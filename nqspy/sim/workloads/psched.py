@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Wanted, Workload
+from nqspy.sim.workloads.jobs import NotSimulated, SimulatedJob, Wanted, Workload
 
 PES, JOBS, AT_ONCE = 128, 2_000, 33
 
@@ -17,10 +17,10 @@ SHORTEST, LONGEST = 180, 2_048
 
 def psched(wanted: Wanted) -> Workload:
     """So many of its applications; only those are drawn that the machine has PEs for. Raises
-    BadWorkload."""
+    NotSimulated."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
-        raise BadWorkload(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
+        raise NotSimulated(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
     return Workload(
         f"psched-{wanted.seed}", pes, count, lambda: islice(_jobs(Random(wanted.seed), pes), count),
         at_once=AT_ONCE,
@@ -28,11 +28,9 @@ def psched(wanted: Wanted) -> Workload:
 
 
 def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
-    place = 0
-    for width, seconds in applications(rng):
-        if width <= pes:
-            yield SimulatedJob(place, place + 1, 0, seconds * 1000, seconds * 1000, width)
-            place += 1
+    fitting = ((width, seconds * 1000) for width, seconds in applications(rng) if width <= pes)
+    for place, (width, ms) in enumerate(fitting):
+        yield SimulatedJob(place, place + 1, 0, ms, ms, width)
 
 
 def applications(rng: Random) -> Iterator[tuple[int, int]]:

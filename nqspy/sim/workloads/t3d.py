@@ -6,13 +6,13 @@ interactive run times are log-normal (median 94 s, sigma 1.68), batch jobs run a
 the seed tells: here one in ten is."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from math import log
 from random import Random
 
 from msgspec import Struct
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Wanted, Workload
+from nqspy.sim.workloads.jobs import NotSimulated, SimulatedJob, Wanted, Workload
 
 PES = 256
 WEEKS = 5
@@ -48,59 +48,45 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 def t3d(wanted: Wanted) -> Workload:
     """Five weeks of it, or so many jobs; only those are drawn that the machine has PEs for. A job's group is
-    its queue. Raises BadWorkload."""
+    its queue. Raises NotSimulated."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
-        raise BadWorkload(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
-    count = wanted.jobs or sum(1 for _ in _five_weeks(seed, pes))
+        raise NotSimulated(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
+    ms = WEEKS * 7 * _DAY * 1000
+    count = wanted.jobs or sum(1 for _ in takewhile(lambda job: job.submit < ms, _jobs(Random(seed), pes)))
     return Workload(f"t3d-{seed}", pes, count, lambda: islice(_jobs(Random(seed), pes), count))
-
-
-def _five_weeks(seed: int, pes: int) -> Iterator[SimulatedJob]:
-    for job in _jobs(Random(seed), pes):
-        if job.submit >= WEEKS * 7 * _DAY * 1000:
-            return
-        yield job
-
-
-def is_working(seconds: float) -> bool:
-    """True if people work: between 8 and 18 h, on days 1 to 5 of a week."""
-    return 8 <= seconds % _DAY / _HOUR < 18 and seconds // _DAY % 7 < 5
 
 
 def _by_day(seconds: float) -> bool:
     return 8 <= seconds % _DAY / _HOUR < 18
 
 
-def _per_hour(seconds: float) -> float:
-    return (15 if _by_day(seconds) else 5) * (1 if seconds // _DAY % 7 < 5 else 0.25)
+def is_working(seconds: float) -> bool:
+    """True if people work: between 8 and 18 h, on days 1 to 5 of a week."""
+    return _by_day(seconds) and seconds // _DAY % 7 < 5
 
 
 def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
     place, at = 0, 0.0
     while True:
         at += rng.expovariate(15 / _HOUR)
-        if rng.random() * 15 >= _per_hour(at):
+        per_hour = (15 if _by_day(at) else 5) * (1 if at // _DAY % 7 < 5 else 0.25)
+        if rng.random() * 15 >= per_hour:
             continue
-        queue = INTERACTIVE if rng.random() < (0.65 if _by_day(at) else 0.25) else _batch(rng)
-        run, limit, width = _interactive(rng) if queue == INTERACTIVE else _of(rng, QUEUES[queue])
+        if rng.random() < (0.65 if _by_day(at) else 0.25):
+            queue, limit = INTERACTIVE, INTERACTIVE_LIMIT
+            seconds = rng.lognormvariate(log(_MEDIAN), _SIGMA)
+            width = rng.choices(list(_WIDTHS), list(_WIDTHS.values()))[0]
+            run = max(1, min(limit, int(seconds)))
+        else:
+            queue = rng.choices(list(QUEUES), [each.weight for each in QUEUES.values()])[0]
+            run, limit, width = _of(rng, QUEUES[queue])
         user = f"u{rng.randrange(1, 41)}"
         if width <= pes:
             yield SimulatedJob(
                 place, place + 1, round(at * 1000), run * 1000, limit * 1000, width, None, user, queue
             )  # fmt: skip
             place += 1
-
-
-def _batch(rng: Random) -> str:
-    return rng.choices(list(QUEUES), [each.weight for each in QUEUES.values()])[0]
-
-
-def _interactive(rng: Random) -> tuple[int, int, int]:
-    """Run time and limit (s), width."""
-    run = rng.lognormvariate(log(_MEDIAN), _SIGMA)
-    width = rng.choices(list(_WIDTHS), list(_WIDTHS.values()))[0]
-    return max(1, min(INTERACTIVE_LIMIT, int(run))), INTERACTIVE_LIMIT, width
 
 
 def _of(rng: Random, queue: T3dQueue) -> tuple[int, int, int]:
