@@ -56,9 +56,9 @@ def refuse(
     if alike is None and not within:
         return Answer("refuse", _sentence(text))
     names = (alike,) if isinstance(alike, str) else tuple(alike or ())
-    unknown = [name for name in names if name not in ALIKE]
-    if unknown:
-        raise ValueError(f"refuse() knows alike= of {', '.join(ALIKE)}, not {unknown[0]!r}")
+    for name in names:
+        if name not in ALIKE:
+            raise ValueError(f"refuse() knows alike= of {', '.join(ALIKE)}, not {name!r}")
     return Answer("refuse", _sentence(text), alike=names, within=_bounds(within) if within else ())
 
 
@@ -72,10 +72,8 @@ def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bo
 
 
 def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
-    if type(pair) is tuple and len(pair) == 2:
-        least, most = pair
-        if _is_bound(least) and _is_bound(most):
-            return _in_reach(least), _in_reach(most)
+    if type(pair) is tuple and len(pair) == 2 and all(map(_is_bound, pair)):
+        return _in_reach(pair[0]), _in_reach(pair[1])
     raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
 
 
@@ -85,9 +83,7 @@ def _is_bound(number: Any) -> bool:
 
 def _in_reach(number: Any) -> int | None:
     """No request has a number beyond: nor could one be compared in the columns, or told to the daemon."""
-    if type(number) is not int:  # none, or infinite
-        return None
-    return number if -_GREATEST <= number <= _GREATEST else _GREATEST if number > 0 else -_GREATEST
+    return max(-_GREATEST, min(number, _GREATEST)) if type(number) is int else None  # none, or infinite
 
 
 _GREATEST = (1 << 63) - 1
@@ -128,7 +124,12 @@ def redate(what: RequestView | Selection, date: Instant) -> Redate:
     reach = getattr(what, "reach", None)
     if type(date) is not int:
         raise TypeError(f"redate() needs an instant as its date, such as now, not {date!r}")
-    return Redate(tuple(reach()) if callable(reach) else (_seq(what),), date, Seq(0), "")
+    if callable(reach):
+        return Redate(tuple(reach()), date, Seq(0), "")
+    seq = getattr(what, "seq", None)
+    if not isinstance(seq, int):
+        raise TypeError(f"redate() takes a request or a selection, not {what!r}")
+    return Redate((seq,), date, Seq(0), "")
 
 
 def changes(**fields: Unpack[ChangedFields]) -> Changes:
@@ -178,12 +179,6 @@ SHORT = 500
 """Characters of the texts that are remembered with what they come to: a pass refuses many for one reason."""
 
 
-def _seq(what: Any) -> Seq:
-    if not isinstance(getattr(what, "seq", None), int):
-        raise TypeError(f"redate() takes a request or a selection, not {what!r}")
-    return Seq(what.seq)
-
-
 # What each hook may answer. These run under the guard, as part of the exit's call.
 
 
@@ -191,8 +186,7 @@ def check_jobselect(answer: Any, _: tuple[Any, ...]) -> Answer | None:
     """None, force(), refuse(...), never(...) or hold_line(...). Raises Nonsense."""
     if answer is None or type(answer) is Answer:
         return answer
-    known = "None, force(), refuse(...), never(...) or hold_line(...)"
-    raise Nonsense(f"jobselect answers {known}, not {_shown(answer)}")
+    raise _nonsense("jobselect", "None, force(), refuse(...), never(...) or hold_line(...)", answer)
 
 
 def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
@@ -201,7 +195,7 @@ def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
         return answer
     if type(answer) is Answer and answer.verdict in ("refuse", "never"):
         return answer
-    raise Nonsense(f"submit answers None, refuse(...), never(...) or changes(...), not {_shown(answer)}")
+    raise _nonsense("submit", "None, refuse(...), never(...) or changes(...)", answer)
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
@@ -210,7 +204,7 @@ def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
     if answer is None:
         return ()
     if not isinstance(answer, (list, tuple)) or not all(type(action) is Redate for action in answer):
-        raise Nonsense(f"elected answers a list of redate(...), not {_shown(answer)}")
+        raise _nonsense("elected", "a list of redate(...)", answer)
     if any(action.date > now for action in answer):
         raise Nonsense("elected answers redate(...) to a date that has not come yet")
     others = ((a, tuple(seq for seq in a.seqs if seq != request.seq)) for a in answer)
@@ -221,10 +215,8 @@ def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
     """A finite number from 0, or None. Raises Nonsense."""
     if answer is None or (type(answer) is float and 0 <= answer < math.inf):
         return answer
-    if isinstance(answer, bool) or not isinstance(answer, (int, float)):
-        raise Nonsense(f"shrpri answers a number from 0 or None, not {_shown(answer)}")
-    if not math.isfinite(answer) or answer < 0:
-        raise Nonsense(f"shrpri answers a number from 0 or None, not {answer}")
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not 0 <= answer < math.inf:
+        raise _nonsense("shrpri", "a number from 0 or None", answer)
     return float(answer)
 
 
@@ -235,12 +227,12 @@ def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
         return None
     if not isinstance(answer, (list, tuple)) or not all(d in destinations for d in answer):
         known = ", ".join(destinations) or "the queue's destinations"
-        raise Nonsense(f"route answers some of {known} in a list, not {_shown(answer)}")
+        raise _nonsense("route", f"some of {known} in a list", answer)
     return tuple(answer)
 
 
 def check_notice(_: Any, __: tuple[Any, ...]) -> None:
-    """A notice may answer what it likes; nobody looks."""
+    """Take any answer of a notice: none counts."""
 
 
 CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
@@ -267,6 +259,6 @@ def _words(answer: Any) -> str:
     return repr(answer)
 
 
-def _shown(answer: Any) -> str:
+def _nonsense(hook: str, known: str, answer: Any) -> Nonsense:
     text = _words(answer)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return Nonsense(f"{hook} answers {known}, not {text if len(text) <= 80 else text[:77] + '...'}")

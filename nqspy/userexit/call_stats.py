@@ -73,10 +73,7 @@ class Record:
 
     def answered(self, ns: int) -> None:
         """A call came back with an answer after so long: the row of failures is broken."""
-        self.calls += 1
-        self.total += ns
-        if ns > self.longest:
-            self.longest = ns
+        self.took(ns)
         if self._row:
             self._row.clear()
             self.changes += 1
@@ -88,22 +85,17 @@ class Record:
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
             self._row = [*self._row, (subject, owner)][-IN_A_ROW:]
-        self._forget(now)
-        if subject is not None:
-            self._spared[subject] = Mark(now, text)
-            self.marked = True
-        if len(self._row) < IN_A_ROW:
-            return False
-        if len({who for _, who in self._row if who}) > 1:  # of older rows the owners are not known
-            return True
-        self._resting[owner] = Mark(now)
-        self.marked = True
-        return False
-
-    def _forget(self, now: Instant) -> None:
         self._spared = {subject: mark for subject, mark in self._spared.items() if mark.holds(now)}
         self._resting = {owner: mark for owner, mark in self._resting.items() if mark.holds(now)}
+        if subject is not None:
+            self._spared[subject] = Mark(now, text)
+        off = False
+        if len(self._row) == IN_A_ROW:
+            off = len({who for _, who in self._row if who}) > 1  # of older rows the owners are not known
+            if not off:
+                self._resting[owner] = Mark(now)
         self.marked = bool(self._spared or self._resting)
+        return off
 
     def rest(self, owner: str, mark: Mark) -> None:
         """Do not ask it about anything of this owner for a while: of several marks, in whatever order of
@@ -123,9 +115,8 @@ class Record:
 
     def spared(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
         """Return its failure on this subject, while it is not asked about it again; else None."""
-        if not self._spared or (mark := self._spared.get(subject)) is None:
-            return None
-        return mark.text if mark.holds(now, really) else None
+        mark = self._spared.get(subject)
+        return mark.text if mark is not None and mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
         """Return the subjects that it failed on in a row, each with its owner."""

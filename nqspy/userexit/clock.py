@@ -5,8 +5,7 @@ from datetime import datetime, time, timedelta
 
 from nqspy.engine import timetable
 from nqspy.engine.wall import first_shown
-from nqspy.engine.zones import local as local
-from nqspy.engine.zones import zone_of
+from nqspy.engine.zones import local, zone_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 
@@ -27,6 +26,11 @@ def next_at(text: str, zone: str, now: Instant) -> Instant:
     days = (day + timedelta(days=n) for n in range(4))
     instants = (Instant(first_shown(datetime.combine(each, wanted), info) * 1000) for each in days)
     return next(at for at in instants if at > now)
+
+
+def local_time(site: Site, now: Instant) -> datetime:
+    """Return an instant in the site's time zone."""
+    return local(now, site.timezone)
 
 
 def end_of_shift(site: Site, now: Instant) -> Instant | None:

@@ -37,46 +37,31 @@ class _Unknown:
     """A kind of which nothing is known."""
 
 
-class Inspection:
-    """A loaded module. ``fields``: what a request has; ``handed``: what only submit exits see of it."""
-
-    def __init__(self, module: Module, tree: ast.Module, fields: typing.Iterable[str], handed: str) -> None:
-        self._module, self._tree = module, tree
-        self._fields, self._handed = tuple(fields), handed
-        names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
-                 for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
-        self._makers = {name: maker for name in names if callable(maker := getattr(answers, name, None))}
-        self._settings = {
-            target.id
-            for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-            for target in node.targets if isinstance(target, ast.Name)
-            and isinstance(node.value.func, ast.Name) and node.value.func.id == "setting"
-        }  # fmt: skip
-
-    def problems(self) -> list[Problem]:
-        """Return what is wrong, by line."""
-        found: list[Problem] = []
-        for node in self._tree.body:
-            if isinstance(node, ast.FunctionDef):
-                hook = node.name if node.name in self._module.hooks else ""
-                found += _Body(node, hook, self._kinds(hook), self._makers, self._names).problems()
-        return sorted(set(found))
-
-    def _kinds(self, hook: str) -> dict[str, Any]:
-        """Kinds of the names that a function knows from the beginning."""
-        known: dict[str, Any] = dict.fromkeys(self._settings, Setting)
-        if hook:
-            hints = typing.get_type_hints(getattr(specs, hook))
-            known |= {name: hints[name] for name in self._module.hooks[hook][1] if name != "report"}
-        return known
-
-    def _names(self, kind: Any, hook: str) -> tuple[str, ...]:
-        """Return the names that a kind has; empty where that is not known."""
-        if kind is RequestView:
-            return (*self._fields, self._handed) if hook == "submit" else self._fields
-        if kind in (View, Setting, Answer, Selection, Machine, Settings, Queue) or _is_settings(kind):
-            return tuple(name for name in {*dir(kind), *_hints(kind)} if not name.startswith("_"))
-        return ()
+def inspect_module(
+    module: Module, source: bytes, fields: typing.Iterable[str], handed: str
+) -> Iterator[Problem]:
+    """Yield what is wrong with the code of a loaded module, by line. ``fields``: what a request has;
+    ``handed``: what only submit exits see of it."""
+    tree, requests = ast.parse(source), tuple(fields)
+    imported = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
+                for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
+    makers = {name: maker for name in imported if callable(maker := getattr(answers, name, None))}
+    declared = {
+        target.id
+        for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets if isinstance(target, ast.Name)
+        and isinstance(node.value.func, ast.Name) and node.value.func.id == "setting"
+    }  # fmt: skip
+    found: set[Problem] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            hook, kinds = "", dict[str, Any].fromkeys(declared, Setting)
+            if node.name in module.hooks:
+                hook, hints = node.name, typing.get_type_hints(getattr(specs, node.name))
+                kinds |= {name: hints[name] for name in module.hooks[hook][1] if name != "report"}
+            has = (*requests, handed) if hook == "submit" else requests
+            found.update(_Body(node, hook, kinds, makers, has).problems())
+    yield from sorted(found)
 
 
 def _having(kind: Any) -> tuple[str, str]:
@@ -101,8 +86,9 @@ class _Body(ast.NodeVisitor):
     """Goes through one function in the order of its lines."""
 
     def __init__(self, node: ast.FunctionDef, hook: str, kinds: dict[str, Any],
-                 makers: Mapping[str, Any], names: Any) -> None:  # fmt: skip
-        self._node, self._hook, self._kinds, self._makers, self._names = node, hook, kinds, makers, names
+                 makers: Mapping[str, Any], of_request: tuple[str, ...]) -> None:  # fmt: skip
+        self._node, self._hook, self._kinds, self._makers = node, hook, kinds, makers
+        self._of_request = of_request
         self._found: list[Problem] = []
         if not hook:
             self._kinds = {k: v for k, v in kinds.items() if k not in {a.arg for a in node.args.args}}
@@ -121,7 +107,7 @@ class _Body(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """A function inside another: nothing is known of its arguments."""
         inner = {k: v for k, v in self._kinds.items() if k not in {a.arg for a in node.args.args}}
-        self._found += _Body(node, "", inner, self._makers, self._names).problems()
+        self._found += _Body(node, "", inner, self._makers, self._of_request).problems()
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """A lambda: nothing is known of its arguments."""
@@ -182,7 +168,9 @@ class _Body(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """An attribute that its owner does not have."""
         kind = _plain(self._kind(node.value))
-        names = self._names(kind, self._hook)
+        names = self._of_request if kind is RequestView else ()
+        if kind in (View, Setting, Answer, Selection) or _is_settings(kind):
+            names = tuple(name for name in {*dir(kind), *_hints(kind)} if not name.startswith("_"))
         if names and node.attr not in names:
             what, it = _having(kind)
             shown = ", ".join(sorted(names))
@@ -302,10 +290,3 @@ def _made(name: str, maker: Any) -> Any:
         return maker(*("text" for _ in required))
     except Exception:
         return _Unknown
-
-
-def inspect_module(
-    module: Module, source: bytes, fields: typing.Iterable[str], handed: str
-) -> Iterator[Problem]:
-    """Yield what is wrong with the code of a loaded module, by line."""
-    yield from Inspection(module, ast.parse(source), fields, handed).problems()

@@ -180,21 +180,17 @@ class _Parsed(NamedTuple):
 
 @functools.lru_cache(16)  # many simulated sites have the same exits
 def _parsed(path: Path, source: bytes) -> _Parsed:
-    tree, code = _parse(path, source)
-    nodes = tuple(ast.walk(tree))
-    for line, text in _misplaced(tree, nodes):
-        raise LoadError(path, line, text)
-    return _Parsed(nodes, ast.get_docstring(tree), code)
-
-
-def _parse(path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
     try:
         tree = ast.parse(source, str(path))
-        return tree, compile(tree, str(path), "exec", dont_inherit=True)
+        code = compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise LoadError(path, None, f"is no Python: {error}") from None
+    nodes = tuple(ast.walk(tree))
+    for line, text in _misplaced(tree, nodes):
+        raise LoadError(path, line, text)
+    return _Parsed(nodes, ast.get_docstring(tree), code)
 
 
 def _misplaced(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -217,7 +213,7 @@ def _misplaced(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int
 def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str | None = None,
            file: Any = None, **_: Any) -> None:  # fmt: skip
     """The print of an exit: into the log, as the daemon's own output is no place for it."""
-    text = (" " if sep is None else sep).join(str(word) for word in words)
+    text = (" " if sep is None else sep).join(map(str, words))
     if file is None:
         printed(name, text)
     else:
@@ -261,7 +257,7 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
 
 
 def _imports_force(nodes: Iterable[ast.AST]) -> bool:
-    """Return True if the file (all its nodes) imports ``force``, or everything, or the package as a whole."""
+    """True if the file (all its nodes) imports ``force``, or everything, or the package as a whole."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             of_exits = node.module == "nqspy.userexit"

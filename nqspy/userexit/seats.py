@@ -65,14 +65,10 @@ def entry(one: Exit) -> dict[str, Any]:
     """Return its row of a listing: ``name doc enabled budget_ms hooks settings calls failures total_ms
     longest_ms by_hook``."""
     hooks = {
-        name: {
-            "calls": hook.record.calls,
-            "failures": hook.record.failures,
-            "total_ms": hook.record.total / 1e6,
-            "longest_ms": hook.record.longest / 1e6,
-        }
-        for name, hook in one.hooks.items()
-    }
+        name: {"calls": of.calls, "failures": of.failures, "total_ms": of.total / 1e6,
+               "longest_ms": of.longest / 1e6}
+        for name, of in ((name, hook.record) for name, hook in one.hooks.items())
+    }  # fmt: skip
     return {
         "name": one.module.name,
         "doc": one.module.doc,
@@ -83,9 +79,7 @@ def entry(one: Exit) -> dict[str, Any]:
             s.name: {"value": s.text, "default": s.default, "unit": s.unit, "doc": s.doc}
             for s in one.module.settings.values()
         },
-        "calls": sum(h["calls"] for h in hooks.values()),
-        "failures": sum(h["failures"] for h in hooks.values()),
-        "total_ms": sum(h["total_ms"] for h in hooks.values()),
+        **{key: sum(h[key] for h in hooks.values()) for key in ("calls", "failures", "total_ms")},
         "longest_ms": max((h["longest_ms"] for h in hooks.values()), default=0.0),
         "by_hook": hooks,
     }

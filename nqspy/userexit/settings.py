@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, NoReturn, TypeVar, overload
+from typing import Any, Generic, Literal, NoReturn, TypeVar, get_args, overload
 
 from nqspy.model.errors import BadValue, listed
 from nqspy.model.units import UNLIMITED, parse_count, parse_size, parse_time
@@ -14,7 +14,7 @@ Unit = Literal["memory", "size", "time", "count", "number", "percent", "text", "
 """memory and size: bytes; time: ms; count: whole number from 0; these four may be ``unlimited``, which reads
 as infinity. number: any number; percent: 0 to 100; text; flag: on or off; names: a tuple of words."""
 
-UNITS: tuple[str, ...] = ("memory", "size", "time", "count", "number", "percent", "text", "flag", "names")
+UNITS: tuple[str, ...] = get_args(Unit)
 RESERVED = ("enabled", "budget")
 """Words that ``set exit NAME`` itself understands."""
 
@@ -67,11 +67,9 @@ class Setting(Generic[T]):
     value: T
 
     def __init__(self, name: str, unit: str, default: str, doc: str, line: int = 0) -> None:
-        _put(self, "name", name)
-        _put(self, "unit", unit)
-        _put(self, "default", default)
-        _put(self, "doc", doc)
-        _put(self, "line", line)
+        given = {"name": name, "unit": unit, "default": default, "doc": doc, "line": line}
+        for attribute, value in given.items():
+            _put(self, attribute, value)
         self.take(None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -15,6 +15,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ from nqspy.model.machine import ExitSettings
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
-from nqspy.userexit import kept, settings, specs
+from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
-from nqspy.userexit.call_stats import UNWATCHED, CallWatch
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Record
 from nqspy.userexit.calls import Calls, Said
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.kept import Kept
+from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.seats import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.view import View
@@ -107,26 +108,63 @@ class SiteExits:
         """Values in force that the loaded files would not take, one line each."""
         return misfits([one.module for one in self._exits.values()], known)
 
-    def lost(self, spares: Iterable[kept.Spare], rests: Iterable[kept.OwnerRest]) -> None:
+    # ------------------------------------------------------------ what outlives the process
+
+    def lost(self, spares: Iterable[Spare], rests: Iterable[OwnerRest]) -> None:
         """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
-        kept.lost(self._exits, spares, rests)
+        for each in spares:
+            for record in self._records(each.exit, each.hook):
+                record.spare(each.subject, Mark(each.at, each.text, lost=True))
+        for rest in rests:
+            for record in self._records(rest.exit):
+                record.rest(rest.owner, Mark(rest.at, lost=True))
+
+    def _records(self, exit: str, hook: str | None = None) -> list[Record]:
+        """Return the record of a hook of an exit (None: of each); none where that is not loaded."""
+        hooks = self._exits[exit].hooks if exit in self._exits else {}
+        return [each.record for name, each in hooks.items() if hook in (None, name)]
 
     def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
         """Goes on counting from the figures of an earlier `listing`."""
-        kept.resume(self._exits, listing)
+        for row in listing:
+            for name, figures in row["by_hook"].items():
+                for record in self._records(row["name"], name):
+                    record.resume(figures)
 
     @property
     def stamp(self) -> int:
         """Another number when a failure was added to what is remembered, or forgotten."""
-        return kept.stamp(self._exits)
+        return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
     def kept(self, files: Mapping[str, str]) -> Kept:
         """Return what is to be remembered over this process; ``files``: content hash of each exit."""
-        return kept.dump(self._exits, self._calls.trace, files)
+        hooks = [(name, hook) for name, one in self._exits.items() for hook in one.hooks.values()]
+        rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
+        return Kept(
+            dict(files),
+            [(name, hook, [subject for subject, _ in row]) for name, hook, row in rows],
+            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.spares()],
+            self._calls.trace.dump(),
+            [[owner for _, owner in row] for _, _, row in rows],
+            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.resting()],
+        )
 
     def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
-        """Goes on from what an earlier process remembered. To be called after `begin`."""
-        kept.load(self._exits, self._calls.trace, former, files)
+        """Goes on from what an earlier process remembered; failures of files that are others now are
+        forgotten. To be called after `begin`."""
+        self._calls.trace.load(former.answers)
+        same = {name for name, digest in files.items() if former.files.get(name) == digest}
+        for (name, hook, row), owners in zip(former.rows, chain(former.owners, repeat([])), strict=False):
+            for record in self._records(name, hook) if name in same else ():
+                record.take_over(zip(row, chain(owners, repeat("")), strict=False))
+        for name, hook, owner, at in former.resting:
+            for record in self._records(name, hook) if name in same else ():
+                record.rest(owner, Mark(Instant(at)))
+        for name, hook, subject, at, text in former.spared:
+            for record in self._records(name, hook) if name in same else ():
+                record.spare(subject, Mark(Instant(at), text))
+
+    # ------------------------------------------------------------ loading
 
     def _printed(self, exit: str, text: str) -> None:
         self._guard.shielded(_log.info)("exit %s: %s", exit, text)
@@ -312,7 +350,7 @@ class SiteExits:
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers that the last pass over a site did not finish; a look ahead has
+        """Return the rounds of offers that the last pass over a site left unfinished; a look ahead has
         none."""
         of, rounds = self._rounds
         return rounds if of is site and self._calls.really is None else {}

@@ -146,6 +146,4 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     name: tuple(getattr(REGISTRY.hook, name).spec.argnames) for name in _NAMES
 }
 """Hook -> its arguments in their order."""
-
-DECISIONS: tuple[str, ...] = tuple(name for name in ARGUMENTS if name in CHECKS)
 NOTICES: tuple[str, ...] = tuple(name for name in ARGUMENTS if name not in CHECKS)

@@ -3,7 +3,6 @@ is submitted. An editor completes these kinds, and mypy checks them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -25,28 +24,50 @@ class SubmittedRequest(RequestView, Protocol):
     script: str
 
 
+class _Lazy:
+    """A field of a view that is made when it is first looked at."""
+
+    __slots__ = ("_make", "_name")
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make, self._name = make, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: Any, owner: type) -> Any:
+        if view is None:
+            return self
+        made = view.__dict__[self._name] = self._make(view)
+        return made
+
+
 def _called(name: str) -> Any:
     """A method of the pass's view."""
-    return cached_property(lambda view: view._shield(getattr(view._site, name)))
+    return _Lazy(lambda view: view._shield(getattr(view._site, name)))
 
 
 def _shown(name: str) -> Any:
     """A field of the pass's view."""
-    return cached_property(lambda view: view._shield(getattr)(view._site, name, None))
+    return _Lazy(lambda view: view._shield(getattr)(view._site, name, None))
+
+
+def _by_clock(name: str) -> Any:
+    """A result of a function of `clock`."""
+    return _Lazy(lambda view: view._shield(getattr(view._clock, name))(view._site.site, view._site.now))
 
 
 class ViewFields:
-    """Fields of the site, each from when it is first looked at."""
+    """Fields of the site. ``local``: the instant of the pass in the site's time zone; ``shift_ends``: the
+    instant, ms, at which another shift begins; None where no shift does."""
 
     __slots__ = ()
 
     shift: str | None = _shown("shift")
     machine: Machine = _shown("machine")
-    _local: Any = cached_property(lambda view: view._clock.local(view._site.now, view._site.site.timezone))
-    _end_of_shift: Any = cached_property(
-        lambda view: view._shield(view._clock.end_of_shift)(view._site.site, view._site.now)
-    )
     settings: Settings = _shown("settings")
+    local: datetime = _by_clock("local_time")
+    shift_ends: Instant | None = _by_clock("end_of_shift")
     _queue: Callable[..., Queue] = _called("queue")
     _waiting: Callable[..., Selection] = _called("waiting")
     _running: Callable[..., Sequence[RequestView]] = _called("running")
@@ -88,23 +109,11 @@ class View(ViewFields, Struct, dict=True, eq=False):
         """The instant of the pass, ms."""
         return self._site.now
 
-    @property
-    def local(self) -> datetime:
-        """The instant of the pass in the site's time zone."""
-        shown: datetime = self._local
-        return shown
-
     def at(self, time: str) -> Instant:
         """Return the next instant, ms, at which the site's clock shows a time of day, such as ``"06:00"``.
         Raises ValueError."""
         found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
         return found
-
-    @property
-    def shift_ends(self) -> Instant | None:
-        """The instant, ms, at which another shift begins; None where no shift does."""
-        ends: Instant | None = self._end_of_shift
-        return ends
 
     def once(self, make: Callable[["View"], T]) -> T:
         """Return a function's result for the view, made once for all calls of this exit, and again when the

@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,10 +80,10 @@ class House:
         return self.queues[name]
 
     def waiting(self, **asked: Any) -> Chosen:
-        return Chosen([r for r in self.queued if fits(r, asked)])
+        return Chosen(fitting(self.queued, asked))
 
     def running(self, **asked: Any) -> list[Req]:
-        return [r for r in self.started if fits(r, asked)]
+        return fitting(self.started, asked)
 
     def ahead(self, request: Req) -> list[tuple[Req, Answer | None]]:
         return [pair for pair in self.offered if pair[0].queue == request.queue]
@@ -108,8 +107,9 @@ class House:
         return answer
 
 
-def fits(request: Req, asked: dict[str, Any]) -> bool:
-    return all(value is None or getattr(request, key) == value for key, value in asked.items())
+def fitting(requests: list[Req], asked: dict[str, Any]) -> list[Req]:
+    wanted = {key: value for key, value in asked.items() if value is not None}
+    return [r for r in requests if all(getattr(r, key) == value for key, value in wanted.items())]
 
 
 @pytest.fixture
@@ -155,6 +155,18 @@ def load(tmp_path: Path) -> Callable[[], SiteExits]:
 
 
 @pytest.fixture
+def exits_of(put: Callable[..., Path], load: Callable[[], SiteExits]) -> Callable[..., SiteExits]:
+    """exits_of(text, b=text): the exits of the file a.py, and of others."""
+
+    def made(text: str, **others: str) -> SiteExits:
+        for name, content in {"a": text, **others}.items():
+            put(name, content)
+        return load()
+
+    return made
+
+
+@pytest.fixture
 def a_pass(site: Site) -> Callable[..., None]:
     """a_pass(exits, a=ExitSettings(...)): a pass begins, with these settings of exits."""
 
@@ -169,11 +181,3 @@ def a_pass(site: Site) -> Callable[..., None]:
 def shipped() -> Path:
     """The exits that nqspy ships."""
     return Path(__file__).parents[2] / "exits"
-
-
-@pytest.fixture
-def plain_view() -> SimpleNamespace:
-    """A view with nothing in it."""
-    nothing = lambda *_, **__: ()  # noqa: E731
-    names = ("queue", "waiting", "running", "ahead", "usage", "share")
-    return SimpleNamespace(now=1, shift=None, **dict.fromkeys(names, nothing))

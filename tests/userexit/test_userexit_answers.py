@@ -34,33 +34,29 @@ def test_refusing_beats_forcing_else_the_first_answer_counts(
     assert (answer and answer.verdict, answer and answer.who) == (verdict, who)
 
 
-def test_a_refusal_tells_why_in_one_line(put, load, house, req):
-    put("a", says("refuse('not  at\\n night')"))
-    assert load().jobselect(req(1), house).text == "not at night"
+HMAX = "hmax = setting('hmax', 'memory', 'unlimited', 'what all may have')\n"
 
 
-def test_half_characters_in_what_an_exit_says_are_spelled_out(put, load, house, req):
-    put("a", says(r"refuse('no \udc80')"))
-    assert load().jobselect(req(1), house).text == r"no \udc80"
-    put("a", "@userexit\ndef jobselect(request):\n    raise OSError('no file \\udc80')\n")
-    exits = load()
+@pytest.mark.parametrize(
+    ("answer", "text", "within"),
+    [
+        ("refuse('not  at\\n night')", "not at night", ()),
+        (r"refuse('no \udc80')", r"no \udc80", ()),
+        ("refuse('no', within={'memory': (request.memory, None), 'pes': (1, 4)})", "no",
+         (("memory", 7, None), ("pes", 1, 4))),
+        ("refuse('no', within={'memory': (request.memory, hmax.value)})", "no", (("memory", 7, None),)),
+    ],
+)  # fmt: skip
+def test_a_refusal_tells_why_in_one_line_and_within_which_bounds(exits_of, house, req, answer, text, within):
+    found = exits_of(HMAX + says(answer)).jobselect(req(1, memory=7), house)
+    assert (found.text, found.within, found.alike) == (text, within, () if within else found.alike)
+
+
+def test_half_characters_in_what_an_exit_says_are_spelled_out(exits_of, house, req):
+    exits = exits_of("@userexit\ndef jobselect(request):\n    raise OSError('no file \\udc80')\n")
     assert r"no file \udc80" in exits.jobselect(req(1), house).text
     [failure] = exits.failures()
     assert all(each.encode() for each in (failure.text, failure.traceback)), "it can be sent"
-
-
-def test_a_refusal_says_within_which_bounds_it_reaches(put, load, house, req):
-    put("a", says("refuse('no', within={'memory': (request.memory, None), 'pes': (1, 4)})"))
-    answer = load().jobselect(req(1, memory=7), house)
-    assert answer.within == (("memory", 7, None), ("pes", 1, 4))
-    assert answer.alike == ()
-
-
-def test_a_bound_may_be_a_setting_that_is_unlimited(put, load, house, req):
-    declared = "hmax = setting('hmax', 'memory', 'unlimited', 'what all may have')\n"
-    put("a", declared + says("refuse('no', within={'memory': (request.memory, hmax.value)})"))
-    answer = load().jobselect(req(1, memory=7), house)
-    assert answer.within == (("memory", 7, None),)
 
 
 @pytest.mark.parametrize(
@@ -120,14 +116,10 @@ def test_elected_redates_others_in_one_action_and_fills_in_cause_and_exit(put, l
     chosen = req(2)
     house.queued = [req(1), chosen, req(3), req(4, "ben")]
     redated = [Redate((1, 3), house.now, 2, "a"), Redate((4,), 5, 2, "b")]
-    assert list(load().elected(chosen, house)) == redated
-
-
-def test_no_others_waiting_is_no_action(put, load, house, req):
-    put("a", "@userexit\ndef elected(request, view, now): return [redate(view.waiting(), now)]\n")
     exits = load()
-    house.queued = [chosen := req(1)]
-    assert list(exits.elected(chosen, house)) == []
+    assert list(exits.elected(chosen, house)) == redated
+    house.queued = [chosen, req(4, "ben")]
+    assert list(exits.elected(chosen, house)) == redated[1:], "no others of hers wait"
     assert exits.failures() == ()
 
 

@@ -1,7 +1,5 @@
 """What exits are asked once, and what they make of a view once: nobody sees a difference but the clock."""
 
-from types import SimpleNamespace
-
 COUNTED = """
     @userexit
     def jobselect(request, view):
@@ -42,20 +40,13 @@ def test_each_exit_makes_its_own_and_each_pass_begins_anew(put, load, house, req
 
 
 def test_who_is_ahead_may_change_at_each_offer_and_is_never_kept(put, load, house, req):
-    put(
-        "a",
-        """
-        @userexit
-        def jobselect(request, view):
-            return refuse(f"{view.once(outer)} ahead")
+    put("a", COUNTED.replace("count)} run", "outer)} ahead") + """
+    def outer(view):
+        return view.once(inner)
 
-        def outer(view):
-            return view.once(inner)
-
-        def inner(view):
-            return len(view.ahead(next(iter(view.waiting()))))
-        """,
-    )
+    def inner(view):
+        return len(view.ahead(next(iter(view.waiting()))))
+    """)  # fmt: skip
     exits, house.version, house.queued = load(), 1, [req(1)]
     assert exits.jobselect(req(1), house).text == "0 ahead"
     house.offered.append((req(2), None))
@@ -63,35 +54,22 @@ def test_who_is_ahead_may_change_at_each_offer_and_is_never_kept(put, load, hous
 
 
 def test_a_function_that_fails_is_a_failure_of_the_exit_and_leaves_nothing(put, load, house, req, a_pass):
-    put(
-        "a",
-        """
-        @userexit
-        def jobselect(request, view):
-            return refuse(f"{view.once(ratio)} of it")
-
-        def ratio(view):
-            return 1 / len(view.running())
-        """,
-    )
+    put("a", COUNTED.replace("return len", "return 1 / len"))
     exits, house.version = load(), 1
     assert "division by zero" in exits.jobselect(req(1), house).text
     house.started = [req(3), req(4)]
     a_pass(exits)
-    assert exits.jobselect(req(2), house).text == "0.5 of it"
+    assert exits.jobselect(req(2), house).text == "0.5 run"
 
 
-def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(put, load, house):
-    put("a", "@userexit\ndef shrpri(group): return len(group)\n")
-    exits, pairs = load(), [(owner, group) for group in ("d1", "d10") for owner in ("anne", "ben", "cleo")]
+def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(exits_of, put, house):
+    pairs = [(owner, group) for group in ("d1", "d10") for owner in ("anne", "ben", "cleo")]
+    exits = exits_of("@userexit\ndef shrpri(group): return len(group)\n")
     assert exits.shrpris(pairs, house) == [2, 2, 2, 3, 3, 3]
     assert exits.listing()[0]["calls"] == 2
-
-
-def test_one_that_takes_the_owner_is_asked_about_each(put, load, house):
     put("a", "@userexit\ndef shrpri(owner, group): return len(owner)\n")
-    exits = load()
-    assert exits.shrpris([("anne", "d1"), ("ben", "d1")], house) == [4, 3]
+    exits.reload()
+    assert exits.shrpris(pairs[:2], house) == [4, 3]
 
 
 def test_after_a_failure_the_stock_rule_counts_for_the_rest_of_the_pass_and_for_whom_it_failed_on_longer(
@@ -105,8 +83,7 @@ def test_after_a_failure_the_stock_rule_counts_for_the_rest_of_the_pass_and_for_
     assert exits.failures() == ()
 
 
-def test_a_view_without_that_kind_of_thing_says_so(put, load, req, plain_view):
-    put("a", "@userexit\ndef jobselect(view): return refuse(str(view.wether))\n")
-    exits = load()
-    exits.jobselect(req(1), SimpleNamespace(**vars(plain_view)))
+def test_a_view_without_that_kind_of_thing_says_so(exits_of, house, req):
+    exits = exits_of("@userexit\ndef jobselect(view): return refuse(str(view.wether))\n")
+    exits.jobselect(req(1), house)
     assert "a view has no wether" in exits.failures()[0].text
