@@ -13,7 +13,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
-from nqspy.qmgr.parser import parse_text
+from nqspy.sim.night_site import site_of
 from nqspy.userexit.site_exits import SiteExits
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +39,13 @@ class Site(Centre):
         """``decided``: exits and decider, where passes do not run at once."""
         self.exits, options["decider"] = decided or (SiteExits(folder), options.get("decider"))
         assert not self.exits.problems
-        super().__init__("", at=at, pes=pes, lengths=lambda r: _run(r, run(r)), exits=self.exits, **options)
-        files = []
-        for path in sorted((ROOT / "queues.d").glob("*.qmgr")):
-            commands = tuple(cm.encode(parsed.command) for parsed in parse_text(path.read_text(), path.name))
-            files.append((path.name, path.name, commands))
-        self.ask(cm.ApplyFiles(tuple(files)))
+
+        def lengths(request: Request) -> Run:
+            """It takes the memory it asks for."""
+            return Run(wall=round(run(request) * 1000), memory=request.spec.ask.memory or 0)
+
+        super().__init__("", at=at, pes=pes, lengths=lengths, exits=self.exits, **options)
+        self.sim.configure(site_of(ROOT, ""))
         self.qmgr(more)
 
     def list_of(self, department: str, *lines: str) -> list[Seq]:
@@ -52,11 +53,6 @@ class Site(Centre):
         items = tuple(item(f"op queue=night account={department} {line}", self.sim.now) for line in lines)
         ids = self.ask(cm.Submit(items))["ids"]
         return [int(name.partition(".")[0]) for name in ids]
-
-
-def _run(request: Request, seconds: float) -> Run:
-    """It takes the memory it asks for."""
-    return Run(wall=round(seconds * 1000), memory=request.spec.ask.memory or 0)
 
 
 @dataclass

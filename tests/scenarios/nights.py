@@ -23,18 +23,9 @@ from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import deviations, largest
 from nqspy.report.time_text import zone_of
 from nqspy.sim.main import Simulation
-from nqspy.sim.night_site import MONDAY, ZONE
+from nqspy.sim.night_site import MONDAY, ZONE, site_of
 from nqspy.sim.runs import calm
-from nqspy.sim.workloads.nights import (
-    CPUS,
-    DEPARTMENTS,
-    MEMORY,
-    MW,
-    NIGHT,
-    Job,
-    hours_handed_in,
-    night_lists,
-)
+from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, Job, hours_handed_in, night_lists
 from nqspy.store.memory import MemoryJournal
 from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
@@ -130,7 +121,12 @@ class JudgedNight(Struct, frozen=True):
 
     @property
     def deviation(self) -> float | None:
-        return deviation(self.used, self.working)
+        """Largest difference between a department's part of the CPU time and its quota, both among those that
+        always had work; percentage points, None where fewer than two had."""
+        if len(self.working) < 2:
+            return None
+        mine, due = ({name: of[name] for name in self.working} for of in (self.used, DEPARTMENTS))
+        return largest(deviations(mine, due).values())
 
 
 class Week(Struct, frozen=True):
@@ -152,18 +148,7 @@ class Week(Struct, frozen=True):
     def working(self) -> frozenset[str]:
         return frozenset.intersection(*(night.working for night in self.nights))
 
-    @property
-    def deviation(self) -> float | None:
-        return deviation(self.used, self.working)
-
-
-def deviation(used: Mapping[str, float], working: frozenset[str]) -> float | None:
-    """Largest difference between a department's part of the CPU time and its quota, both among those that
-    always had work; percentage points, None where fewer than two had."""
-    if len(working) < 2:
-        return None
-    mine, due = ({name: of[name] for name in working} for of in (used, DEPARTMENTS))
-    return largest(deviations(mine, due).values())
+    deviation = JudgedNight.deviation
 
 
 class Judge:
@@ -181,7 +166,8 @@ class Judge:
         self._replay = HistoryReplay({})
         self._decided: ev.Decided | None = None
         self._open: dict[tuple[str, str, str], list[Seq]] = {}
-        self._running: set[Seq] = set()
+        self._running: dict[Seq, int] = {}
+        self._large: dict[Seq, int] = {}
 
     def take(self, events: Iterable[ev.Recorded]) -> None:
         for recorded in events:
@@ -204,26 +190,24 @@ class Judge:
         job = self.jobs[event.seq]
         self.order += len(overtaken(self._replay, event, self._decided))
         self.dependencies += self._open[_key(job)][0] != event.seq
-        large = self._is_large(job)
+        large = job.memory * CPUS > self.hmax
         self.waits.append(((at - self.due[event.seq]) / HOUR, large))
-        self._running.add(event.seq)
-        running = [self.jobs[seq] for seq in self._running]
-        of_large = sum(each.memory for each in running if self._is_large(each))
-        self.breaches["large"] += large and of_large > self.hmax
-        self.breaches["all"] += sum(each.memory for each in running) > 2 * self.hmax
-        self.breaches["running"] += len(running) > CPUS + 2
+        self._running[event.seq] = job.memory
+        if large:
+            self._large[event.seq] = job.memory
+            self.breaches["large"] += sum(self._large.values()) > self.hmax
+        self.breaches["all"] += sum(self._running.values()) > 2 * self.hmax
+        self.breaches["running"] += len(self._running) > CPUS + 2
 
     def _ended(self, event: ev.Ended) -> None:
         job = self.jobs[event.seq]
         self.ended[job.group] += event.used.cpu
-        self._running.discard(event.seq)
+        self._running.pop(event.seq, None)
+        self._large.pop(event.seq, None)
         self._open[_key(job)].remove(event.seq)
         self.live[job.group] -= 1
         if not self.live[job.group]:
             self.working.discard(job.group)
-
-    def _is_large(self, job: Job) -> bool:
-        return job.memory * CPUS > self.hmax
 
 
 def _key(job: Job) -> tuple[str, str, str]:
@@ -249,8 +233,7 @@ class Centre:
             self.journal, self._run, start, pes=CPUS, zone=ZONE, exits=self.exits,
             processors=self.processors, patient=True,
         )  # fmt: skip
-        paths = sorted((folder / "queues.d").glob("*.qmgr"))
-        self.sim.configure([*((path.name, path.read_text()) for path in paths), ("policy", policy.text)])
+        self.sim.configure(site_of(folder, policy.text))
 
     def _run(self, request: Request) -> Run:
         job = self.jobs[request.seq]
@@ -266,14 +249,14 @@ class Centre:
         self.judge.working = {group for group, live in self.judge.live.items() if live}
         used, spent, swaps, out = self._counters()
         self._pass_to(Instant(dark + NIGHT - 1))
-        used_at_last, spent_at_last, swaps_at_last, out_at_last = self._counters()
+        now = self._counters()
         return JudgedNight(
-            busy=(spent_at_last - spent) / (CPUS * NIGHT),
-            used={name: used_at_last[name] - used[name] for name in DEPARTMENTS},
+            busy=(now[1] - spent) / (CPUS * NIGHT),
+            used={name: now[0][name] - used[name] for name in DEPARTMENTS},
             working=frozenset(self.judge.working),
             left=sum(len(columns) for columns in self.sim.site.waiting.values()),
-            swaps=swaps_at_last - swaps,
-            out=(out_at_last - out) / NIGHT,
+            swaps=now[2] - swaps,
+            out=(now[3] - out) / NIGHT,
         )
 
     def _hand_in(self, jobs: list[Job], due: Instant) -> None:
@@ -291,13 +274,8 @@ class Centre:
 
     def _counters(self) -> tuple[dict[str, float], float, int, int]:
         """CPU ms by department, CPU ms in all, swaps, ms swapped out (summed over requests)."""
-        now = self.sim.now
-        return (
-            self.used(),
-            self.sim.executor.spent(now),
-            self.processors.swaps,
-            self.processors.swapped_out(now),
-        )
+        out = self.processors.swapped_out(self.sim.now)
+        return self.used(), self.sim.executor.spent(self.sim.now), self.processors.swaps, out
 
     def used(self) -> dict[str, float]:
         """CPU time (ms) that each department has used by now."""

@@ -12,7 +12,7 @@ from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named
-from nqspy.model.requests import Ask, Request, Spec
+from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits
 from nqspy.qmgr.parser import parse_text
@@ -122,14 +122,10 @@ class Course:
         return found
 
     def _window(self, first: int, last: int, names: Iterable[str], starts: int) -> Window:
-        a, b = self.samples[first], self.samples[last]
-        used, due = ({name: of(b)[name] - of(a)[name] for name in of(b)} for of in (_used, _due))
-        return Window(
-            a.at,
-            {name: used[name] / sum(used.values()) for name in names},
-            {name: due[name] / sum(due.values()) for name in names},
-            starts,
-        )
+        begin, end = self.samples[first].at, self.samples[last].at
+        used, due = (self.between(key, begin, end) for key in ("used", "due"))
+        parts, targets = ({name: of[name] / sum(of.values()) for name in names} for of in (used, due))
+        return Window(begin, parts, targets, starts)
 
     def between(self, key: Literal["used", "due"], begin: int, end: int) -> dict[str, float]:
         """By department, what was used or due between two instants, ms of PE time."""
@@ -140,14 +136,6 @@ class Course:
         """A department's part of what all used between two instants."""
         used = self.between("used", begin, end)
         return used[name] / sum(used.values())
-
-
-def _used(sample: Sample) -> dict[str, float]:
-    return sample.used
-
-
-def _due(sample: Sample) -> dict[str, float]:
-    return sample.due
 
 
 def _working(sample: Sample) -> frozenset[str]:
@@ -163,10 +151,14 @@ def run(
     """Runs a history under one of the stock rules."""
     lengths: dict[Seq, int] = {}
     journal = _Counting()
-    sim = Simulation(journal, _runs(lengths), START, pes=history.pes, exits=exits)
+    sim = Simulation(
+        journal, lambda request: Run(wall=lengths[request.seq]), START, pes=history.pes, exits=exits
+    )
     shares = "".join(f"create group {name} share={share}\n" for name, share in history.shares.items())
     _tell(sim, QUEUE.format(charge=charge, rule=rule) + shares)
-    course, todo = Course(history), _plan(history)
+    plan: list[tuple[int, HandedIn | str]] = [(batch.at, batch) for batch in history.batches]
+    todo = sorted([*plan, *history.changes], key=lambda each: each[0])
+    course = Course(history)
     due = dict.fromkeys(history.shares, 0.0)
     for at in range(0, history.until + 1, STEP):
         before = sim.now
@@ -183,15 +175,6 @@ def run(
     return course
 
 
-def _runs(lengths: Mapping[Seq, int]) -> Callable[[Request], Run]:
-    return lambda request: Run(wall=lengths[request.seq])
-
-
-def _plan(history: UnevenHistory) -> list[tuple[int, "HandedIn | str"]]:
-    found: list[tuple[int, HandedIn | str]] = [(batch.at, batch) for batch in history.batches]
-    return sorted([*found, *history.changes], key=lambda each: each[0])
-
-
 def _tell(sim: Simulation, text: str) -> None:
     for parsed in parse_text(text):
         assert isinstance(parsed.command, cm.Command)
@@ -201,17 +184,14 @@ def _tell(sim: Simulation, text: str) -> None:
 def _hand_in(sim: Simulation, batch: HandedIn, lengths: dict[Seq, int]) -> None:
     first = sim.site.next_seq
     lengths.update((first + n, length) for n, length in enumerate(batch.lengths))
-    items = tuple(_item(batch, n) for n in range(len(batch.lengths)))
-    ids = sim.ask(cm.Submit(items))["ids"]
-    assert [request_named(each, sim.site.names) for each in ids] == list(range(first, first + len(ids)))
-
-
-def _item(batch: HandedIn, line: int) -> cm.Submission:
     spec = Spec(
         owner=f"{batch.group}u", uid=1000, name="job", queue="night", script="", environment="",
         workdir="/home", account=batch.group, ask=Ask(pes=batch.pes),
     )  # fmt: skip
-    return cm.Submission(spec, "#!/bin/sh\n", "", f"{batch.group}u", line + 1)
+    count = len(batch.lengths)
+    items = (cm.Submission(spec, "#!/bin/sh\n", "", spec.owner, line) for line in range(1, count + 1))
+    ids = sim.ask(cm.Submit(tuple(items)))["ids"]
+    assert [request_named(each, sim.site.names) for each in ids] == list(range(first, first + len(ids)))
 
 
 def _add_due(sim: Simulation, due: dict[str, float], span: int) -> None:

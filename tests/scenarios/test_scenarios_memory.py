@@ -108,42 +108,16 @@ def running(site: Site) -> list[int]:
     return sorted(site.site.started)
 
 
-def uneven(request) -> int:
-    """Seconds that make no two of a group end together."""
-    return 400 + 37 * (request.seq % 11)
-
-
-longest = 400 + 37 * 10
-
-
-def stream(site: Site, hours: int) -> None:
-    """Small requests of 12 Mw keep coming, always more than can run."""
-    for _ in range(hours * 6):
-        site.list_of("d2", *("mem=12mw" for _ in range(9)))
-        site.later(minutes=10)
-
-
-def test_with_one_hmax_a_large_request_waits_as_long_as_small_ones_replace_small_ones():
-    site, shared = a_night(FIFO + "set global memory_limit=115mw", uneven)
-    small = site.list_of("d1", *(f"name=s{n} mem=12mw" for n in range(9)))
-    [large] = site.list_of("d1", "name=large mem=100mw")
-    stream(site, 4)
-    assert site.state(large) == "queued", "four hours at the head of the queue"
-    assert shared.swaps == 0
-    assert len(site.starts()) > 150
-    assert set(small) < set(site.starts())
-    site.later(hours=2)
-    assert site.state(large) == "ended", "only when no small ones came any more"
-
-
 def test_with_the_exit_it_is_started_at_once_and_finds_room():
-    site, _ = a_night(SITE, uneven)
+    site, _ = a_night(SITE, lambda request: 400 + 37 * request.seq)  # no two end together
     site.list_of("d1", *(f"name=s{n} mem=12mw" for n in range(9)))
     [large] = site.list_of("d1", "name=large mem=100mw")
     assert site.state(large) == "running"
-    stream(site, 1)
+    for _ in range(12):  # small ones keep coming, always more than can run
+        site.list_of("d2", *("mem=12mw" for _ in range(9)))
+        site.later(minutes=10)
     assert site.state(large) == "ended"
-    assert site.end_of(large).used.wall <= 2 * longest * 1000, "it came into memory when the first ones ended"
+    assert site.end_of(large).used.wall <= 2 * 770 * 1000, "it came into memory when the first ones ended"
 
 
 def test_with_one_hmax_a_late_request_of_a_user_waits_for_a_large_one_while_processors_idle():
@@ -155,19 +129,6 @@ def test_with_one_hmax_a_late_request_of_a_user_waits_for_a_large_one_while_proc
         assert (site.state(late), len(running(site))) == (state, 2 if state == "queued" else 3)
         if state == "queued":
             assert "memory limit" in site.engine.plan.reasons.own[late].text
-
-
-def test_with_three_hmax_very_large_requests_run_together_and_swap():
-    found = {}
-    for name, commands in (("3", FIFO + "set global memory_limit=345mw"), ("site", SITE)):
-        site, shared = a_night(commands)
-        large = site.list_of("d1", *(f"name=l{n} mem=100mw" for n in range(3)))
-        site.list_of("d2", *(f"name=s{n} mem=4mw" for n in range(6)))
-        together = len(set(large) & set(running(site)))
-        site.later(hours=3)
-        assert not site.site.requests
-        found[name] = together, shared.swapped_out(site.sim.now) // 1000, shared.swapped_bytes // MW
-    assert found == {"3": (3, 600 + 1200, 200), "site": (1, 0, 0)}
 
 
 IN_ORDER = """
@@ -190,12 +151,11 @@ def forced(tmp_path):
     return tmp_path / "exits"
 
 
-HEAD = [f"name=l{n} mem=96mw" for n in range(3)]
-SMALL = [f"name=s{n} mem=4mw" for n in range(30)]
-
-
 def three_at_the_head(site: Site) -> tuple[list[int], list[int]]:
-    return site.list_of("d1", *HEAD), site.list_of("d1", *SMALL)
+    return tuple(
+        site.list_of("d1", *(f"name={mw}-{n} mem={mw}mw" for n in range(count)))
+        for count, mw in ((3, 96), (30, 4))
+    )
 
 
 def test_three_large_requests_at_the_head_leave_the_processors_to_the_small_ones():
