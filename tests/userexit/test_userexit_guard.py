@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import textwrap
 import threading
 import time
 
@@ -10,82 +11,52 @@ import pytest
 from nqspy.userexit.guard import Guard, Overrun, Unguarded
 
 
-def forever():
-    while True:
+def looping(body):
+    """A function whose code has this body."""
+    scope = {"time": time}
+    exec("def loop():\n" + textwrap.indent(body, "    "), scope)
+    return scope["loop"]
+
+
+INNER = "        while True:\n            pass\n"
+LOOPS = {
+    "plain": "while True:\n    pass\n",
+    "past exceptions": f"while True:\n    try:\n{INNER}    except Exception:\n        pass\n",
+    "past everything": f"while True:\n    try:\n{INNER}    except BaseException:\n        pass\n",
+    "tightly": "while True:\n    try:\n        pass\n    except BaseException:\n        continue\n",
+    "nested": """\
+while True:
+    try:
+        while True:
+            try:
+                sum(range(10))
+            except BaseException:
+                pass
+    except BaseException:
         pass
+""",
+    "finally": f"while True:\n    try:\n{INNER}    finally:\n        continue\n",
+    "keeping what it caught": """\
+caught = []
+while True:
+    try:
+        sum(range(10))
+    except BaseException as error:
+        caught.append(error)
+""",
+    "asleep": "time.sleep(3600)\n",
+}
+forever, forever_past_everything, forever_asleep = (
+    looping(LOOPS[name]) for name in ("plain", "past everything", "asleep")
+)
 
 
-def forever_past_exceptions():
-    while True:
-        try:
-            while True:
-                pass
-        except Exception:
-            pass
-
-
-def forever_past_everything():
-    while True:
-        try:
-            while True:
-                pass
-        except BaseException:
-            pass
-
-
-def forever_past_everything_tightly():
-    while True:
-        try:
-            pass
-        except BaseException:
-            continue
-
-
-def forever_with_nested_tries():
-    while True:
-        try:
-            while True:
-                try:
-                    sum(range(10))
-                except BaseException:
-                    pass
-        except BaseException:
-            pass
-
-
-def forever_with_finally():
-    while True:
-        try:
-            forever()
-        finally:
-            continue  # noqa: B012 - silencing is what it is about
-
-
-def forever_keeping_what_it_caught():
-    caught = []
-    while True:
-        try:
-            sum(range(10))
-        except BaseException as error:
-            caught.append(error)
-
-
-def forever_asleep():
-    time.sleep(3600)
-
-
-LOOPS = [
-    forever, forever_past_exceptions, forever_past_everything, forever_past_everything_tightly,
-    forever_with_nested_tries, forever_with_finally, forever_keeping_what_it_caught, forever_asleep,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
-def test_a_loop_is_ended_soon_after_its_budget(loop):
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_is_ended_soon_after_its_budget(name):
     guard = Guard()
     begun = time.monotonic()
     with guard, pytest.raises(Overrun, match="ran"):
-        guard.call(loop, (), 20)
+        guard.call(looping(LOOPS[name]), (), 20)
     assert time.monotonic() - begun < 30, "the machine may be busy"
 
 
@@ -126,15 +97,13 @@ def test_the_guard_works_again_right_after_an_overrun():
 
 
 def test_whatever_is_raised_comes_out():
-    guard = Guard()
-    with guard:
+    def raises(error):
+        raise error
+
+    with Guard() as guard:
         for error in (ValueError, SystemExit, GeneratorExit):
             with pytest.raises(error):
                 guard.call(raises, (error,), 20)
-
-
-def raises(error):
-    raise error
 
 
 def test_timer_handler_and_collector_are_given_back():

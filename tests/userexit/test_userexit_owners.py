@@ -54,20 +54,15 @@ def test_five_of_one_owner_do_not_switch_it_off_and_theirs_stay_refused(gate, ho
     assert gate.listing()[0]["calls"] == 5
 
 
-def test_others_are_asked_about_as_ever(gate, house, req, a_pass, fails):
+def test_others_are_asked_about_as_ever_and_after_five_minutes_theirs_again(gate, house, req, a_pass, fails):
     fails(gate, "anne", *range(1, 6))
     a_pass(gate)
     assert gate.jobselect(req(10, "bob"), house).text == "the site's rule"
     assert gate.asks_again() is None
-    assert gate.jobselect(req(11, "anne"), house).text == RESTING
-
-
-def test_after_five_minutes_they_are_asked_about_again(gate, house, req, a_pass, fails):
-    fails(gate, "anne", *range(1, 6))
     for later, text in ((RETRY - 1, RESTING), (1, "the site's rule")):
         house.now += later
         a_pass(gate)
-        assert gate.jobselect(req(10), house).text == text
+        assert gate.jobselect(req(11), house).text == text
     assert gate.asks_again() is None
 
 

@@ -33,15 +33,9 @@ def test_a_value_is_read_as_people_write_it(unit, text, value):
 
 @pytest.mark.parametrize(
     ("unit", "text"),
-    [
-        ("memory", "much"),
-        ("time", "soon"),
-        ("count", "-1"),
-        ("number", "nan"),
-        ("percent", "101"),
-        ("flag", "x"),
-    ],
-)
+    [("memory", "much"), ("time", "soon"), ("count", "-1"), ("number", "nan"), ("percent", "101"),
+     ("flag", "x")],
+)  # fmt: skip
 def test_what_is_no_value_is_refused(unit, text):
     with pytest.raises(BadValue, match=text):
         setting("s", unit, text, "doc")
@@ -90,11 +84,3 @@ def test_declared_and_check_setting_answer_the_counter(put, load):
         exits.check_setting("a", "hmin", "1")
     with pytest.raises(BadValue, match="no exit b is loaded; loaded are a"):
         exits.check_setting("b", "hmax", "1")
-
-
-def test_a_setting_declared_twice_is_refused(put, tmp_path):
-    from nqspy.userexit.loader import load_source, read_file
-
-    again = 'h2 = setting("hmax", "count", "1", "again")\n'
-    source = read_file(put("a", SHOWS + again))
-    assert load_source(source)[1] == ["exits/a.py, line 8: setting hmax is declared twice"]
