@@ -34,11 +34,8 @@ def test_no_module_is_called_utils():
 
 
 def _public_without_docstring(path: Path) -> list[str]:
-    found = (
-        []
-        if ast.get_docstring(parsed(path)) or path.name == "__init__.py"
-        else [f"{place(path)}: the module"]
-    )
+    told = ast.get_docstring(parsed(path)) or path.name == "__init__.py"
+    found = [] if told else [f"{place(path)}: the module"]
     for node in parsed(path).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -54,17 +51,10 @@ def test_everything_public_has_a_docstring():
 
 
 def test_every_room_has_a_readme_of_at_most_sixty_lines():
-    rooms = {
-        path.parent for path in tracked() if path.name == "__init__.py" and path.parent.parent == PACKAGE
-    }
-    missing = [place(room) for room in sorted(rooms) if not (room / "README.md").exists()]
-    assert not missing
-    long = [
-        place(path)
-        for path in PACKAGE.glob("*/README.md")
-        if len(path.read_text().splitlines()) > LONGEST_README
-    ]
-    assert not long
+    fronts = [path for path in tracked() if path.name == "__init__.py" and path.parent.parent == PACKAGE]
+    pages = [path.with_name("README.md") for path in fronts]
+    assert not [place(page) for page in pages if not page.exists()]
+    assert not [place(page) for page in pages if page.read_text().count("\n") > LONGEST_README]
 
 
 def test_no_two_public_classes_have_one_name():

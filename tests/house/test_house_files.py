@@ -29,18 +29,17 @@ def _texts():
             continue
 
 
-def test_no_file_names_a_package_registry():
-    assert not [f"{place(path)}: {host}" for path, text in _texts() for host in HOSTS if host in text]
-
-
-def test_no_file_names_a_place_of_somebodys_machine():
-    assert not [f"{place(path)}: {hit[0]}" for path, text in _texts() for hit in PLACES.finditer(text)]
+def test_no_file_names_a_package_registry_or_a_place_of_somebodys_machine():
+    found = []
+    for path, text in _texts():
+        found += [f"{place(path)}: {host}" for host in HOSTS if host in text]
+        found += [f"{place(path)}: {hit[0]}" for hit in PLACES.finditer(text)]
+    assert not found
 
 
 def _names(text: str) -> set[str]:
-    return {
-        re.split(r"[<>=! ;\[]", line)[0].lower() for line in text.splitlines() if re.match(r"[a-zA-Z]", line)
-    }
+    lines = (line for line in text.splitlines() if re.match(r"[a-zA-Z]", line))
+    return {re.split(r"[<>=! ;\[]", line)[0].lower() for line in lines}
 
 
 def test_the_lock_pins_every_dependency_with_hashes():
@@ -52,20 +51,12 @@ def test_the_lock_pins_every_dependency_with_hashes():
     clients = (ROOT / "requirements" / "clients.txt").read_text()
     assert _names((ROOT / "requirements" / "clients.in").read_text()) <= _names(clients)
     for text in (run, tests, clients):
-        pinned = re.split(r"\n(?=[a-z])", text)
-        assert all(
-            "==" in entry and "--hash=sha256:" in entry for entry in pinned if re.match(r"[a-z]", entry)
-        )
-
-
-def test_what_both_locks_pin_they_pin_alike():
-    versions = [
-        dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements" / name).read_text(), re.MULTILINE))
-        for name in ("run.txt", "test.txt")
-    ]
-    common = versions[0].keys() & versions[1].keys()
+        pinned = [entry for entry in re.split(r"\n(?=[a-z])", text) if re.match(r"[a-z]", entry)]
+        assert all("==" in entry and "--hash=sha256:" in entry for entry in pinned)
+    ours, theirs = (dict(re.findall(r"^([a-z0-9-]+)==(\S+)", each, re.MULTILINE)) for each in (run, tests))
+    common = ours.keys() & theirs.keys()
     assert common
-    assert {name: versions[0][name] for name in common} == {name: versions[1][name] for name in common}
+    assert {name: ours[name] for name in common} == {name: theirs[name] for name in common}
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -97,17 +88,12 @@ def test_the_readme_names_the_commands_that_are_installed():
 
 
 WITHIN = {
-    "order/": "core",
-    "variants/": "core",
-    "fallback/": "core",
-    "gate/": "core",
-    "placement/": "core",
-    "timeline/": "core",
-    "allocation/": "core",
-    "preemption/": "core",
-    "handlers/": "engine",
-    "virtual/": "engine",
-    "replay/": "engine",
+    f"{folder}/": room
+    for room, folders in {
+        "core": "order variants fallback gate placement timeline preemption",
+        "engine": "handlers virtual replay",
+    }.items()
+    for folder in folders.split()
 }
 
 
@@ -119,12 +105,11 @@ def test_the_map_names_only_what_exists():
         if found := re.match(r"\s*(\w+/)", line):
             room = PACKAGE / WITHIN.get(found[1], "") / found[1]
         listed = re.sub(r"\([^)]*\)|[,;]", " ", line.partition(": ")[2]) if line[:1] != "p" else ""
-        missing += [f"{room.name}: {word}" for word in listed.split() if not _is_module(room / word)]
+        paths = [room / word for word in listed.split()]
+        missing += [
+            place(path) for path in paths if not path.is_dir() and not path.with_suffix(".py").exists()
+        ]
     assert not missing
-
-
-def _is_module(path):
-    return path.is_dir() or path.with_suffix(".py").exists()
 
 
 def test_measures_find_all_that_they_import():

@@ -42,13 +42,8 @@ def test_every_setting_that_is_a_text_is_known_and_programs_and_paths_are_the_ow
 
 
 def test_lists_hold_no_paths():
-    lists = {
-        f"{kind.head}/{path}"
-        for kind in registry.objects()
-        for path, info in kind.known.items()
-        if info.unit == "names"
-    }
-    assert lists == {
+    known = [(f"{kind.head}/{path}", of) for kind in registry.objects() for path, of in kind.known.items()]
+    assert {path for path, info in known if info.unit == "names"} == {
         "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
         "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines", "domain/pes",
         "domain/features", "domain/users", "domain/groups", "domain/accounts", "machine/offline",

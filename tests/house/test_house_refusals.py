@@ -27,12 +27,8 @@ def makers() -> list[tuple[str, set[str], set[str]]]:
 
 def _kinds(node: ast.Call) -> set[str]:
     """The words that are the argument itself, or what it is if something and else."""
-    words = [each for arg in node.args for each in ([arg.body, arg.orelse] if _chooses(arg) else [arg])]
-    return {each.value for each in words if isinstance(each, ast.Constant)}
-
-
-def _chooses(node: ast.expr) -> bool:
-    return isinstance(node, ast.IfExp)
+    both = ([arg.body, arg.orelse] if isinstance(arg, ast.IfExp) else [arg] for arg in node.args)
+    return {each.value for words in both for each in words if isinstance(each, ast.Constant)}
 
 
 def named(sentence: str) -> set[str]:
@@ -86,23 +82,14 @@ def _pattern(sentence: str) -> str:
     return "".join(re.escape(text) + ("" if name is None else ".+") for text, name, _, _ in parts)
 
 
-def test_a_refusal_that_quotes_another_keeps_its_code_and_status():
+def test_a_refusal_is_told_on_as_it_was_and_one_that_quotes_another_keeps_its_code_and_status():
     origin = Refusal("unknown_queue", queue="{nope}")
     quoted = Refusal("in_line", line=3, said=Refusal("by_exit", said=origin, who="a+b"))
     assert str(quoted) == "line 3: Unknown queue {nope} (as changed by exit a+b)"
     assert (quoted.code, quoted.status) == ("unknown_queue", 170)
-
-
-def test_a_refusal_that_quotes_a_text_has_the_code_and_status_of_its_kind():
     refusal = Refusal("bad_setting", said=BadValue("'x' is no size"))
     assert (str(refusal), refusal.code, refusal.status) == ("'x' is no size", "bad_value", 166)
-
-
-def test_what_was_told_is_told_on_as_it_was():
     told = {"text": "Unknown queue nope", "code": "unknown_queue", "status": 170}
     assert Refusal("unknown_queue", queue="nope").as_told() == told
     assert Refusal.told(told).as_told() == told
-
-
-def test_another_error_is_told_with_its_text():
     assert as_refusal(BadValue("5x")).as_told() == {"text": "5x", "code": "bad_value", "status": 1}

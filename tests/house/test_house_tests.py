@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from house.checkout import functions, parsed, place, sources
@@ -10,44 +11,27 @@ FILES = [path for path in sources("tests") if "data" not in path.parts]
 TESTS = [path for path in FILES if path.name.startswith("test_")]
 
 
-def _scopes(path: Path) -> list[list[ast.stmt]]:
+def _scopes(path: Path) -> list[list[ast.FunctionDef]]:
+    """The functions that pytest may collect: those of the module, and of each class named Test."""
     classes = [node for node in parsed(path).body if isinstance(node, ast.ClassDef)]
-    return [parsed(path).body, *(node.body for node in classes if node.name.startswith("Test"))]
-
-
-def test_tests_stand_only_in_files_that_pytest_looks_into():
-    hidden = [
-        place(path, node)
-        for path in FILES
-        if path not in TESTS
-        for node in functions(path)
-        if node.name.startswith("test")
-    ]
-    assert not hidden
+    bodies = [parsed(path).body, *(node.body for node in classes if node.name.startswith("Test"))]
+    return [[node for node in body if isinstance(node, ast.FunctionDef)] for body in bodies]
 
 
 def test_every_function_called_test_is_collected():
     hidden = []
-    for path in TESTS:
-        collected = [
-            node
-            for body in _scopes(path)
-            for node in body
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
-        ]
-        hidden += [
-            place(path, node)
-            for node in functions(path)
-            if node.name.startswith("test") and node not in collected
-        ]
-    assert not hidden, "inner, asynchronous or in a class whose name does not begin with Test"
+    for path in FILES:
+        collected = [node for scope in _scopes(path) for node in scope] if path in TESTS else []
+        named = [node for node in functions(path) if node.name.startswith("test")]
+        hidden += [place(path, node) for node in named if node not in collected]
+    assert not hidden, "inner, asynchronous, in a class or a file whose name does not begin with Test"
 
 
 def test_no_test_hides_an_earlier_one_of_the_same_name():
     twice = []
     for path in TESTS:
-        for body in _scopes(path):
-            names = Counter(node.name for node in body if isinstance(node, ast.FunctionDef))
+        for scope in _scopes(path):
+            names = Counter(node.name for node in scope)
             twice += [f"{place(path)} {name}" for name, count in names.items() if count > 1]
     assert not twice
 
@@ -60,27 +44,21 @@ def test_two_files_of_tests_never_have_the_same_name():
 SKIPS = ("skip", "skipif", "xfail", "importorskip")
 
 
-def _without_reason(call: ast.Call | ast.Attribute) -> bool:
-    if isinstance(call, ast.Attribute):
-        return True
-    texts = [*call.args, *(k.value for k in call.keywords if k.arg in ("reason", "msg"))]
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("skipif", "xfail", "importorskip"):
-        texts = [k.value for k in call.keywords if k.arg == "reason"]
-    return not texts
-
-
-def _skips(path: Path) -> list[ast.Call | ast.Attribute]:
+def _skips(path: Path) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Yield each skip of a file with its reasons."""
     calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in SKIPS:
+            words = {word.arg: word.value for word in call.keywords}
+            alone = call.args if call.func.attr == "skip" else []
+            yield call, [*alone, *(words[name] for name in ("reason", "msg") if name in words)]
     called = [call.func for call in calls]
     bare = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute) and node not in called]
-    found: list[ast.Call | ast.Attribute] = [
-        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in SKIPS
-    ]
-    return found + [node for node in bare if node.attr in SKIPS and "mark" in ast.unparse(node)]
+    yield from ((node, []) for node in bare if node.attr in SKIPS and "mark" in ast.unparse(node))
 
 
 def test_a_skipped_test_says_why():
-    assert not [place(path, node) for path in FILES for node in _skips(path) if _without_reason(node)]
+    assert not [place(path, node) for path in FILES for node, reasons in _skips(path) if not reasons]
 
 
 def _waits_for_a_condition(path: Path) -> set[ast.AST]:

@@ -46,13 +46,9 @@ def test_every_setting_of_an_object_stands_in_the_qmgr_page(head):
 
 
 def test_the_tables_say_what_the_declarations_say():
-    run = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "manual_tables.py", "--check"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, ROOT / "scripts" / "manual_tables.py", "--check"]
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(words, env=here, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 
 

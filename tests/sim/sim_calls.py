@@ -65,11 +65,11 @@ def refused(*words: object) -> str:
     return answer.stderr
 
 
-def log(path: Path, *jobs: tuple[int, int, int]) -> Path:
-    """A log of jobs (submit, run, PEs)."""
-    lines = [
-        f"{n} {submit} -1 {run} {pes} -1 -1 {pes} {run} -1 1 {n % 3} 1 -1 1 -1 -1 -1\n"
-        for n, (submit, run, pes) in enumerate(jobs, 1)
-    ]
-    path.write_text("".join(lines))
+def log(path: Path, *jobs: tuple[int, ...]) -> Path:
+    """A log of jobs (submit, run, PEs, by default its run time as estimate, and no memory)."""
+    with path.open("w") as file:
+        for n, (submit, run, pes, *more) in enumerate(jobs, 1):
+            estimate, memory = [*more, *(run, -1)[len(more) :]]
+            said = f"{n} {submit} -1 {run} {pes} -1 -1 {pes} {estimate} {memory}"
+            file.write(f"{said} 1 {n % 3} 1 -1 1 -1 -1 -1\n")
     return path

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from sim.sim_calls import ROOT, call, data_of, refused
+from sim.sim_calls import ROOT, call, data_of, log, refused
 from sim.sim_calls import TRACES as OURS
 
 from nqspy.qmgr.parser import ParseError
@@ -60,30 +60,23 @@ def test_so_it_is_in_the_logs_that_are_not_ours_to_copy(trace, policy):
 def whole_logs() -> list[tuple[str, str, str]]:
     """Each log and policy with the checksum of its starts; none where the logs are not."""
     table = MORE / "logs" / "metrics.tsv"
-    if not table.exists():
-        return []
-    with table.open(encoding="utf-8") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        return [(row["log"], row["policy"], row["sha256_of_starts"]) for row in rows]
+    lines = table.read_text("utf-8").splitlines() if table.exists() else []
+    rows = csv.DictReader(lines, delimiter="\t")
+    return [(row["log"], row["policy"], row["sha256_of_starts"]) for row in rows]
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("log", "policy", "checksum"), whole_logs())
-def test_every_start_of_a_whole_log_is_as_the_reference_gives_it(log, policy, checksum):
-    starts = starts_of(MORE / "logs" / f"{log}.swf.gz", policy)
+@pytest.mark.parametrize(("name", "policy", "checksum"), whole_logs())
+def test_every_start_of_a_whole_log_is_as_the_reference_gives_it(name, policy, checksum):
+    starts = starts_of(MORE / "logs" / f"{name}.swf.gz", policy)
     lines = "".join(f"{number} {seconds(round(start * 1000))}\n" for number, start in starts)
     assert sha256(lines.encode()).hexdigest() == checksum
 
 
 def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_path):
     """Job 3 is to end before job 2 can start, which only its run time says."""
-    path = tmp_path / "log.swf"
-    jobs = ((1, 0, 100, 1, 100), (2, 1, 50, 2, 50), (3, 2, 90, 1, 500))
-    lines = [
-        f"{n} {at} -1 {run} {pes} -1 -1 {pes} {most} -1 1 1 1 -1 1 -1 -1 -1" for n, at, run, pes, most in jobs
-    ]
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path = log(tmp_path / "log.swf", (0, 100, 1), (1, 50, 2), (2, 90, 1, 500))
     for policy, third in (("easy", 150), ("easy-exact", 2), ("easy-probable", 150)):
         chosen = BATCH_POLICIES[policy]
         run = BatchRun(open_swf(path, 2), [("site", SITE), (policy, chosen.commands)], ask=chosen.ask)
@@ -94,18 +87,14 @@ def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_p
 
 
 def test_a_job_that_outruns_its_estimate_is_killed_at_it(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text(
-        "".join(f"{n} 0 -1 {run} 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n" for n, run in ((1, 80), (2, 50)))
-    )
+    path = log(tmp_path / "log.swf", (0, 80, 1, 50), (0, 50, 1))
     first, second = BatchRun(open_swf(path, 1), [("site", SITE)])
     assert (first.start, first.run, first.end) == (0, 50_000, 50_000)
     assert (second.wait, second.end) == (50_000, 100_000)
 
 
 def test_memory_keeps_back_what_does_not_fit_beside_what_runs(tmp_path):
-    path, memory = tmp_path / "log.swf", 1 << 20
-    path.write_text("".join(f"{n} 0 -1 50 1 -1 -1 1 50 600 1 1 1 -1 1 -1 -1 -1\n" for n in (1, 2)))
+    path, memory = log(tmp_path / "log.swf", (0, 50, 1, 50, 600), (0, 50, 1, 50, 600)), 1 << 20
     run = BatchRun(open_swf(path, 4, memory), [("site", SITE)], memory)
     assert [each.start for each in run] == [0, 50_000]
 
@@ -143,15 +132,8 @@ def test_metrics_are_those_of_the_reference():
 
 def test_size_classes_reach_to_powers_of_two_and_times_have_no_trailing_zeros():
     assert Metrics(8).overall().utilisation == 0.0, "nothing is divided by zero"
-    assert [size_class(n) for n in (1, 2, 3, 5, 8, 9, 128)] == [
-        "1",
-        "2",
-        "3-4",
-        "5-8",
-        "5-8",
-        "9-16",
-        "65-128",
-    ]
+    classes = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 8: "5-8", 9: "9-16", 128: "65-128"}
+    assert {n: size_class(n) for n in classes} == classes
     assert [seconds(ms) for ms in (0, 1000, 120_500, 1, 10)] == ["0", "1", "120.5", "0.001", "0.01"]
 
 
@@ -187,17 +169,16 @@ def test_each_job_is_written_as_it_ends(tmp_path):
         "job": 1, "user": "u1", "group": "g1", "width": 2, "estimate": 12, "submit": 0, "start": 0, "end": 9,
         "run": 9, "wait": 0,
     }  # fmt: skip
-    assert [row["job"] for row in csv.DictReader(table.read_text().splitlines())] == [
-        str(row["job"]) for row in rows
-    ]
+    told = [row["job"] for row in csv.DictReader(table.read_text().splitlines())]
+    assert told == [str(row["job"]) for row in rows]
 
 
 @pytest.mark.parametrize(
-    "words", [["--starts", "starts"], ["--requests", "jobs.csv"], ["--requests", "j.json"]]
+    ("option", "name", "jobs"),
+    [("--starts", "starts", 5), ("--requests", "jobs.csv", 2000), ("--requests", "j.json", 5)],
+    ids=["at its end", "in the middle", "of JSON"],
 )
-@pytest.mark.parametrize("jobs", [5, 2000], ids=["at its end", "in the middle"])
-def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, words, jobs):
-    option, name = words
+def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, option, name, jobs):
     (tmp_path / name).symlink_to("/dev/full")
     said = refused("lublin", "--jobs", jobs, option, tmp_path / name)
     assert f"{tmp_path / name} cannot be written: No space left on device" in said

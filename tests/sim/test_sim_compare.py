@@ -11,7 +11,7 @@ from sim.sim_calls import ROOT, TRACES, call, data_of, log, program, refused
 from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
 from nqspy.sim.policies import changes_of, variants_of
 from nqspy.sim.workloads.jobs import NotSimulated
-from nqspy.sim.workloads.known import GENERATORS, WEEK, resampled
+from nqspy.sim.workloads.known import WEEK, resampled
 from nqspy.sim.workloads.logs import open_swf
 
 LUBLIN = ("lublin", "--jobs", 40)
@@ -128,10 +128,8 @@ def test_a_setting_takes_one_value_after_the_other():
 
 
 def test_policies_and_several_settings_are_all_crossed():
-    labels = [
-        each.label("")
-        for each in variants_of("fcfs,sjf", ["sched_factor share=0,1", "queue batch reserve=0,1"])
-    ]
+    varied = variants_of("fcfs,sjf", ["sched_factor share=0,1", "queue batch reserve=0,1"])
+    labels = [each.label("") for each in varied]
     assert len(labels) == 8
     assert labels[:2] == ["fcfs, share=0, reserve=0", "fcfs, share=0, reserve=1"]
 
@@ -179,21 +177,17 @@ def test_what_is_wrong_is_told_in_one_line(words, said):
     assert said in refused(*LUBLIN, *words)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_more_jobs_than_anything_has_are_refused(name):
-    answer = program(name, "--jobs", 10**21)
+def test_more_jobs_than_anything_has_are_refused():
+    answer = program("lublin", "--jobs", 10**21)
     assert (answer.returncode, answer.stderr.count(b"\n")) == (2, 1)
     assert b"1000000000000000000000 is not in the range 1<=x<=10000000" in answer.stderr
 
 
-@pytest.mark.parametrize("words", [["--json"], [], ["--policy", "fcfs,easy"]])
-def test_an_output_that_is_full_is_told_in_one_line(words):
+def test_an_output_that_is_full_is_told_in_one_line():
     with open("/dev/full", "wb") as full:
-        answer = program(TRACES / "example.swf", *words, stdout=full)
-    assert (answer.returncode, answer.stderr) == (
-        1,
-        b"nqspy sim: the output cannot be written: No space left on device\n",
-    )
+        answer = program(TRACES / "example.swf", stdout=full)
+    said = b"nqspy sim: the output cannot be written: No space left on device\n"
+    assert (answer.returncode, answer.stderr) == (1, said)
 
 
 def test_names_and_errors_do_nothing_to_a_terminal(tmp_path):
@@ -215,11 +209,10 @@ def test_what_makes_no_difference_is_said():
 # ---------------------------------------------------------------- terminals
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "cp1252"])
 def test_a_terminal_may_have_any_encoding(tmp_path, encoding):
     path = log(tmp_path / "größe ✓.swf", (0, 5, 1), (0, 5, 2))
-    several = (path, "--pes", 2, "--policy", "fcfs,easy", "--processes", 1)
-    for words in ((path, "--pes", 2), several, (*LUBLIN, "--seeds", 2, "--processes", 1)):
+    for words in ((path, "--pes", 2), (*LUBLIN, "--seeds", 2, "--processes", 1)):
         done = program(*words, PYTHONIOENCODING=encoding)
         assert (done.returncode, done.stderr) == (0, b"")
         done.stdout.decode(encoding)
@@ -259,7 +252,4 @@ def test_commands_of_every_day_import_nothing_of_it():
 import sys, nqspy.cli.qsub, nqspy.cli.qstat, nqspy.cli.nqspy
 print(*[name for name in sys.modules if name.split(".")[0] == "PIL" or name.startswith("nqspy.sim")])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "\n"
+    assert subprocess.check_output([sys.executable, "-c", script], cwd=ROOT) == b"\n"

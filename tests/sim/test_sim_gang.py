@@ -1,11 +1,9 @@
 """Seed 000's experiment in small: the same jobs by space sharing and by class."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from sim.sim_calls import KeptRun
+from sim.sim_calls import KeptRun, program
 
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import events as ev
@@ -48,6 +46,8 @@ def test_more_of_the_machine_is_used_by_class_than_by_space_sharing(runs):
     assert space["preempted"] == space["swapping_s"] == 0
     assert by_class["preempted"] > 0
     assert by_class["swapping_s"] >= 1
+    left = [r.event.took for r in runs[True][0].events if isinstance(r.event, ev.MovedOut)]
+    assert min(left) > 0, "a job leaves its PEs in the time that its memory takes"
 
 
 def test_every_job_has_its_pes_in_a_row(runs):
@@ -71,42 +71,27 @@ def test_nobody_is_disturbed_before_his_time(runs):
     assert preempted
 
 
-def test_a_job_leaves_its_pes_in_the_time_that_its_memory_takes(runs):
-    left = [r.event for r in runs[True][0].events if isinstance(r.event, ev.MovedOut)]
-    assert left
-    assert all(event.took > 0 for event in left)
-
-
-def test_a_channel_moves_one_after_the_other():
-    channel = Channel(1 << 20, 1 << 20)
-    channel.begin((1, 1), 4, 0)
-    channel.begin((2, 1), 2, 1_000)
-    assert channel.next_done() == 4_000
-    assert channel.done(4_000) == [(1, 1)]
-    assert channel.next_done() == 6_000
-    assert channel.done(9_000) == [(2, 1)]
-    channel.begin((3, 1), 1, 10_000)
-    assert channel.done(11_000) == [(3, 1)]
+@pytest.mark.parametrize(
+    ("rate", "moves", "ranks", "done", "busy", "idled"),
+    [
+        (1.0, [(1, 4, 0), (2, 2, 1_000)], {}, {4_000: [1], 9_000: [2]}, 6_000, 4 * 4_000 + 2 * 5_000),
+        (1.0, [(1, 4, 0), (2, 2, 1_000)], {1: 0, 2: 5}, {6_000: [2, 1]}, 6_000, None),
+        (0.0, [(1, 64, 5)], {}, {5: [1]}, 0, None),
+    ],
+    ids=["one after the other", "a higher rank overtakes", "no time"],
+)
+def test_a_channel_moves_state(rate, moves, ranks, done, busy, idled):
+    channel = Channel(int(rate * (1 << 20)), 1 << 20)
+    for number, pes, at in moves:
+        channel.begin((number, 1), pes, at)
+    if ranks:
+        channel.order(lambda key: ranks[key[0]], 1_000)
+        assert channel.next_done() == 3_000
+    for at, numbers in done.items():
+        assert channel.done(at) == [(number, 1) for number in numbers]
     assert channel.next_done() is None
-    assert channel.busy == 7_000
-    assert channel.idled == 4 * 4_000 + 2 * 5_000 + 1_000
-
-
-def test_a_move_of_higher_rank_overtakes_and_the_other_goes_on_from_where_it_was():
-    channel, ranks = Channel(1 << 20, 1 << 20), {(1, 1): 0, (2, 1): 5}
-    channel.begin((1, 1), 4, 0)
-    channel.begin((2, 1), 2, 1_000)
-    channel.order(ranks.__getitem__, 1_000)
-    assert channel.next_done() == 3_000
-    assert channel.done(6_000) == [(2, 1), (1, 1)]
-    assert channel.busy == 6_000
-
-
-def test_what_takes_no_time_is_done_at_once():
-    channel = Channel(0, 1.0)
-    channel.begin((1, 1), 64, 5)
-    assert channel.next_done() == 5
-    assert channel.done(5) == [(1, 1)]
+    assert channel.busy == busy
+    assert idled in (None, channel.idled)
 
 
 def test_by_day_requests_of_the_whole_machine_do_not_start(runs):
@@ -123,21 +108,17 @@ def test_by_day_requests_of_the_whole_machine_do_not_start(runs):
 
 
 def test_the_command_prints_what_programs_read():
-    words = [sys.executable, "-m", "nqspy.sim.command", "gang", "--jobs", "60"]
-    said = subprocess.run([*words, "--run", "gang", "--json"], capture_output=True, text=True, check=True)
-    found = json.loads(said.stdout)
+    found = json.loads(program("gang", "--jobs", 60, "--run", "gang", "--json").stdout)
     assert set(found) == {"utilisation", "interactive64", "swapping_s", "preempted", "jobs"}
     assert set(found["utilisation"]) == {"week", "hours", "weeks"}
     assert set(found["interactive64"]) == {"within_60s", "mean_s", "p95_s", "jobs"}
-    table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    table = program("gang", "--jobs", 60).stdout.decode()
     assert "space" in table
     assert "working hours" in table
     assert f"{gang.CHOSEN.by_day} PEs together" in " ".join(table.split())
 
 
-@pytest.mark.parametrize("option", ["--jobs", "--do-not-disturb"])
-def test_more_than_anything_has_is_refused_in_a_line(option):
-    words = [sys.executable, "-m", "nqspy.sim.command", "gang", option, str(10**24)]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stderr.count("\n")) == (2, 1)
-    assert f"invalid value for '{option}'" in said.stderr
+def test_more_than_anything_has_is_refused_in_a_line():
+    said = program("gang", "--do-not-disturb", 10**24)
+    assert (said.returncode, said.stderr.count(b"\n")) == (2, 1)
+    assert b"invalid value for '--do-not-disturb'" in said.stderr

@@ -30,22 +30,18 @@ def digest(starts: list[str]) -> str:
     return sha256("\n".join(starts).encode()).hexdigest()[:16]
 
 
-def starts_of(policy: str, first: int, nights: int) -> list[str]:
-    """Every start of these nights."""
+@pytest.mark.parametrize(("policy", "first", "nights"), RECORDED, ids=lambda value: str(value))
+def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_same_pes(
+    policy, first, nights
+):
     centre = centre_of(ROOT, POLICIES[policy])
     for seed, evening in enumerate(evenings(nights), first):
         centre.night(evening, seed)
-    return [
-        f"{recorded.event.seq} {recorded.at} {recorded.event.pes}"
-        for recorded in centre.journal.events()
-        if isinstance(recorded.event, ev.Starting)
+    starts = [
+        (each.event, each.at) for each in centre.journal.events() if isinstance(each.event, ev.Starting)
     ]
-
-
-@pytest.mark.parametrize("task", RECORDED, ids=lambda task: f"{task[0]} from {task[1]}")
-def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_same_pes(task):
-    starts = starts_of(*task)
-    assert (len(starts), digest(starts)) == RECORDED[task]
+    found = [f"{event.seq} {at} {event.pes}" for event, at in starts]
+    assert (len(found), digest(found)) == RECORDED[policy, first, nights]
 
 
 def test_a_night_with_its_exits_leaves_no_circles_behind():

@@ -41,6 +41,7 @@ def test_a_quarter_of_the_models_jobs_is_serial_and_most_others_are_powers_of_tw
     powers = sum(width > 1 and not width & (width - 1) for width in widths)
     assert 0.576 <= powers / len(widths) < 0.65, "some of the others are powers of 2 by chance"
     assert max(widths) <= 256
+    assert {job.width for job in open_workload("lublin", Wanted(pes=1, jobs=50)).jobs()} == {1}
 
 
 def test_wide_jobs_of_the_model_run_longer(lublin):
@@ -57,10 +58,6 @@ def test_jobs_of_the_model_come_by_day(lublin):
     assert min(by_hour[9:17]) > 3 * max(by_hour[2:6])
     days = lublin[-1].submit / 86_400_000
     assert 80 < len(lublin) / days < 130
-
-
-def test_a_machine_of_one_pe_has_serial_jobs():
-    assert {job.width for job in open_workload("lublin", Wanted(pes=1, jobs=50)).jobs()} == {1}
 
 
 # ---------------------------------------------------------------- PSched's experiment, the centre's night
@@ -114,10 +111,8 @@ def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
     ("text", "said"),
     [
         ("job,width\n1,2\n", "names no column submit"),
-        (
-            "job,width,submit,run\n1,2,0,5\n2,x,0,5\n",
-            "line 3: job, width, submit, run or estimate",
-        ),
+        ("job,width,submit,run\n1,2,0,5\n2,x,0,5\n", "line 3: job, width, submit, run or estimate"),
+        ("job,width,submit,run\n1,2\n", "line 2"),
         ("job,width,submit,run\n1,2,0,inf\n", "line 2"),
         ("job,width,submit,run\n1,0,0,5\n", "line 2"),
         ("job,width,submit,run\n", "no job in it"),
