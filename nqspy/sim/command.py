@@ -3,7 +3,7 @@ or several of them; from the words of its line to what is written and printed.""
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -72,8 +72,8 @@ class SimOrder(Struct, frozen=True):
         ]
 
 
-def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
-    """Runs all of it, writes its files and prints what came of it; ``took``: seconds since it began. Raises
+def carry_out(order: SimOrder, began: float) -> None:
+    """Run all of it, write its files and print the results; ``began``: of `perf_counter`. Raises
     NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
@@ -97,7 +97,7 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
     title = f"{name} on {first.pes} PEs"
     if order.html is not None:
         write(order.html, page(title, runs, names).encode("utf-8", "replace"))
-    _tell(title, runs, took(), order)
+    _tell(title, runs, perf_counter() - began, order)
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
@@ -136,88 +136,73 @@ def _tell(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder
 # ---------------------------------------------------------------- the line
 
 
-WorkloadArgument = Annotated[
-    str,
-    typer.Argument(metavar="WORKLOAD", help=", ".join((*(f"FILE{ending}" for ending in FILES), *GENERATORS))),
-]
-PesOption = Annotated[int | None, typer.Option("--pes", min=1, help="PEs; else as the workload says")]
-MemoryOption = Annotated[
-    str | None, typer.Option("--memory", help="memory of the machine (64gb); else it does not matter")
-]
-PolicyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        metavar="P[,P...]",
-        help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
-    ),
-]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="settings in qmgr's language instead of one plain queue")
-]
-VaryOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--vary",
-        metavar="SETTING=V[,V...]",
-        help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
-    ),
-]
-SeedOption = Annotated[int, typer.Option("--seed", help="of an invented workload")]
-SeedsOption = Annotated[
-    int | None,
-    typer.Option("--seeds", min=1, help="so many seeds, from --seed on; of a log: weeks drawn from it"),
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, max=MOST_JOBS, help="of an invented workload")
-]
-ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="for several runs; else as many as there are CPUs")
-]
-StartsOption = Annotated[
-    Path | None,
-    typer.Option("--starts", help="write `job_id start_time` lines here, in the workload's order"),
-]
-RequestsOption = Annotated[
-    Path | None, typer.Option("--requests", help="write each job here as it ends: FILE.csv, .json or .jsonl")
-]
-PicturesOption = Annotated[
-    list[Path] | None,
-    typer.Option("--pictures", metavar="FOLDER|FILE", help="draw: a folder of SVGs, or FILE.svg, FILE.png"),
-]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="write everything as one page here")]
-JsonOption = Annotated[bool, typer.Option("--json", help="data instead of tables")]
-
-
 @app.command()
 def sim(
-    workload: WorkloadArgument,
-    pes: PesOption = None,
-    memory: MemoryOption = None,
-    policy: PolicyOption = None,
-    config: ConfigOption = None,
-    vary: VaryOption = None,
-    seed: SeedOption = 1,
-    seeds: SeedsOption = None,
-    jobs: JobsOption = None,
-    processes: ProcessesOption = None,
-    starts: StartsOption = None,
-    requests: RequestsOption = None,
-    pictures: PicturesOption = None,
-    html: HtmlOption = None,
-    as_json: JsonOption = False,
+    workload: Annotated[
+        str,
+        typer.Argument(metavar="WORKLOAD", help=", ".join((*(f"FILE{each}" for each in FILES), *GENERATORS))),
+    ],
+    pes: Annotated[int | None, typer.Option("--pes", min=1, help="PEs; else as the workload says")] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="memory of the machine (64gb); else it does not matter")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="P[,P...]",
+            help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="settings in qmgr's language instead of one plain queue")
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="SETTING=V[,V...]",
+            help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="of an invented workload")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", min=1, help="so many seeds, from --seed on; of a log: weeks drawn from it"),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, max=MOST_JOBS, help="of an invented workload")
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="for several runs; else as many as there are CPUs"),
+    ] = None,
+    starts: Annotated[
+        Path | None,
+        typer.Option("--starts", help="write `job_id start_time` lines here, in the workload's order"),
+    ] = None,
+    requests: Annotated[
+        Path | None,
+        typer.Option("--requests", help="write each job here as it ends: FILE.csv, .json or .jsonl"),
+    ] = None,
+    pictures: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--pictures", metavar="FOLDER|FILE", help="draw: a folder of SVGs, or FILE.svg, FILE.png"
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="write everything as one page here")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="data instead of tables")] = False,
 ) -> None:
     """Run a workload on a simulated machine: what waits how long under which policy."""
     began = perf_counter()
     try:
         room = None if memory is None else parse_size(memory)
-        carry_out(
-            SimOrder(
-                workload, Wanted(pes, room, seed, jobs), policy, config, tuple(vary or ()), seeds, processes,
-                starts, requests, tuple(pictures or ()), html, as_json,
-            ),
-            lambda: perf_counter() - began,
+        order = SimOrder(
+            workload, Wanted(pes, room, seed, jobs), policy, config, tuple(vary or ()), seeds, processes,
+            starts, requests, tuple(pictures or ()), html, as_json,
         )  # fmt: skip
+        carry_out(order, began)
     except NqspyError as error:
         print(f"nqspy: {plain(str(error)).translate({10: ' '})}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -10,7 +10,6 @@ from scenarios.computing_centre import ROOT, Site, moment
 
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import events as ev
-from nqspy.model.errors import Refusal
 
 MW = 8 * 1024**2
 NIGHT = "2026-03-02T21:00:00+01:00"
@@ -72,13 +71,6 @@ def test_the_four_rules_hold_at_every_start_of_any_night(night):
         large = [seq for seq in seqs if rules.is_large(seq)]
         assert rules.large_starts.get(group, []) == large, "in their own order, and each of them one day"
     assert not site.site.requests, "nothing is left"
-
-
-def test_what_is_larger_than_hmax_is_refused_when_the_lists_are_handed_in():
-    site = Site(lambda r: 60, more="set exit large_memory hmax=90mw")
-    with pytest.raises(Refusal, match="never: it asks for more memory than the 90mw"):
-        site.list_of("d1", "name=a mem=90mw", "name=b mem=91mw")
-    assert not site.site.requests
 
 
 # ---------------------------------------------------------------- the standard limits (5.3.1)

@@ -1,7 +1,5 @@
 """A night at the computing centre: order, quotas and processors (seed 003; result to beat: 97 % busy)."""
 
-import random
-
 import pytest
 from scenarios.computing_centre import EVENING, Site, lists_for, measure, seconds_in_name, until_all_ended
 
@@ -79,13 +77,6 @@ def test_steps_of_the_same_name_wait_for_each_other_and_others_fill_in():
     assert all(who == "dependency" for seq, code, who, text in reasons if seq == chain[1])
 
 
-def test_names_that_were_not_given_say_nothing():
-    site = Site(lambda r: 600)
-    seqs = site.list_of("d1", "mem=4mw", "mem=4mw")
-    site.until("2026-03-02T21:00:00+01:00")
-    assert site.starts() == seqs
-
-
 def test_users_of_the_day_wait_for_nobodys_list_and_lists_wait_for_the_night():
     site = Site(lambda r: 60, at="2026-03-02T10:00:00+01:00")
     listed = site.list_of("d1", "name=x mem=4mw")
@@ -94,67 +85,6 @@ def test_users_of_the_day_wait_for_nobodys_list_and_lists_wait_for_the_night():
     assert site.starts() == [short, long]
     site.until(EVENING)
     assert site.state(listed[0]) == "queued"
-
-
-# ---------------------------------------------------------------- machine gun
-
-
-def burst(site: Site) -> tuple[list[int], int]:
-    """One user's burst of ten in the morning, and a minute later another user's one request."""
-    gun = [site.submit(f"gunner name=g{n} cpu=300 mem=4mw queue=normal")[0] for n in range(10)]
-    site.later(minutes=1)
-    [other] = site.submit("other cpu=300 mem=4mw queue=normal")
-    return gun, other
-
-
-def waits_of_the_other(more: str) -> int:
-    """How many of the burst were started before the other user's request."""
-    site = Site(lambda r: 280, at="2026-03-02T10:00:00+01:00", pes=2, more=more)
-    gun, other = burst(site)
-    site.until("2026-03-02T12:00:00+01:00")
-    starts = site.starts()
-    assert {*gun, other} == set(starts)
-    return starts.index(other)
-
-
-def test_a_burst_of_submissions_does_not_stand_in_the_way_of_others():
-    free = "set complex user_limit=unlimited prime-time\n"
-    assert waits_of_the_other(free + "disable exit machine_gun\n") == 10, "without it the burst goes first"
-    assert waits_of_the_other(free) == 3, "with it the third counts as submitted when the second was started"
-
-
-def test_the_user_limit_of_the_complex_holds_meanwhile():
-    site = Site(lambda r: 280, at="2026-03-02T10:00:00+01:00", pes=4)
-    burst(site)
-    assert len([seq for seq in site.site.started.values() if seq.owner == "gunner"]) == 2
-
-
-# ---------------------------------------------------------------- tau_max
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_by_day_the_longest_waiter_waits_no_longer_than_the_bound_says(seed):
-    """tau_max bounds the wait of the queue's longest waiter: who is started before it has waited at least
-    1/tau_max as long (seed 003, 6.1); between two others there is no bound."""
-    chance = random.Random(seed)
-    site = Site(lambda r: chance.choice((20, 100, 250)), at="2026-03-02T09:00:00+01:00", pes=1)
-    site.qmgr("set complex user_limit=unlimited prime-time\ndisable exit machine_gun\nstop queue express")
-    bound = site.site.settings.weights("normal").tau_max()
-    assert bound == pytest.approx(10 / 3)
-    for n in range(60):
-        cpu, mem = chance.choice((10, 60, 300, 600)), chance.choice((1, 8, 32))
-        site.submit(f"user{n % 7} name=r{n} cpu={cpu} mem={mem}mw queue=normal")
-        site.later(seconds=chance.choice((0, 10, 60)))
-    site.until("2026-03-02T16:59:00+01:00")
-    dates = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Submitted)}
-    starts = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Starting)}
-    assert len(starts) == 60
-    longest = {
-        at: min(dates[other] for other, later in starts.items() if later >= at and dates[other] <= at)
-        for at in starts.values()
-    }
-    ratios = [(at - longest[at]) / (at - dates[seq]) for seq, at in starts.items() if at > dates[seq]]
-    assert 1.2 < max(ratios) <= bound * 1.000001
 
 
 def test_a_morning_after_nothing_is_lost_when_the_daemon_is_killed_over_and_over():

@@ -66,7 +66,12 @@ def day_with_a_burst(commands: str) -> Day:
 def days():
     """The same day three times: with the exit, without it, without it and with the seed's limit of two."""
     commands = {"exit": GUN, "no exit": NO_GUN, "limit 2": TWO}
-    return {name: day_with_a_burst(text) for name, text in commands.items()}
+    found = {name: day_with_a_burst(text) for name, text in commands.items()}
+    print("\nwaits (min): others' mean  longest   gunner's mean  longest")
+    for name, day in found.items():
+        figures = (f(waits) for waits in (day.others, day.gunner) for f in (fmean, max))
+        print(f"{name:<12}", *(f"{figure:12.1f}" for figure in figures))
+    return found
 
 
 def test_with_the_exit_single_submissions_hardly_wait_for_a_burst(days):
@@ -158,6 +163,8 @@ def test_on_a_day_of_all_queues_nobody_is_passed_beyond_the_bound():
         }
         real.append(mean[600] / mean[60])
         express = fmean(m for s, m in minutes.items() if queues[s] == "express")
+        print(f"\nseed {seed}: largest ratio {worst[-1]:.2f} of 3.33, mean wait of 10 min / of 1 min "
+              f"{real[-1]:.2f}, express {express:.1f} min")  # fmt: skip
         assert express < mean[60], "very short ones wait least"
     assert 2 < max(worst) <= 10 / 3 + 1e-6
     assert all(1 < each < 10 / 3 for each in real)

@@ -21,44 +21,9 @@ from nqspy.sim.replay import picture, steps, texts, what_if
 from nqspy.sim.replay.apart import Far, NotReplayed, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import Other, beginning, exits_of, gathered, replayed
+from nqspy.sim.replay.what_if import Gathered, Other, beginning, exits_of, gathered, replayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-SpanArgument = Annotated[
-    str | None, typer.Argument(metavar="[FROM..TO]", help="a time, as 03:10..03:20; with --steps")
-]
-HomeOption = Annotated[
-    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
-]
-SinceOption = Annotated[
-    str | None, typer.Option("--since", help="from 2026-03-02T21:00, 21:00, or 7d (before the last event) on")
-]
-UntilOption = Annotated[str | None, typer.Option("--until", help="up to this, written likewise")]
-ExitsOption = Annotated[
-    Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
-]
-QueuesOption = Annotated[
-    Path | None, typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-c", metavar="COMMAND", help="with this setting all the time: -c 'set sched_factor share 10'"
-    ),
-]
-FileOption = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied")
-]
-StepsOption = Annotated[
-    bool,
-    typer.Option("--steps", help="pass by pass: which requests were looked at, and why they did not start"),
-]
-PictureOption = Annotated[
-    Path | None, typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png")
-]
-BriefOption = Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")]
-JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
 
 _NEXT_DAY = 25 * 3_600_000
 """ms after a clock time in which it comes once more, and only once, also where clocks are put forward."""
@@ -66,18 +31,46 @@ _NEXT_DAY = 25 * 3_600_000
 
 @app.command()
 def replay(
-    span: SpanArgument = None,
-    home: HomeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    exits: ExitsOption = None,
-    queues: QueuesOption = None,
-    commands: SetOption = None,
-    file: FileOption = None,
-    show_steps: StepsOption = False,
-    drawn: PictureOption = None,
-    brief: BriefOption = False,
-    as_json: JsonOption = False,
+    span: Annotated[
+        str | None, typer.Argument(metavar="[FROM..TO]", help="a time, as 03:10..03:20; with --steps")
+    ] = None,
+    home: Annotated[
+        str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="from 2026-03-02T21:00, 21:00, or 7d (before the last event) on"),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="up to this, written likewise")] = None,
+    exits: Annotated[
+        Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
+    ] = None,
+    queues: Annotated[
+        Path | None,
+        typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d"),
+    ] = None,
+    commands: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-c", metavar="COMMAND", help="with this setting all the time: -c 'set sched_factor share 10'"
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied"),
+    ] = None,
+    show_steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps", help="pass by pass: which requests were looked at, and why they did not start"
+        ),
+    ] = False,
+    drawn: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png"),
+    ] = None,
+    brief: Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
 ) -> None:
     """Go through what the journal has again: as it was, or under other settings, queues or user exits."""
     try:
@@ -88,27 +81,29 @@ def replay(
         other = _other(exits, queues, commands or [], file)
         if show_steps:
             _show_steps(past, begin, end, as_json, other)
-            return
-        what = gathered(past, begin, end)
-
-        def compared(far: Far) -> dict[str, Any]:
-            comparison = NightComparison(replayed(what, other, far))
-            content = "" if drawn is None else picture.drawn(drawn, comparison)
-            return {"data": data_of(comparison), "picture": content}
-
-        made = apart(compared, len(what.recording.events))
-        if drawn is not None:
-            write(drawn, b64decode(made["picture"]))
-        data = made["data"]
-        in_words = "" if as_json else texts.text_of(data, other.words, brief)
-        _print(in_words or json.dumps(data, ensure_ascii=False) + "\n")
-        if other.nothing and data["differences"]:
-            raise SystemExit(1)
+        else:
+            _show_both(gathered(past, begin, end), other, drawn, brief, as_json)
     except (NqspyError, OSError) as error:
         print(f"nqspy: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _show_both(what: Gathered, other: Other, drawn: Path | None, brief: bool, as_json: bool) -> None:
+    def compared(far: Far) -> dict[str, Any]:
+        comparison = NightComparison(replayed(what, other, far))
+        content = "" if drawn is None else picture.drawn(drawn, comparison)
+        return {"data": data_of(comparison), "picture": content}
+
+    made = apart(compared, len(what.recording.events))
+    if drawn is not None:
+        write(drawn, b64decode(made["picture"]))
+    data = made["data"]
+    in_words = "" if as_json else texts.text_of(data, other.words, brief)
+    _print(in_words or json.dumps(data, ensure_ascii=False) + "\n")
+    if other.nothing and data["differences"]:
+        raise SystemExit(1)
 
 
 def time_asked(
