@@ -84,7 +84,7 @@ class Calls:
         """Ask as `ask` does, in any case."""
         record = hook.record
         try:
-            answer = self.guard.call_with(hook.run, args, hook.exit.budget)
+            answer = self.guard.call(hook.run, (args,), hook.exit.budget)
         except BaseException as error:
             if is_ctrl_c(error):
                 raise

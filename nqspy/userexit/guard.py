@@ -125,10 +125,6 @@ class Guard:
             where = None
         raise Overrun(self._over).with_traceback(where)
 
-    def call_with(self, function: Callable[[Any], Any], argument: Any, budget: int) -> Any:
-        """Call a function of one argument, as the hooks of a pass are."""
-        return self.call(function, (argument,), budget)
-
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """The method, never interrupted half-way: for our own code that an exit calls."""
 
@@ -192,10 +188,6 @@ class Unguarded(Guard):
     ) -> Any:
         """Return what the function returns. Raises whatever it raises."""
         return function(*args)
-
-    def call_with(self, function: Callable[[Any], Any], argument: Any, budget: int) -> Any:
-        """Call a function of one argument."""
-        return function(argument)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """The method itself: nobody interrupts it."""

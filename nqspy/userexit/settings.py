@@ -121,17 +121,6 @@ def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
     return Setting(name, unit, str(default), doc, sys._getframe(1).f_lineno)
 
 
-def take_all(known: Mapping[str, Setting[Any]], texts: Mapping[str, str]) -> list[str]:
-    """Makes these the values of the settings, of the others their defaults; what stays, one line each."""
-    problems = []
-    for name, setting in known.items():
-        try:
-            setting.take(texts.get(name))
-        except BadValue as error:
-            problems.append(f"setting {name}: {error}; it stays {setting.text}")
-    return problems
-
-
 def check(declared: Mapping[str, Mapping[str, str]], exit: str, name: str, text: str) -> None:
     """Raises BadValue when that exit is not among the loaded ones (with their settings' units), has no such
     setting, or the text is no value for it."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
+from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
 from nqspy.model.requests import State
@@ -197,8 +198,12 @@ class SiteExits:
             if (one.enabled, one.budget, one.values) == (wanted.enabled, wanted.budget, wanted.values):
                 continue
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
-            texts = settings.take_all(one.module.settings, one.values)
-            self._calls.failures += [ExitFailure(name, None, text) for text in texts]
+            for setting in one.module.settings.values():
+                try:
+                    setting.take(one.values.get(setting.name))
+                except BadValue as error:
+                    text = f"setting {setting.name}: {error}; it stays {setting.text}"
+                    self._calls.failures.append(ExitFailure(name, None, text))
             for hook in one.hooks.values():
                 hook.record.forgive()
             changed = True

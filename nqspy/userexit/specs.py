@@ -41,17 +41,17 @@ def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Ca
     ``forces`` (jobselect): whether it may answer force(); None: it may if its file imports ``force``. While
     no exit forces, nobody is offered any more once nothing can start.
     """
+
+    def marked(function: F) -> F:
+        if forces is not None:
+            setattr(function, FORCES, forces)
+        return _hookimpl(function)
+
     if function is None:
-        return lambda marked: _marked(marked, forces)
+        return marked
     if not callable(function):
         raise TypeError("@userexit stands alone above a function")
-    return _marked(function, forces)
-
-
-def _marked(function: F, forces: bool | None) -> F:
-    if forces is not None:
-        setattr(function, FORCES, bool(forces))
-    return _hookimpl(function)
+    return marked(function)
 
 
 @_hookspec

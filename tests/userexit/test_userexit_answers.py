@@ -84,9 +84,8 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize(("hook", "answer"), [(hook, each) for hook in NONSENSE for each in NONSENSE[hook]])
-def test_nonsense_counts_as_the_fallback_of_its_hook(put, load, house, req, hook, answer):
-    put("a", f"@userexit\ndef {hook}(request, view, now):\n    return {answer}\n")
-    exits = load()
+def test_nonsense_counts_as_the_fallback_of_its_hook(exits_of, house, req, hook, answer):
+    exits = exits_of(f"@userexit\ndef {hook}(request, view, now):\n    return {answer}\n")
     found = getattr(exits, hook)(req(1), house)
     if hook == "jobselect":
         assert (found.verdict, found.who) == ("refuse", "a")
@@ -101,9 +100,8 @@ def test_nonsense_counts_as_the_fallback_of_its_hook(put, load, house, req, hook
     [("0", 0.0), ("1.5", 1.5), ("None", None), ("-1", None), ("float('nan')", None), ("float('inf')", None),
      ("True", None), ("'2'", None)],
 )  # fmt: skip
-def test_shrpri_is_a_finite_number_from_zero_else_the_stock_rule(put, load, house, answer, value):
-    put("a", f"@userexit\ndef shrpri(owner, group, view, now):\n    return {answer}\n")
-    exits = load()
+def test_shrpri_is_a_finite_number_from_zero_else_the_stock_rule(exits_of, house, answer, value):
+    exits = exits_of(f"@userexit\ndef shrpri(owner, group, view, now):\n    return {answer}\n")
     assert exits.shrpri("anne", "d1", house) == value
     assert len(exits.failures()) == (0 if value is not None or answer == "None" else 1)
 
@@ -153,9 +151,8 @@ def test_the_view_is_read_only_and_tells_who_looks(put, load, house, req):
     assert "the view is read only" in exits.failures()[0].text
 
 
-def test_an_exit_that_is_switched_off_is_not_asked(put, load, house, req, a_pass):
-    put("a", says("refuse('no')"))
-    exits = load()
+def test_an_exit_that_is_switched_off_is_not_asked(exits_of, house, req, a_pass):
+    exits = exits_of(says("refuse('no')"))
     a_pass(exits, a=ExitSettings("a", enabled=False))
     assert not exits.has("jobselect")
     assert exits.jobselect(req(1), house) is None

@@ -21,9 +21,8 @@ def jobselect(request):
     "act", ["while True: pass", "1 / 0", "return 5", "raise SystemExit", "import time; time.sleep(99)",
             "f = lambda: f(); f()"],
 )  # fmt: skip
-def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(put, load, house, req, a_pass, act):
-    put("a", POISON.format(act=act))
-    exits = load()
+def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(exits_of, house, req, a_pass, act):
+    exits = exits_of(POISON.format(act=act))
     a_pass(exits, a=ExitSettings("a", budget=20))
     refused = exits.jobselect(req(1, name="poison"), house)
     assert (refused.verdict, refused.who) == ("refuse", "a")
@@ -57,18 +56,14 @@ def test_in_later_passes_the_rule_holds_and_the_poison_is_asked_about_after_five
     assert exits.listing()[0]["calls"] == 4
 
 
-def test_a_changed_setting_or_a_reload_has_it_asked_again(put, load, house, req, a_pass):
-    put(
-        "a",
-        """
+def test_a_changed_setting_or_a_reload_has_it_asked_again(exits_of, put, house, req, a_pass):
+    exits = exits_of("""
         h = setting("h", "count", "0", "divisor")
 
         @userexit
         def jobselect():
             return refuse(str(1 // h.value))
-        """,
-    )
-    exits = load()
+        """)
     assert "ZeroDivisionError" in exits.jobselect(req(1), house).text
     a_pass(exits, a=ExitSettings("a", values={"h": "1"}))
     assert exits.jobselect(req(1), house).text == "1"
@@ -100,20 +95,16 @@ def test_failures_on_five_different_requests_in_a_row_switch_it_off(exits_of, ho
 
 
 def test_an_endless_exit_delays_each_of_five_passes_by_its_budget_and_stops_nothing(
-    put, load, house, req, a_pass
+    exits_of, house, req, a_pass
 ):
-    put(
-        "a",
-        """
+    exits = exits_of("""
         @userexit
         def jobselect():
             while True:
                 try:
                     while True: pass
                 except BaseException: pass
-        """,
-    )
-    exits = load()
+        """)
     waiting = [req(seq, owner=("anne", "bob")[seq % 2]) for seq in range(1, 11)]
     house.queued = list(waiting)
     off = False
@@ -155,9 +146,8 @@ def test_what_one_forces_does_not_start_while_another_has_not_been_asked(put, lo
     assert exits.jobselect(req(2), house).verdict == "refuse"
 
 
-def test_a_failure_in_one_hook_puts_the_whole_file_out_for_the_pass(put, load, house, req, a_pass):
-    put("a", "@userexit\ndef shrpri(): return 'x'\n@userexit\ndef jobselect(): return refuse('no')\n")
-    exits = load()
+def test_a_failure_in_one_hook_puts_the_whole_file_out_for_the_pass(exits_of, house, req, a_pass):
+    exits = exits_of("@userexit\ndef shrpri(): return 'x'\n@userexit\ndef jobselect(): return refuse('no')\n")
     assert exits.shrpri("anne", "d1", house) is None
     assert "next pass" in exits.jobselect(req(1), house).text
     a_pass(exits)
@@ -165,22 +155,18 @@ def test_a_failure_in_one_hook_puts_the_whole_file_out_for_the_pass(put, load, h
     assert exits.jobselect(req(1), house).verdict == "refuse"
 
 
-def test_the_text_names_error_and_line_of_the_exits_own_file(put, load, house, req):
-    put(
-        "a",
-        "@userexit\ndef jobselect(request):\n    return helper({})\n\ndef helper(d):\n    return d['hmax']\n",
+def test_the_text_names_error_and_line_of_the_exits_own_file(exits_of, house, req):
+    exits = exits_of(
+        "@userexit\ndef jobselect(request):\n    return helper({})\n\ndef helper(d):\n    return d['hmax']\n"
     )
-    exits = load()
     exits.jobselect(req(1), house)
     (failure,) = exits.failures()
     assert failure.text == "KeyError: 'hmax' (line 8)"
     assert "d['hmax']" in failure.traceback
 
 
-def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(put, load, house, req, a_pass):
-    put(
-        "a",
-        """
+def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(exits_of, house, req, a_pass):
+    exits = exits_of("""
     class Evil(Exception):
         def __str__(self):
             while True: pass
@@ -188,9 +174,7 @@ def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(put, 
     @userexit
     def jobselect():
         raise Evil
-    """,
-    )
-    exits = load()
+    """)
     assert "Evil" in exits.jobselect(req(1), house).text
 
 
@@ -204,9 +188,8 @@ def test_ctrl_c_is_not_an_exits_failure(put, load, house, req):
         signal.signal(signal.SIGINT, former)
 
 
-def test_a_rehearsal_leaves_no_mark(put, load, house, req):
-    put("a", "@userexit\ndef jobselect(request): return 1 / 0 if request.seq == 1 else None\n")
-    exits = load()
+def test_a_rehearsal_leaves_no_mark(exits_of, house, req):
+    exits = exits_of("@userexit\ndef jobselect(request): return 1 / 0 if request.seq == 1 else None\n")
     with exits.rehearsal(house.now):
         assert "failed on this request" in exits.jobselect(req(1), house).text
     [listed] = exits.listing()

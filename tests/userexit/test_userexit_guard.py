@@ -209,9 +209,3 @@ def test_where_time_is_virtual_a_call_takes_what_it_takes():
         with pytest.raises(ZeroDivisionError):
             guard.call(lambda: 1 // 0, (), 50)
     assert guard.shielded(len)("ab") == 2
-
-
-@pytest.mark.parametrize("guard", [Guard(), Unguarded()])
-def test_a_function_of_one_argument_gets_it_as_it_is(guard):
-    with guard:
-        assert guard.call_with(len, (1, 2), 50) == 2

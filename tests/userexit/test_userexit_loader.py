@@ -124,9 +124,8 @@ def test_a_broken_set_leaves_the_old_one_in_force(put, exits_of, house, req):
     assert exits.shrpri("anne", "d1", house) == 1.0
 
 
-def test_reload_is_refused_when_a_value_in_force_does_not_fit_any_more(put, load, a_pass, site):
-    put("a", "h = setting('h', 'text', 'x', 'd')\n" + GOOD)
-    exits = load()
+def test_reload_is_refused_when_a_value_in_force_does_not_fit_any_more(exits_of, put, a_pass, site):
+    exits = exits_of("h = setting('h', 'text', 'x', 'd')\n" + GOOD)
     a_pass(exits, a=ExitSettings("a", values={"h": "long"}))
     put("a", "h = setting('h', 'memory', '1mb', 'd')\n" + GOOD)
     with pytest.raises(Refusal, match=r"its setting h in force: 'long' is no size"):

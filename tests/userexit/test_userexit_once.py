@@ -73,10 +73,9 @@ def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(exits_o
 
 
 def test_after_a_failure_the_stock_rule_counts_for_the_rest_of_the_pass_and_for_whom_it_failed_on_longer(
-    put, load, house, a_pass
+    exits_of, house, a_pass
 ):
-    put("a", "@userexit\ndef shrpri(group): return 1 / (len(group) - 2)\n")
-    exits = load()
+    exits = exits_of("@userexit\ndef shrpri(group): return 1 / (len(group) - 2)\n")
     assert exits.shrpris([("anne", "d10"), ("anne", "d1"), ("ben", "d10")], house) == [1, None, None]
     a_pass(exits)
     assert exits.shrpris([("anne", "d1"), ("ben", "d10"), ("cleo", "d10")], house) == [None, 1, 1]

@@ -48,9 +48,8 @@ def test_a_setting_used_as_its_value_by_mistake_says_so():
             mistake()
 
 
-def test_a_pass_takes_the_values_in_force_over(put, load, house, req, a_pass):
-    put("a", SHOWS)
-    exits = load()
+def test_a_pass_takes_the_values_in_force_over(exits_of, house, req, a_pass):
+    exits = exits_of(SHOWS)
     assert exits.jobselect(req(1), house).text == "964689920 964689920"
     a_pass(exits, a=ExitSettings("a", values={"hmax": "1kb"}))
     assert exits.jobselect(req(1), house).text == "1024 1024"
@@ -59,9 +58,8 @@ def test_a_pass_takes_the_values_in_force_over(put, load, house, req, a_pass):
     assert exits.jobselect(req(1), house).text == "964689920 964689920"
 
 
-def test_a_value_that_does_not_fit_leaves_the_former_one_and_is_reported_once(put, load, house, req, a_pass):
-    put("a", SHOWS)
-    exits = load()
+def test_a_value_that_does_not_fit_leaves_the_former_one_and_is_reported_once(exits_of, house, req, a_pass):
+    exits = exits_of(SHOWS)
     a_pass(exits, a=ExitSettings("a", values={"hmax": "1kb"}))
     bad = ExitSettings("a", values={"hmax": "much"})
     a_pass(exits, a=bad)
@@ -73,9 +71,8 @@ def test_a_value_that_does_not_fit_leaves_the_former_one_and_is_reported_once(pu
     assert exits.failures() == ()
 
 
-def test_declared_and_check_setting_answer_the_counter(put, load):
-    put("a", SHOWS)
-    exits = load()
+def test_declared_and_check_setting_answer_the_counter(exits_of):
+    exits = exits_of(SHOWS)
     assert exits.declared() == {"a": {"hmax": "memory"}}
     exits.check_setting("a", "hmax", "32mw")
     with pytest.raises(BadValue, match="no size"):
