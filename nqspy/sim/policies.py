@@ -52,8 +52,6 @@ _SIZES = tuple(
 
 BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in (*_ALL, *_SIZES)}
 """Policies by name (manual page `sim`): to add one is a line above."""
-
-
 POLICY_NAMES = (*BATCH_POLICIES, NIGHT)
 
 FORM = "it is written 'sched_factor share=0,10,20': what follows `set` in qmgr, with values"
@@ -99,15 +97,12 @@ def policies_of(text: str | None) -> list[str | None]:
     """The policies of a list, [None] where there is none. Raises NotSimulated."""
     if text is None:
         return [None]
-    names = [word.strip() for word in text.split(",")]
+    names, known = [word.strip() for word in text.split(",")], f"there are {', '.join(POLICY_NAMES)}"
     if not all(names):
-        known = ", ".join(POLICY_NAMES)
-        raise NotSimulated(
-            f"--policy '{text}' has a name that is empty; it is written fcfs,easy; there are {known}"
-        )
+        raise NotSimulated(f"--policy '{text}' has a name that is empty; it is written fcfs,easy; {known}")
     for place, name in enumerate(names):
         if name not in POLICY_NAMES:
-            raise NotSimulated(f"there is no policy {name}; there are {', '.join(POLICY_NAMES)}")
+            raise NotSimulated(f"there is no policy {name}; {known}")
         if name in names[:place]:
             raise NotSimulated(f"--policy names {name} twice")
     return list(names)

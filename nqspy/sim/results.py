@@ -28,13 +28,22 @@ def row_of(ended: EndedJob) -> dict[str, str | int | float]:
     return dict(zip(COLUMNS, (job.number, job.user, job.group, ended.pes, *numbers), strict=True))
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tell which file could not be written. Raises NotSimulated."""
+    try:
+        yield
+    except OSError as error:
+        raise NotSimulated(f"{path} cannot be written: {error.strerror}") from None
+
+
 class Results:
     """A file that is begun anew, with a JSON object on a line for each job. Its methods raise NotSimulated
     where it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with self._told():
+        with writing(path):
             self._file = path.open("w", encoding="utf-8", newline="")
 
     def add(self, ended: EndedJob) -> None:
@@ -43,20 +52,13 @@ class Results:
 
     def write(self, text: str) -> None:
         """Add a text."""
-        with self._told():
+        with writing(self._path):
             self._file.write(text)
 
     def close(self) -> None:
         """Write what is left, and close the file."""
-        with self._told():
+        with writing(self._path):
             self._file.close()
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise NotSimulated(f"{self._path} cannot be written: {error.strerror}") from None
 
 
 class Starts(Results):

@@ -13,6 +13,7 @@ from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke, 
 from nqspy.sim.comparing import compare
 from nqspy.sim.pictures.bars import comparison, waits
 from nqspy.sim.pictures.over_time import gantt, utilisation
+from nqspy.sim.results import writing
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.workloads.jobs import NotSimulated
 
@@ -91,10 +92,10 @@ class PictureFile(Struct, frozen=True):
     names: tuple[str, ...]
 
     def write(self, runs: Sequence[SimulatedRun]) -> None:
-        """Draws and writes it. Raises NotSimulated."""
-        drawings = [DRAWN[name](runs) for name in self.names]
-        whole = stacked(self.path.stem, f"Simulated: {self.path.stem}", drawings)
-        drawing = drawings[0] if len(drawings) == 1 else whole
+        """Draw and write it. Raises NotSimulated."""
+        drawing, *more = (DRAWN[name](runs) for name in self.names)
+        if more:
+            drawing = stacked(self.path.stem, f"Simulated: {self.path.stem}", (drawing, *more))
         write(self.path, FORMATS[self.path.suffix.lower()](drawing))
 
 
@@ -130,8 +131,5 @@ def writable(path: Path) -> Path:
 
 def write(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
     """Writes a file, or adds to one. Raises NotSimulated."""
-    try:
-        with path.open(mode) as file:
-            file.write(content)
-    except OSError as error:
-        raise NotSimulated(f"{path} cannot be written: {error.strerror}") from None
+    with writing(path), path.open(mode) as file:
+        file.write(content)
