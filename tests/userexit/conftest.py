@@ -1,7 +1,7 @@
 """A site's folder of exits in a temporary home, and a small site that the exits look at."""
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,20 +44,11 @@ class Req:
         return f"{self.seq}.host"
 
 
-class Chosen:
+class Chosen(list[Req]):
     """Selected requests, by date in queue."""
 
-    def __init__(self, found: list[Req]) -> None:
-        self.found = sorted(found, key=lambda r: (r.date_in_queue, r.seq))
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    def __iter__(self) -> Iterator[Req]:
-        return iter(self.found)
-
     def seqs(self) -> tuple[int, ...]:
-        return tuple(r.seq for r in self.found)
+        return tuple(r.seq for r in self)
 
     reach = seqs
 
@@ -72,27 +63,19 @@ class House:
     started: list[Req] = field(default_factory=list)
     offered: list[tuple[Req, Answer | None]] = field(default_factory=list)
     queues: dict[str, Queue] = field(default_factory=lambda: {"night": Queue("night"), "day": Queue("day")})
-    shares: dict[str, float] = field(default_factory=dict)
-    used: dict[str, float] = field(default_factory=dict)
     stock: dict[tuple[str | None, str], float] = field(default_factory=dict)
 
     def queue(self, name: str) -> Queue:
         return self.queues[name]
 
     def waiting(self, **asked: Any) -> Chosen:
-        return Chosen(fitting(self.queued, asked))
+        return Chosen(sorted(fitting(self.queued, asked), key=lambda r: (r.date_in_queue, r.seq)))
 
     def running(self, **asked: Any) -> list[Req]:
         return fitting(self.started, asked)
 
     def ahead(self, request: Req) -> list[tuple[Req, Answer | None]]:
         return [pair for pair in self.offered if pair[0].queue == request.queue]
-
-    def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        return self.used.get(group or owner or "", 0.0)
-
-    def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        return self.shares.get(group or owner or "", 0.0)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         return self.stock.get((owner, group), 0.0)
@@ -175,9 +158,3 @@ def a_pass(site: Site) -> Callable[..., None]:
         exits.begin(site)
 
     return begin
-
-
-@pytest.fixture
-def shipped() -> Path:
-    """The exits that nqspy ships."""
-    return Path(__file__).parents[2] / "exits"
