@@ -73,8 +73,7 @@ class SimOrder(Struct, frozen=True):
 
 
 def carry_out(order: SimOrder, began: float) -> None:
-    """Run all of it, write its files and print the results; ``began``: of `perf_counter`. Raises
-    NqspyError."""
+    """Run all, write the files and print the results; ``began``: of `perf_counter`. Raises NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
         raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
@@ -101,8 +100,7 @@ def carry_out(order: SimOrder, began: float) -> None:
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
-    """Check that no file that is written overwrites one that is read, or another one. Raises
-    NotSimulated."""
+    """Raises NotSimulated where a file that is written overwrites one that is read, or another one."""
     used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
     used |= {} if order.config is None else {order.config.resolve(): "--config"}
     written = [("--starts", order.starts), ("--requests", order.requests), ("--html", order.html)]
@@ -136,6 +134,24 @@ def _tell(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder
 # ---------------------------------------------------------------- the line
 
 
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="P[,P...]",
+        help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
+    ),
+]
+VaryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="SETTING=V[,V...]",
+        help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
+    ),
+]
+
+
 @app.command()
 def sim(
     workload: Annotated[
@@ -146,25 +162,11 @@ def sim(
     memory: Annotated[
         str | None, typer.Option("--memory", help="memory of the machine (64gb); else it does not matter")
     ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="P[,P...]",
-            help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
-        ),
-    ] = None,
+    policy: PolicyOption = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="settings in qmgr's language instead of one plain queue")
     ] = None,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="SETTING=V[,V...]",
-            help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
-        ),
-    ] = None,
+    vary: VaryOption = None,
     seed: Annotated[int, typer.Option("--seed", help="of an invented workload")] = 1,
     seeds: Annotated[
         int | None,

@@ -1,5 +1,4 @@
-"""Runs laid side by side: means with their 95 % confidence intervals, and differences to the first, seed by
-seed."""
+"""Runs side by side: means with 95 % confidence intervals, differences to the first seed by seed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt

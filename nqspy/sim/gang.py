@@ -122,8 +122,7 @@ def by_space() -> list[tuple[str, str]]:
 
 
 def by_class(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[str, str]]:
-    """Return the site that runs the work by classes; ``per_pe``: do-not-disturb time by day, s for each
-    PE."""
+    """Return the site that runs work by classes; ``per_pe``: do-not-disturb time by day, s for each PE."""
     queue = " domain=nqs backfill=none"
     lines = [
         "set domain application placement=contiguous",

@@ -101,7 +101,6 @@ def shift_text(shift: Shift, added: Sequence[str]) -> str:
 
 @lru_cache(64)
 def encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """Return the commands of a file as they are handed on. All runs of a comparison read the same files.
-    Raises ParseError."""
+    """Return a file's commands as they are handed on; runs of a comparison share it. Raises ParseError."""
     parsed = (each.command for each in parse_text(text, name))
     return tuple(cm.encode(command) for command in parsed if isinstance(command, Command))

@@ -1,5 +1,4 @@
-"""Measures of a simulated workload: waits, bounded slowdowns, utilisation; of all jobs, and of each
-group, user and size class."""
+"""Waits, bounded slowdowns, utilisation of a simulated workload; by group, user and size class."""
 
 from array import array
 from collections import defaultdict
@@ -18,8 +17,7 @@ KINDS = ("group", "user", "size")
 
 
 class Figures(Struct, frozen=True):
-    """Figures of some jobs: waits in seconds (the median is the lower middle one), mean bounded slowdown, PE
-    seconds that they used."""
+    """Figures of some jobs: waits in s (of two medians the lower), mean bounded slowdown, PE seconds used."""
 
     jobs: int
     wait_mean_s: float
@@ -43,8 +41,7 @@ class Spread(Struct, frozen=True):
 
 
 class Overall(Struct, frozen=True):
-    """Figures of all jobs, with the span from the first submission to the last end in seconds, and PE seconds
-    used / (PEs x span)."""
+    """Figures of all jobs; ``makespan_s``: from the first submission to the last end."""
 
     wait_mean_s: float
     wait_median_s: float
@@ -117,8 +114,7 @@ class Metrics:
         )
 
     def parts(self, kind: str) -> Mapping[str, Figures]:
-        """Return the figures of each group, user or size class (`KINDS`), in the order of what they used,
-        size classes in theirs."""
+        """Return the figures of each group or user by what it used, or of each size class (`KINDS`)."""
         found = {name: sums.figures() for name, sums in self._parts[kind].items()}
         order = first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
         return {name: found[name] for name in sorted(found, key=order)}

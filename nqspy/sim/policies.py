@@ -58,8 +58,7 @@ FORM = "it is written 'sched_factor share=0,10,20': what follows `set` in qmgr, 
 
 
 class Variation(Struct, frozen=True):
-    """A value of a setting: ``name`` as tables have it (``share=10``), ``command`` of qmgr, ``source``:
-    what was written, for errors."""
+    """A value of a setting: ``name`` in tables (``share=10``), ``command`` of qmgr, ``source`` for errors."""
 
     name: str
     command: str

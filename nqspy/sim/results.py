@@ -1,5 +1,4 @@
-"""Results of a simulated workload, written while it runs: starts in the order of the list, jobs as they
-end."""
+"""Results of a simulated workload, written while it runs: starts in the list's order, jobs as they end."""
 
 import csv
 import json

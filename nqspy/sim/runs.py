@@ -98,8 +98,7 @@ class RunTask(Struct, frozen=True):
 def run_task(
     task: RunTask, results: Sequence[Results] = (), far: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Run it; ``far`` is told how many jobs have ended. Raises NotSimulated, as another process can read
-    it."""
+    """Run it; ``far`` is told how many jobs have ended. Raises NotSimulated."""
     try:
         workload, run = _begun(task)
         metrics, trail = Metrics(workload.pes), None

@@ -164,8 +164,7 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
 
 
 def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
-    """Pictures of these names (`album.names_of`), and all tables: over several seeds only what compares
-    them."""
+    """Return a page: pictures (`album.names_of`), and tables; of seeds only what compares them."""
     drawings = [DRAWN[name](runs) for name in names]
     pictures = (f"<h2>{escape(each.title)}</h2><figure>{svg_of(each)}</figure>" for each in drawings)
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []

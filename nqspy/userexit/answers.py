@@ -90,14 +90,12 @@ _GREATEST = (1 << 63) - 1
 
 
 def never(text: str) -> Answer:
-    """jobselect: not as long as the settings are as they are; submit: not at all. The text tells the owner
-    why."""
+    """jobselect: not under the present settings; submit: not at all. The text tells the owner why."""
     return Answer("never", _sentence(text))
 
 
 def hold_line(text: str, until: Instant | datetime | None = None) -> Answer:
-    """jobselect: not now, and look no further in this queue. The text tells the owner why; ``until`` as of
-    `refuse`."""
+    """jobselect: not now, and look no further in this queue, and why; ``until`` as of `refuse`."""
     at = None if until is None else _instant("hold_line", until)
     return Answer("hold_line", _sentence(text), until=at)
 

@@ -1,5 +1,4 @@
-"""Errors of exits in words: site code itself, so what they say is asked for under the guard; and why files
-of exits do not count."""
+"""Errors of exits in words, which are site code themselves; and why files of exits do not count."""
 
 import traceback
 from collections.abc import Sequence
@@ -10,8 +9,7 @@ from nqspy.userexit.guard import Guard
 
 
 def sayable(text: str) -> str:
-    """A text of site code that can be sent and kept: half characters, such as those of a file name that is no
-    UTF-8, are spelled out."""
+    """Return a text that can be sent and kept: half characters (of file names) are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

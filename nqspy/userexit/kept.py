@@ -34,8 +34,7 @@ class Spare(Struct, frozen=True):
 
 
 class OwnerRest(Struct, frozen=True):
-    """Owner whose requests an exit died on more than once: it is not asked about any of theirs for a
-    while."""
+    """Owner whose requests an exit died on more than once: it is not asked about these for a while."""
 
     exit: str
     owner: str

@@ -62,8 +62,7 @@ class Hook:
 
 
 def entry(one: Exit) -> dict[str, Any]:
-    """Return its row of a listing: ``name doc enabled budget_ms hooks settings calls failures total_ms
-    longest_ms by_hook``."""
+    """Return its row of a listing; ``by_hook`` has the figures of each hook."""
     hooks = {
         name: {"calls": of.calls, "failures": of.failures, "total_ms": of.total / 1e6,
                "longest_ms": of.longest / 1e6}
@@ -86,8 +85,7 @@ def entry(one: Exit) -> dict[str, Any]:
 
 
 def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each exit that is switched on and stands behind another one's ``shrpri`` (rows of
-    `seats.entry`)."""
+    """Return a line for each exit that is on behind another one's ``shrpri`` (rows of `seats.entry`)."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
         f"{name}: its shrpri is asked only where {names[0]}.py answers None, which sorts before it; to scale "

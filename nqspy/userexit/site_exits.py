@@ -88,8 +88,7 @@ class SiteExits:
     # ------------------------------------------------------------ files
 
     def reload(self) -> str:
-        """Loads the files again, all or none; a sentence for the person who asked. Raises Refusal with file
-        and line."""
+        """Load the files again, all or none; return a sentence. Raises Refusal with file and line."""
         modules, problems = self._load()
         problems = problems or misfits(modules, self._settings)
         if problems:
@@ -182,8 +181,7 @@ class SiteExits:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
-        of the last pass."""
+        """Begin a pass or a submission: take over settings of exits, forget failures of the last pass."""
         self._calls.begin(site.timezone)
         for one in self._exits.values():
             one.down = False
@@ -283,8 +281,7 @@ class SiteExits:
         return self.shrpris(((owner, group),), view)[0]
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
-        """Return the share terms of many; an exit is asked once about pairs that differ in nothing it
-        takes."""
+        """Return the share terms of many; an exit is asked once about pairs that it cannot tell apart."""
         seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
         asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
         # True if the answer about a group holds for each owner in it, while nothing changes.
@@ -298,8 +295,7 @@ class SiteExits:
     def _shares_of_groups(
         self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
     ) -> list[float | None]:
-        """Return them where no exit takes an owner: each group is asked about with its first pair. Ends with
-        the pair on which one failed."""
+        """Ask about each group by its first pair: no exit takes an owner. Stop after a failure."""
         of_group: dict[str, float | None] = {}
         found, failed = [], list[Hook]()
         for pair in pairs:
@@ -355,8 +351,7 @@ class SiteExits:
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers that the last pass over a site left unfinished; a look ahead has
-        none."""
+        """Return the rounds of offers that the last pass left unfinished; a look ahead has none."""
         of, rounds = self._rounds
         return rounds if of is site and self._calls.really is None else {}
 
@@ -368,8 +363,7 @@ class SiteExits:
         return True
 
     def asks_again(self) -> Instant | None:
-        """Instant from which an exit is asked again about an owner that it was not asked about since
-        `begin`."""
+        """Instant from which an exit is asked again about an owner that was left out since `begin`."""
         return self._calls.again
 
     @contextmanager

@@ -78,8 +78,7 @@ OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", "
 
 
 def names_of(runs: int, seeds: int) -> list[str]:
-    """Pictures that there are of so many runs, over so many seeds each: over several only what compares
-    them, of a single one all else."""
+    """Return the pictures that there are: over several seeds only what compares runs, of one run all else."""
     if seeds > 1:
         return ["comparison"]
     return [name for name in DRAWN if runs > 1 or name != "comparison"]

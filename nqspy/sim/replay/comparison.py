@@ -206,8 +206,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
 
 
 def exits_object(comparison: NightComparison) -> dict[str, Any]:
-    """Which versions of user exits could not be asked: ``unknown_until``: the journal does not say
-    what was loaded before."""
+    """Return which versions of user exits could not be asked, and until when the journal knows none."""
     versions, zone = comparison.found.versions, comparison.found.zone
     missing = versions.missing()
     return {

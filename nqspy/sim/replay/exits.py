@@ -20,13 +20,11 @@ from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 20
-"""So many times its budget an exit may take that was there then: what it did in time must not fail on a busy
-machine now."""
+"""So many times its budget an exit of that time may take: it was in time then, on a machine less busy."""
 
 
 class PatientGuard(Guard):
-    """A guard that gives so many times the budget, and says nothing of it; ``overran``: even that was too
-    little."""
+    """A guard that gives many times the budget, untold; ``overran``: even that was too little."""
 
     patience = PATIENCE
     overran = False

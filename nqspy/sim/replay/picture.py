@@ -1,5 +1,4 @@
-"""Both courses of a night as a picture, one above the other: PEs held and requests waiting, and which PEs
-were held when."""
+"""Both courses of a night as a picture, one above the other: PEs held, requests waiting, PEs over time."""
 
 from base64 import b64encode
 from collections.abc import Iterable
@@ -36,8 +35,7 @@ def check(path: Path) -> None:
 
 
 def drawn(path: Path, comparison: NightComparison) -> str:
-    """Draw both courses, one where nothing is changed; return the file's content, in base64. Raises
-    NotSimulated."""
+    """Draw both courses, or one if nothing is changed; return the file in base64. Raises NotSimulated."""
     return b64encode(FORMATS[path.suffix.lower()](drawing(path.stem, comparison))).decode()
 
 

@@ -110,8 +110,7 @@ def beginning(what: Gathered) -> Replayed:
 
 
 def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: None) -> Replayed:
-    """Go through it again, as it was and, where ``other`` says so, under something else. Raises
-    NotReplayed."""
+    """Go through it again, as it was and, if ``other`` says so, under a change. Raises NotReplayed."""
     with calm():
         found = beginning(what)
         found.words = other.words

@@ -1,5 +1,4 @@
-"""The exits of a test: files, modules or texts, loaded as the daemon loads them; what fails in them is kept
-for whoever asks."""
+"""The exits of a test: files, modules or texts, loaded as the daemon loads them; their failures are kept."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 2_000
-"""ms of CPU time that an exit has at least in a test, ten times that of wall time: the machine may be busy,
-and an endless loop must end."""
+"""ms of CPU time that an exit has at least in a test, on a machine that may be busy; wall time: ten times."""
 
 OneExit = str | Path | ModuleType
 Exits = OneExit | Mapping[str, str] | Sequence[OneExit]
@@ -87,8 +85,7 @@ def _in_order(sources: Iterable[Source]) -> list[Source]:
 
 
 def sources_of(given: Exits, beside: Path) -> list[Source]:
-    """The files that are meant; a relative path is looked for in the folder ``beside``, then in the current
-    one. Raises BadExit."""
+    """Read the files that are meant, from the folder ``beside`` or the current one. Raises BadExit."""
     if isinstance(given, Mapping):
         return [Source(Path("exits", f"{name}.py"), text.encode()) for name, text in given.items()]
     if isinstance(given, str | Path | ModuleType):

@@ -82,8 +82,7 @@ class StorySite(Stage):
         return most
 
     def report_night(self) -> dict[str, Any]:
-        """The night's report as it is now, data as of ``nqspy report night --json``; exits get their
-        notice."""
+        """Return the data of ``nqspy report night --json`` as of now; exits get their notice."""
         __tracebackhide__ = True
         driver, events = self._driver, list(self.journal.events())
         bounds = night.night_bounds(events, self.zone, driver.now)
@@ -95,8 +94,7 @@ class StorySite(Stage):
     # ------------------------------------------------------------ now
 
     def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
-        """Claim that it waits now, and that ``because`` is part of the reason or of the name of its
-        source."""
+        """Claim that it waits now, and that ``because`` is part of the reason or of its source's name."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state not in WAITS:

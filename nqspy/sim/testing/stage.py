@@ -33,8 +33,7 @@ FIRST_UID = 1_001
 
 
 class StoryJob:
-    """A request of a test, by the test's name for it. Everything is as of now; times read as a test writes
-    them, ``2026-03-02 20:00:00``."""
+    """A request of a test, by the test's name for it, as of now; times are like ``2026-03-02 20:00:00``."""
 
     def __init__(self, site: "Stage", label: str, number: int, array: bool) -> None:
         self._site, self.label, self.number = site, label, number

@@ -58,13 +58,11 @@ KINDS: Mapping[str, Callable[[_Side, _Side], bool]] = {
     "answer": lambda was, would: _otherwise(was.answer, would.answer),
     "place": lambda was, would: was.place != would.place and not was.at_once,
 }
-"""Changes of a request, in the order in which they are told: the first that is true, and always that of its
-submission."""
+"""Changes of a request, in the order of telling: the first that is true, and that of its submission."""
 
 
 def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
-    """Try a file on the requests that wait now; return the result as data (manual page ``exits``). Raises
-    NqspyError."""
+    """Try a file on the requests that wait now; return data (manual page ``exits``). Raises NqspyError."""
     copy = copied(home, candidate)
     tried = try_out(copy, candidate)
     if tried.problems:

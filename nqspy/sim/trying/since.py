@@ -19,13 +19,11 @@ from nqspy.sim.trying.copied import NotTried, home_of, loaded_exits
 from nqspy.userexit.loader import Source
 
 KINDS = ("submission", "earlier", "later", "new", "never")
-"""Changes of a request: it is refused when it is submitted, it starts earlier or later, only now, or not any
-more."""
+"""Changes of a request: it is refused at submission, starts earlier, later, only now, or not any more."""
 
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
-    """Replay the time with that file among the exits; return what would have been other. Raises
-    NqspyError."""
+    """Replay the time with that file among the exits; return what would have changed. Raises NqspyError."""
     past = RecordedPast(home_of(home))
     try:
         in_force = loaded_exits(past.home)
@@ -105,8 +103,7 @@ def _row(comparison: NightComparison, request: Request, was: str, would: str, re
 def _failures(
     comparison: NightComparison, made: Sequence[Recorded], row: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield failures as the journal would have them, which does not say which hook it was: that is told where
-    only one has failed."""
+    """Yield failures as the journal has them: it knows the hook only where no other hook has failed."""
     name, named = row["name"], comparison.found.site.id_of
     failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
     times: Counter[tuple[Seq | None, str]] = Counter()

@@ -1,5 +1,4 @@
-"""Two looks at a copy of a site, under the exits in force and under those on trial, in a process of its own
-that has no rights."""
+"""Two looks at a copy of a site, without and with exits on trial, in a process that has no rights."""
 
 import logging
 from collections import Counter
@@ -130,8 +129,7 @@ class TriedExits(SiteExits):
 
 
 def try_out(copy: SiteCopy, candidate: Source) -> Tried:
-    """Try a file in the place of a loaded one of its name, else besides. None of its code runs in this
-    process. Raises NqspyError."""
+    """Try a file, in place of a loaded one of its name or besides, in another process. Raises NqspyError."""
 
     def work(pipes: WorkerPipes) -> None:
         logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told in the answer

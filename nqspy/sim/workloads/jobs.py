@@ -1,5 +1,4 @@
-"""A job of a workload as the simulator hands it in, and what every workload is: where it comes from does not
-matter behind this."""
+"""A job of a workload as the simulator hands it in, and what every workload is."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -54,8 +53,7 @@ class Workload(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """PEs and memory (bytes) of the machine, seed and number of jobs of what is invented; None: as the
-    workload has it."""
+    """PEs and memory (bytes) of the machine, seed and number of invented jobs; None: the workload's own."""
 
     pes: int | None = None
     memory: int | None = None

@@ -1,5 +1,4 @@
-"""Workloads by name: a generator's name, or a file by its ending. To add one is a file here and a line
-below."""
+"""Workloads by name: a generator's, or a file by its ending. To add one: a file here, a line below."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -193,8 +193,7 @@ NEEDED = ("job", "width", "submit", "run")
 
 
 def open_recorded(path: Path, wanted: Wanted) -> Workload:
-    """The list, by submit time, then by place, for a machine as wide as its widest job where nothing else is
-    asked for. Raises NotSimulated."""
+    """Read a list by submit time, for PEs as asked or of its widest job. Raises NotSimulated."""
     found = list(_read_rows(path))
     pes = wanted.pes or max((job.width for job in found), default=0)
     fitting = [job for job in found if job.width <= pes]

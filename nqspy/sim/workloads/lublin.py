@@ -20,8 +20,7 @@ PES, JOBS = 128, 1_000
 SERIAL, POWER_OF_2 = 0.244, 0.576
 """Part of the jobs that are serial, and that are as wide as a power of 2."""
 LOW, BELOW_HIGH, FIRST_STAGE = 0.8, 2.5, 0.86
-"""log2 of the least width of a parallel job; how far the middle is below the greatest; part below the
-middle."""
+"""log2 of the least width of a parallel job; of the middle below the greatest; part below the middle."""
 
 SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
 MIX = (-0.0054, 0.78)
@@ -30,8 +29,7 @@ LONGEST = 12.0
 """Of log run times (s)."""
 
 BETWEEN = (10.2303 * 1.0225, 0.4871)
-"""Gamma of the log of the time (s) between two jobs at the busiest hours; the factor takes it to all
-hours."""
+"""Gamma of the log of the time (s) between jobs at the busiest hours; the factor takes it to all hours."""
 MOST_BETWEEN = 13.0
 CYCLE = (8.1737, 3.9631)
 """Gamma whose parts over the day are those of the jobs."""

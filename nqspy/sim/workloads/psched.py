@@ -16,8 +16,7 @@ SHORTEST, LONGEST = 180, 2_048
 
 
 def psched(wanted: Wanted) -> Workload:
-    """So many of its applications; only those are drawn that the machine has PEs for. Raises
-    NotSimulated."""
+    """Return so many of its applications that the machine has PEs for. Raises NotSimulated."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
         raise NotSimulated(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")

@@ -47,8 +47,7 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 
 def t3d(wanted: Wanted) -> Workload:
-    """Five weeks of it, or so many jobs; only those are drawn that the machine has PEs for. A job's group is
-    its queue. Raises NotSimulated."""
+    """Return five weeks or so many jobs that fit the machine; a group is a queue. Raises NotSimulated."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
         raise NotSimulated(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
