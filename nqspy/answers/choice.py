@@ -214,7 +214,8 @@ class Listing:
         self._live, self._ended = live, ended
 
     def collected(self, into: list[T], write: Callable[[list[Any]], list[T]]) -> Iterator[None]:
-        """Fills ``into`` with what is made of each request, in order; None after each slice."""
+        """Fills ``into`` with what is made of each request, in order; None after each slice. Of requests that
+        are shown as they are found ``write`` may put some together."""
         orders, choice = list[int](), self.choice
         end = time.thread_time() + SLICE_TIME
         live = (([r.seq for r in some], self._live(some)) for some in _batches(choice.requests()))

@@ -89,10 +89,17 @@ def _listing(serving: Serving, asked: rpc.Asked, message: Mapping[str, Any] | No
     return Listing(asked.handle.id, choice, lister.objects, lister.ended)
 
 
+def _elements(listing: Listing, objects: Objects) -> list[bytes]:
+    """Elements of a JSON array: one by one where they are to be put in order, else some together."""
+    if listing.choice.seqs:
+        return [json_objects.encode(each) for each in objects]
+    return [json_objects.encode(objects)[1:-1]] if objects else []
+
+
 def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The objects, for programs. Raises Refusal when an identifier names no request."""
     listing, found = _listing(serving, asked), list[bytes]()
-    yield from listing.collected(found, lambda some: [json_objects.encode(each) for each in some])
+    yield from listing.collected(found, lambda some: _elements(listing, some))
     if listing.choice.wrong:
         raise listing.choice.wrong[0]
     yield messages.list_answer(asked.handle.id, found)
@@ -119,7 +126,7 @@ def _key(serving: Serving, made: dict[str, Any]) -> Seq:
 
 def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     def write(some: Objects) -> list[bytes]:
-        return [messages.escaped(json_objects.encode(each).decode()) for each in some]
+        return [messages.escaped(part.decode()) for part in _elements(listing, some)]
 
     listing, found = _listing(serving, asked), list[bytes]()
     yield from listing.collected(found, write)
