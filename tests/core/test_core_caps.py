@@ -52,6 +52,9 @@ STORIES = {
     "force passes a cap as it passes a run limit": f"""{CAPPED}0
         submit anne group=d3, ben group=d3, cleo group=d3; schedule cleo now; asks forcing ben=force
         starts cleo ben; why anne cap_never who=group~d3""",
+    "it spans domains": """machine 4; create domain/wide pes=(2-3); queue day domain=wide; queue night
+        create group/d1 share=3 limit=50; submit anne group=d1 queue=day, anne group=d1 queue=day
+        submit anne group=d1; starts anne anne2; why anne3 cap_short 50 2 4 2 1 1""",
     "a whole queue that it holds": f"""{CAPPED}0; submit anne group=d3, anne group=d3, anne group=d3
         starts -; why anne cap_never; why anne3 cap_never""",
 }  # fmt: skip

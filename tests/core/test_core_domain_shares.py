@@ -72,14 +72,6 @@ def test_a_correction_by_hand_scales_all_domains(two):
     assert {"g:d1", "wide/g:d1", "u:d1:anne", "wide/u:d1:anne"} <= two.site.touched.accounts
 
 
-def test_caps_span_domains(two):
-    two.set("group/d1/limit", 50.0).submit("anne group=d1", "anne group=d1", queue="day")
-    third = two.submit("anne group=d1", queue="night")
-    told = two.run_pass()
-    assert third[0] not in told.starts
-    assert "limit 50% of group d1 is 2 of 4 PEs, it holds 2" in told.reason(third[0]).text
-
-
 def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two):
     asked = []
 

@@ -66,6 +66,9 @@ STORIES = {
         set probe/nfs/running suspend; set probe/licence/running requeue; run anne queue=night needs=licence
         probe nfs broken; does suspend:anne; probe licence broken; does requeue:anne
         does -; why anne starts_when_well""",
+    "those kept back do not count for the share of others": """queue night share=10; create group/d1 share=1
+        create group/d2 share=99; probe nfs broken; submit anne group=d1, ben group=d2 needs=nfs
+        shares anne=1""",
 } | {
     f"of several broken ones the strongest wish counts: {one} {other}": f"""{PROBES}
         set probe/nfs/running {one}; set probe/licence/running {other}; run anne queue=night needs=licence
@@ -84,12 +87,6 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_needs(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_those_kept_back_do_not_count_for_the_share_of_others(house):
-    Story(house).play("""queue night share=10; create group/d1 share=1; create group/d2 share=99
-        probe nfs broken; submit anne group=d1, ben group=d2 needs=nfs""")
-    assert house.standing().of(house.request(1)).share == 1.0
 
 
 def test_many_that_wait_for_it_cost_a_pass_next_to_nothing(house):
