@@ -39,15 +39,6 @@ def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start
 # ---------------------------------------------------------------- jobselect
 
 
-def test_each_job_is_offered_once_in_a_pass(gang):
-    gang.run("anne class=benchmark pes=8")
-    gang.later(hours=1)
-    jobs = gang.submit("ben class=interactive pes=2", "cleo class=interactive pes=2", "dora class=standby")
-    exits = gang.schedule(jobs[2], "first").exits(jobselect=lambda request, view: None)
-    assert gang.go().starts == []
-    assert sorted(exits.called("jobselect")) == sorted({*exits.called("jobselect")})
-
-
 @pytest.mark.parametrize("answer", [refuse(), hold_line()])
 def test_a_job_that_gave_way_goes_on_without_being_offered(cleared, answer):
     cleared.end(cleared.go().starts[0]).submit("dora class=interactive pes=1", queue="apps")

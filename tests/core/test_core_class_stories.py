@@ -185,6 +185,9 @@ OFFERS = {
     "jobs are offered in the order of their classes": """queue more order=class
         submit anne class=standby queue=apps, ben class=interactive queue=more; asks forcing; starts ben anne
         asked ben anne""",
+    "each job is offered once in a pass": """run anne class=benchmark pes=8; later 60
+        submit ben class=interactive pes=2, cleo class=interactive pes=2, dora class=standby
+        schedule dora first; asks forcing; starts -; asked dora ben cleo""",
     "one that is refused bumps no other": """run anne class=standby pes=8; later 60
         submit ben class=interactive pes=4; asks all=refuse; go; gives -; block -
         why ben EXIT who=exits/test""",
