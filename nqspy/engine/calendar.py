@@ -19,6 +19,7 @@ from nqspy.engine.zones import local, zone_of
 from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, Instant
+from nqspy.model.settings import Settings
 from nqspy.model.shifts import APART, Calendar, Shift
 
 
@@ -67,41 +68,31 @@ def _public(country: str, year: int) -> dict[date, str]:
         return {}
 
 
-def holidays_between(days: Calendar, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
+def sundays(settings: Settings, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
     """The days that count as Sundays from the one of ``after`` to the one of ``until``, with their names."""
     first, last = local(after, zone).date(), local(until, zone).date()
-    years = range(first.year, last.year + 1)
-    return [
-        (day, name)
-        for year in years
-        for day, name in special_days(days, year).items()
-        if first <= day <= last
-    ]
+    years = [special_days(settings.calendar, year).items() for year in range(first.year, last.year + 1)]
+    return [(day, name) for days in years for day, name in days if first <= day <= last]
 
 
 def check_country(text: str) -> None:
     """Raises BadValue unless ``text`` is a country whose holidays are known, or a part of one (DE-BY)."""
     from holidays import list_supported_countries
+    from holidays.registry import COUNTRIES
 
     known = list_supported_countries()
     code, dash, part = text.partition("-")
     if code not in known:
-        raise BadValue(f"{code!r} is no country with known holidays{_nearest_country(code)}")
+        codes = {names[0].lower(): names[1] for names in COUNTRIES.values()}
+        codes |= {each.lower(): each for each in codes.values()}
+        likely = dict.fromkeys(codes[each] for each in get_close_matches(code.lower(), codes, 3, 0.5))
+        right = "write its code like FR or DE-BY" + (f" (nearest: {', '.join(likely)})" if likely else "")
+        raise BadValue(f"{code!r} is no country with known holidays; {right}")
     parts = known[code]
     if dash and part not in parts:
         near = get_close_matches(part.upper(), parts, 3, 0.4) or parts[:8]
         right = f"write it like {code}-{near[0]} (nearest: {', '.join(near)})" if near else f"write {code}"
         raise BadValue(f"{part!r} is no part of {code} with holidays of its own; {right}")
-
-
-def _nearest_country(text: str) -> str:
-    from holidays.registry import COUNTRIES
-
-    codes = {names[0].lower(): names[1] for names in COUNTRIES.values()}
-    codes |= {code.lower(): code for code in codes.values()}
-    found = get_close_matches(text.lower(), codes, 3, 0.5)
-    near = dict.fromkeys(codes[each] for each in found)
-    return "; write its code like FR or DE-BY" + (f" (nearest: {', '.join(near)})" if near else "")
 
 
 def check_day(text: str) -> None:
@@ -117,33 +108,34 @@ def check_day(text: str) -> None:
 # ---------------------------------------------------------------- firings
 
 
-def in_force(shifts: Iterable[Shift], days: Calendar, zone: str, now: Instant) -> Firing | None:
+def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
     """The latest firing not after ``now`` that counts (`Shift.counts`); None where there is none. Times that
     a clock change skips all fire at the change: then the one that is latest by the clock on the wall."""
-    found = [
-        (*latest, Firing(latest[0], shift.name))
-        for shift in shifts
-        for cron in shift.when
-        if (latest := wall.latest(read(cron), _sundays_of(days), zone_of(zone), now)) is not None
-        and _counts(shift, cron, latest[0], now)
-    ]
+    found = []
+    for shift, cron in _crons(settings.shifts.values()):
+        latest = wall.latest(read(cron), _sundays_of(settings.calendar), zone_of(zone), now)
+        if latest is None:
+            continue
+        since = shift.counts.get(cron)
+        # A firing counts from when its time was typed; more than a week ahead, the clock was far off then.
+        if since is None or latest[0] > since or since > now + 7 * DAY:
+            found.append((*latest, Firing(latest[0], shift.name)))
     return max(found)[2] if found else None
 
 
-def _counts(shift: Shift, cron: str, at: Instant, now: Instant) -> bool:
-    """True if a firing is later than its time was typed. A definition of more than a week ahead is of a clock
-    that was far off: it says nothing."""
-    since = shift.counts.get(cron)
-    return since is None or at > since or since > now + 7 * DAY
+def _crons(shifts: Iterable[Shift]) -> Iterator[tuple[Shift, str]]:
+    return ((shift, cron) for shift in shifts for cron in shift.when)
 
 
-def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant) -> Firing | None:
-    """The first firing later than ``after``."""
+def next_firing(
+    settings: Settings, zone: str, after: Instant, shifts: Iterable[Shift] | None = None
+) -> Firing | None:
+    """The first firing later than ``after``, of these shifts (None: of all)."""
+    days = settings.calendar
     holidays = days.holidays, days.extra, days.workdays
     found = [
         Firing(at, shift.name)
-        for shift in shifts
-        for cron in shift.when
+        for shift, cron in _crons(settings.shifts.values() if shifts is None else shifts)
         if (at := _next(cron, *holidays, zone, after)) is not None
     ]
     return min(found, default=None)
@@ -164,15 +156,17 @@ def _next(
 
 
 def coming(
-    shifts: Iterable[Shift],
-    days: Calendar,
+    settings: Settings,
     zone: str,
     after: Instant,
     until: Instant,
     most: int | None = None,
+    shifts: Iterable[Shift] | None = None,
 ) -> list[Firing]:
-    """All firings later than ``after`` and not later than ``until``, in order; the first ``most`` of them."""
-    series = [_from(shift.name, cron, days, zone, after) for shift in shifts for cron in shift.when]
+    """The firings later than ``after`` and not later than ``until``, in order, of these shifts (None: of
+    all); the first ``most`` of them."""
+    crons = _crons(settings.shifts.values() if shifts is None else shifts)
+    series = [_from(shift.name, cron, settings.calendar, zone, after) for shift, cron in crons]
     return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))
 
 
@@ -195,7 +189,7 @@ def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...
 def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) -> str | None:
     """Names two shifts that fire in the same minute on some day, by the clock on the wall, and what to do
     about it; None when there are none. ``those``: one of the two is among these."""
-    crons = [(shift.name, cron) for shift in shifts for cron in shift.when]
+    crons = [(shift.name, cron) for shift, cron in _crons(shifts)]
     for (one, cron), (two, other) in combinations(crons, 2):
         looked = one != two and (those is None or one in those or two in those)
         when = meeting(cron, other) if looked else None

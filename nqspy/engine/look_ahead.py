@@ -5,7 +5,8 @@ At the latest: as long as they may (`runtime.planned_wall`); who has no wall lim
 long as those like them did (`runtime.expected_wall`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -136,19 +137,24 @@ class LookAhead:
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
-        promised = [self._promised(each) for each in waiting]
+        promises = [self._promised(each) for each in waiting]
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
         probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
         sure = PROMISED + (REFUSABLE if exits.has("jobselect") else "")
-        whole = zip(waiting, promised, latest, probably, strict=True)
-        found = {request.seq: _both(kept, sure, one, other) for request, kept, one, other in whole}
+        found = {}
+        for request, promised, one, other in zip(waiting, promises, latest, probably, strict=True):
+            if promised is not None and (one.start is None or promised <= one.start):
+                one = Foreseen(promised, sure)
+            if one.start is not None and other.start is not None and one.start < other.start:
+                other = Foreseen(one.start, one.basis)
+            found[request.seq] = Outlook(one, other)
         if seqs is None:
             found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
         return found
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
         """When the waiting requests start, probably; those that do in the time there is to look."""
-        with _Asked(exits, self._site, self._now):
+        with self._asking(exits):
             run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
         return run.starts
@@ -163,6 +169,16 @@ class LookAhead:
 
     # ------------------------------------------------------------ one run
 
+    @contextmanager
+    def _asking(self, exits: Exits) -> Iterator[None]:
+        """Ask the exits about an imagined site, and leave no trace."""
+        try:
+            with exits.rehearsal(self._now):
+                yield
+        finally:
+            exits.begin(self._site)
+            exits.failures()
+
     def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
         site = self._site if last else twin_of(self._site)
         moves = OutOnly(lengths.per_move(self._moves) or 0)
@@ -176,7 +192,7 @@ class LookAhead:
         left = {request.seq for request, found in zip(requests, known, strict=True) if found is None}
         if not left:
             return [found for found in known if found is not None]
-        with _Asked(exits, self._site, self._now):
+        with self._asking(exits):
             run = self._run(lengths, exits, last)
             going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
             unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
@@ -274,30 +290,16 @@ class LookAhead:
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
             return Foreseen(None, far)
         start, own = Instant(run.now + backlog.wait(there)), kept_by_themselves(run.engine, [request.seq])
-        opens = self._opens(run, request.queue)
+        opens, settings = None, run.site.settings
+        queue = settings.queues.get(request.queue)
+        if queue is not None and not queue.started:
+            starting = [shift for shift in settings.shifts.values() if shift.starts(queue.name)]
+            firing = timetable.next_firing(settings, run.site.timezone, run.now, starting)
+            opens = None if firing is None else firing.at
         kept, rough = own.get(request.seq), "roughly, by the work that waits before it by date"
         if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):
             return self._never(run, request, kept)
         return Foreseen(max(start, opens or start), f"{rough}: {far}")
-
-    def _opens(self, run: AheadRun, queue: str) -> Instant | None:
-        """The time at which a shift starts a queue that is stopped."""
-        settings, kept = run.site.settings, run.site.settings.queues.get(queue)
-        if kept is None or kept.started:
-            return None
-        starting = [shift for shift in settings.shifts.values() if shift.starts(queue)]
-        firing = timetable.next_firing(settings, run.site.timezone, run.now, starting) if starting else None
-        return None if firing is None else firing.at
-
-
-def _both(promised: Instant | None, sure: str, latest: Foreseen, probably: Foreseen) -> Outlook:
-    """Return both: a promised start bounds the latest one, for the reason ``sure``, and that the probable
-    one."""
-    if promised is not None and (latest.start is None or promised <= latest.start):
-        latest = Foreseen(promised, sure)
-    if latest.start is not None and probably.start is not None and latest.start < probably.start:
-        probably = Foreseen(latest.start, probably.basis)
-    return Outlook(latest, probably)
 
 
 def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
@@ -309,21 +311,6 @@ def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
             rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
             found[domain] = found.get(domain, 0) + rest
     return found
-
-
-class _Asked:
-    """While it lasts the exits are asked about a site that is none, and it leaves no mark."""
-
-    def __init__(self, exits: Exits, site: Site, now: Instant) -> None:
-        self._exits, self._site, self._rehearsal = exits, site, exits.rehearsal(now)
-
-    def __enter__(self) -> None:
-        self._rehearsal.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._rehearsal.__exit__(None, None, None)
-        self._exits.begin(self._site)
-        self._exits.failures()
 
 
 # ---------------------------------------------------------------- how long requests run

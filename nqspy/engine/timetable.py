@@ -2,52 +2,18 @@
 Sundays. Shifts and days are those of the settings, times of ``zone``; see `calendar` for what they mean."""
 
 from collections.abc import Iterable, Iterator
-from datetime import date
 
-from nqspy.engine import calendar
 from nqspy.engine.calendar import Firing as Firing
+from nqspy.engine.calendar import coming as coming
+from nqspy.engine.calendar import in_force as in_force
+from nqspy.engine.calendar import next_firing as next_firing
+from nqspy.engine.calendar import sundays as sundays
 from nqspy.engine.calendar import until_of as until_of
 from nqspy.engine.zones import local
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.settings import Settings
-from nqspy.model.shifts import Shift, UpcomingStop
+from nqspy.model.shifts import UpcomingStop
 from nqspy.model.site import Site
-
-
-def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
-    """The latest firing not after ``now`` that counts; None where there is none."""
-    return calendar.in_force(settings.shifts.values(), settings.calendar, zone, now)
-
-
-def next_firing(
-    settings: Settings, zone: str, after: Instant, shifts: Iterable[Shift] | None = None
-) -> Firing | None:
-    """The first firing later than ``after``, of these shifts or of all."""
-    chosen = settings.shifts.values() if shifts is None else shifts
-    return calendar.next_firing(chosen, settings.calendar, zone, after)
-
-
-def coming(
-    settings: Settings,
-    zone: str,
-    after: Instant,
-    until: Instant,
-    most: int | None = None,
-    shifts: Iterable[Shift] | None = None,
-) -> list[Firing]:
-    """The firings later than ``after`` and not later than ``until``, in order, of these shifts or of all; the
-    first ``most`` of them."""
-    chosen = settings.shifts.values() if shifts is None else shifts
-    return calendar.coming(chosen, settings.calendar, zone, after, until, most)
-
-
-def sundays(settings: Settings, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
-    """The days that count as Sundays from the one of ``after`` to the one of ``until``, with their names."""
-    return calendar.holidays_between(settings.calendar, zone, after, until)
-
-
-# ---------------------------------------------------------------- when shifts stop queues next
-
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -73,12 +39,13 @@ def upcoming_stops(
 def _those_that_say(
     settings: Settings, firings: Iterable[Firing], zone: str, now: Instant
 ) -> dict[str, UpcomingStop]:
-    shifts = settings.shifts
+    shifts, found = settings.shifts, dict[str, UpcomingStop]()
     first = _first_stops(settings, (each for each in firings if shifts[each.shift].spill != "leave"))
-    return {
-        name: UpcomingStop(each.at, each.shift, shifts[each.shift].spill, _clock(each.at, zone, now))
-        for name, each in first.items()
-    }
+    for name, each in first.items():
+        moment = local(each.at, zone)
+        day = f"{_WEEKDAYS[moment.weekday()]} " if each.at - now >= DAY else ""
+        found[name] = UpcomingStop(each.at, each.shift, shifts[each.shift].spill, f"{day}{moment:%H:%M}")
+    return found
 
 
 def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:
@@ -104,10 +71,3 @@ def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None)
         firing = next_firing(settings, zone, after, (shift,))
         if firing is not None:
             yield firing
-
-
-def _clock(at: Instant, zone: str, now: Instant) -> str:
-    """``08:30``, with its day where that is a day off or more: ``Mon 08:30``."""
-    moment = local(at, zone)
-    day = f"{_WEEKDAYS[moment.weekday()]} " if at - now >= DAY else ""
-    return f"{day}{moment:%H:%M}"

@@ -7,7 +7,7 @@
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -27,6 +27,8 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq, request_named
 from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, MailWishes, Request, Spec
+from nqspy.model.settings import Settings
+from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
 from nqspy.model.units import parse_size, parse_time
@@ -56,6 +58,11 @@ set managers = (max:m, olga:o)
 
 def goes_on(error: Exception) -> None:
     """For a simulation that is to go on after an error inside the engine, as the daemon does."""
+
+
+def settings_of(shifts: Iterable[Shift], days: Calendar = Calendar()) -> Settings:  # noqa: B008
+    """Settings that have these shifts, and days that count as Sundays."""
+    return Settings(shifts={shift.name: shift for shift in shifts}, calendar=days)
 
 
 def moment(text: str) -> Instant:

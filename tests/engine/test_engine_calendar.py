@@ -6,7 +6,7 @@ from datetime import date
 from zoneinfo import ZoneInfo
 
 import pytest
-from engine.harness import PLAIN, Centre, moment
+from engine.harness import PLAIN, Centre, moment, settings_of
 
 from nqspy.engine import calendar, zones
 from nqspy.model import events as ev
@@ -15,7 +15,6 @@ from nqspy.model.ids import HOUR, Instant
 from nqspy.model.shifts import Calendar, Shift
 
 PARIS = "Europe/Paris"
-DAYS = Calendar()
 CEA = (
     Shift("day", ("30 8 * * mon-fri",)),
     Shift("evening", ("0 17 * * mon-fri",)),
@@ -25,19 +24,19 @@ CEA = (
 
 
 def in_force(shifts, text: str) -> str | None:
-    firing = calendar.in_force(shifts, DAYS, PARIS, moment(text))
+    firing = calendar.in_force(settings_of(shifts), PARIS, moment(text))
     return firing and firing.shift
 
 
 def firings(shifts, since: str, hours: float) -> list[str]:
     start = moment(since)
-    found = calendar.coming(shifts, DAYS, PARIS, start, Instant(round(start + hours * HOUR)))
+    found = calendar.coming(settings_of(shifts), PARIS, start, Instant(round(start + hours * HOUR)))
     return [f"{zones.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
 
 
 def test_without_shifts_or_before_the_first_there_is_none():
     assert in_force((), "2026-03-02T08:30:00+01:00") is None
-    assert calendar.next_firing((), DAYS, PARIS, Instant(0)) is None
+    assert calendar.next_firing(settings_of(()), PARIS, Instant(0)) is None
 
 
 def test_a_time_that_the_spring_change_skips_fires_at_the_change():
@@ -144,7 +143,7 @@ FRANCE = Calendar(holidays="FR")
 
 
 def on_wall(days: Calendar, since: str, until: str, shifts=CEA) -> list[str]:
-    found = calendar.coming(shifts, days, PARIS, moment(since), moment(until))
+    found = calendar.coming(settings_of(shifts, days), PARIS, moment(since), moment(until))
     return [f"{zones.local(f.at, PARIS):%a %d %H:%M} {f.shift}" for f in found]
 
 
@@ -152,8 +151,11 @@ def test_on_a_holiday_nothing_of_the_week_fires_and_the_night_goes_on():
     # The 14th of July 2026 is a Tuesday.
     found = on_wall(FRANCE, "2026-07-13T12:00:00+02:00", "2026-07-15T09:00:00+02:00")
     assert found == ["Mon 13 17:00 evening", "Mon 13 21:00 night", "Wed 15 06:00 report", "Wed 15 08:30 day"]
-    assert calendar.in_force(CEA, FRANCE, PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "night"
-    assert calendar.in_force(CEA, Calendar(), PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "day"
+    assert (
+        calendar.in_force(settings_of(CEA, FRANCE), PARIS, moment("2026-07-14T12:00:00+02:00")).shift
+        == "night"
+    )
+    assert calendar.in_force(settings_of(CEA), PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "day"
 
 
 def test_extra_days_and_days_that_are_worked():
@@ -173,8 +175,11 @@ def test_a_part_of_a_country_has_its_own():
 
 
 def test_the_coming_holidays_have_names():
-    found = calendar.holidays_between(
-        FRANCE, PARIS, moment("2026-12-20T00:00:00+01:00"), moment("2027-01-02T00:00:00+01:00")
+    found = calendar.sundays(
+        settings_of((), FRANCE),
+        PARIS,
+        moment("2026-12-20T00:00:00+01:00"),
+        moment("2027-01-02T00:00:00+01:00"),
     )
     assert found == [(date(2026, 12, 25), "Christmas Day"), (date(2027, 1, 1), "New Year's Day")]
 

@@ -52,10 +52,7 @@ def end_of(start: str) -> Instant:
 @BOTH
 def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start, expected):
     place, end = site(start), end_of(start)
-    settings = place.site.settings
-    firings = calendar.coming(
-        settings.shifts.values(), settings.calendar, "Europe/Paris", place.sim.now, Instant(end - HOUR)
-    )
+    firings = calendar.coming(place.site.settings, "Europe/Paris", place.sim.now, Instant(end - HOUR))
     around = [firing.at + each for firing in firings for each in (-1, 0, MINUTE)]
     for at in sorted([*around, *_change_of(start)]):
         place.sim.run(Instant(at))

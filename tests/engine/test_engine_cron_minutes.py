@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from engine.harness import moment
+from engine.harness import moment, settings_of
 
 from nqspy.engine import calendar, zones
 from nqspy.model.errors import BadValue
@@ -162,13 +162,13 @@ def check(wanted: Expression, zone: str, some: list[int], chance: random.Random)
         expected = by_minutes(wanted, zone, change, sundays)
         start, end = Instant((change - AROUND) * MINUTE - 1), Instant((change + AROUND) * MINUTE - 1)
         told = f"{wanted.text} in {zone} around {datetime.fromtimestamp(60 * change, ZoneInfo(zone))}"
-        found = [firing.at for firing in calendar.coming(shifts, days, zone, start, end)]
+        found = [firing.at for firing in calendar.coming(settings_of(shifts, days), zone, start, end)]
         assert found == expected, told
-        first = calendar.next_firing(shifts, days, zone, start)
+        first = calendar.next_firing(settings_of(shifts, days), zone, start)
         assert first is not None
         assert first.at == expected[0] if expected else first.at > end
         for now, last in _moments(expected, Instant(change * MINUTE)):
-            firing = calendar.in_force(shifts, days, zone, now)
+            firing = calendar.in_force(settings_of(shifts, days), zone, now)
             assert firing is not None, told
             assert firing.at == last, f"{told}, seen from {now}"
 
@@ -225,12 +225,12 @@ def test_every_minute_around_the_changes_agrees_for_1000_pairs(seed):
 
 
 def ahead(zone: str, cron: str, since: str, until: str) -> list[str]:
-    found = calendar.coming((Shift("x", (cron,)),), Calendar(), zone, moment(since), moment(until))
+    found = calendar.coming(settings_of((Shift("x", (cron,)),)), zone, moment(since), moment(until))
     return [zones.local(firing.at, zone).isoformat() for firing in found]
 
 
 def back(zone: str, cron: str, now: str) -> str:
-    firing = calendar.in_force((Shift("x", (cron,)),), Calendar(), zone, moment(now))
+    firing = calendar.in_force(settings_of((Shift("x", (cron,)),)), zone, moment(now))
     assert firing is not None
     return zones.local(firing.at, zone).isoformat()
 
@@ -295,23 +295,23 @@ HARD = (
 @pytest.mark.parametrize(("zone", "cron"), HARD)
 @pytest.mark.parametrize("day", ["1996-02-29", "2010-03-05", "2011-12-31", "2026-04-05", "2100-03-01"])
 def test_no_search_takes_more_than_20_ms(zone, cron, day):
-    shifts, days = (Shift("x", (cron,)),), Calendar()
+    settings = settings_of((Shift("x", (cron,)),))
     for hours in range(0, 24, 5):
         now = Instant(moment(f"{day}T00:00:00+00:00") + hours * HOUR)
         for search in (calendar.in_force, calendar.next_firing):
             begun = time.thread_time()
-            search(shifts, days, zone, now)
+            search(settings, zone, now)
             first = time.thread_time() - begun
             begun = time.thread_time()
-            search(shifts, days, zone, now)
+            search(settings, zone, now)
             spent = min(first, time.thread_time() - begun)
             assert spent < 0.02, (search.__name__, now)
 
 
 def test_searches_end_also_at_the_ends_of_the_calendar():
-    shifts, days = (Shift("x", ("0 0 29 2 */7",)), Shift("y", ("* * 29 2 */7",))), Calendar()
+    settings = settings_of((Shift("x", ("0 0 29 2 */7",)), Shift("y", ("* * 29 2 */7",))))
     for year in (3, 9990):
         now = Instant(round(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1000)
-        assert calendar.in_force(shifts, days, "UTC", now) is None or year > 3
-        calendar.next_firing(shifts, days, "UTC", now)
-    assert not calendar.coming(shifts, days, "UTC", Instant(0), Instant(DAY))
+        assert calendar.in_force(settings, "UTC", now) is None or year > 3
+        calendar.next_firing(settings, "UTC", now)
+    assert not calendar.coming(settings, "UTC", Instant(0), Instant(DAY))

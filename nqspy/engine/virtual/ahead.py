@@ -1,7 +1,8 @@
 """A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts
 and limits as a simulation's, and a journal in which nothing is kept."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -44,12 +45,16 @@ class AheadRun(VirtualRun):
         self.starts: dict[Seq, Instant] = {}
         self.count = 0
         self._begin = now
-        decider, sampled = _OnlyPasses(exits), bool(between.samples)
+        decider, sampled = Passes(exits), bool(between.samples)
         super().__init__(
             Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
             sampled=sampled, moves=moves,
         )  # fmt: skip
-        _set_back(twin, between.moved)
+        for seq, by in between.moved:  # if the clock was set, attempts have run as long as they really did
+            if (request := twin.started.get(seq)) is not None:
+                run, pause = request.run, request.pause
+                pause = pause and replace(pause, at=Instant(pause.at + by))
+                request.attempt = replace(run, started=Instant(run.started + by), pause=pause)
         self.make(twin)
         self.engine.go_on(between)
         self.executor.adopt(twin, dict(between.samples), now)
@@ -70,16 +75,6 @@ class AheadRun(VirtualRun):
         return True
 
 
-def _set_back(twin: Site, moved: Iterable[tuple[Seq, int]]) -> None:
-    """Move the starts of running attempts by as much as the clock was set since, so that they have run as
-    long as they really did."""
-    for seq, by in moved:
-        if (request := twin.started.get(seq)) is not None:
-            run, pause = request.run, request.pause
-            pause = pause and replace(pause, at=Instant(pause.at + by))
-            request.attempt = replace(run, started=Instant(run.started + by), pause=pause)
-
-
 class Passes:
     """Asks are answered with a plan immediately."""
 
@@ -94,14 +89,12 @@ class Passes:
         """It looks at the site itself."""
 
     def reset(self, site: Site) -> None:
-        """Nothing is known of that site."""
+        """It keeps nothing of a site."""
 
-
-class _OnlyPasses(Passes):
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
-    ) -> Callable[[float], None]:
-        """Nobody asks: nothing is handed in."""
+    ) -> Callable[[float], Any]:
+        """Foresee nothing: in such a run nothing is submitted."""
         return lambda seconds: None
 
 
@@ -125,11 +118,9 @@ class Unwritten:
         raise RuntimeError("there is nothing to begin again from")
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """None."""
         return None
 
     def blob(self, digest: str) -> bytes:
-        """Raises KeyError."""
         raise KeyError(digest)
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
@@ -137,17 +128,13 @@ class Unwritten:
         return iter(())
 
     def kept(self, owner: str) -> int:
-        """Nothing."""
         return 0
 
     def keeps(self, owner: str, digest: str) -> bool:
-        """Everything."""
         return True
 
     def capacity(self) -> int | None:
-        """There is no disk."""
         return None
 
     def low(self) -> bool:
-        """It has room."""
         return False

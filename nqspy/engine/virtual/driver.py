@@ -127,17 +127,13 @@ class VirtualRun:
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
-            inputs = (self._sample(), *inputs)
+            if self._sampled_at != self.now:  # each attempt is told once an instant
+                self._sampled_at = self.now
+                self._samples.clear()
+            running = self.executor.use(self.now, self._samples)
+            self._samples.update([(seq, number) for seq, (number, _) in running.items()])
+            inputs = (Use(running), *inputs)
         self._settle(self.engine.feed(inputs, self.now, asked))
-
-    def _sample(self) -> Use:
-        """What running attempts have used by now, each told once an instant."""
-        if self._sampled_at != self.now:
-            self._sampled_at = self.now
-            self._samples.clear()
-        running = self.executor.use(self.now, self._samples)
-        self._samples.update([(seq, number) for seq, (number, _) in running.items()])
-        return Use(running)
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)

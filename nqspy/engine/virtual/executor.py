@@ -36,12 +36,10 @@ class Recent(list[T]):
     told in its first week."""
 
     def append(self, item: T) -> None:
-        """One more."""
         super().append(item)
         self._forget()
 
     def extend(self, items: Iterable[T]) -> None:
-        """Some more."""
         super().extend(items)
         self._forget()
 
@@ -135,7 +133,16 @@ class VirtualExecutor:
         self._share_out(now, adopted)
 
     def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
-        attempt = _attempt((seq, number), self._lengths(request), request, site, now)
+        """Begin an attempt. If nothing interferes, it runs to its end, or to the first limit it meets."""
+        run = self._lengths(request)
+        wall, cpu = (None, None) if run.unlimited else _limits(request, site)
+        needed, target = cpu_at(run, run.wall), run.wall
+        demand = needed / run.wall if run.wall else 0.0
+        reason: EndReason = "exit"
+        if cpu is not None and needed > cpu:
+            target, reason = run.wall * cpu // needed, "cpu_limit"
+        until = request.attempt.until if request.attempt is not None else None
+        attempt = VirtualAttempt(seq, number, run, demand, target, reason, wall, until, now)
         self._latest[seq], self._attempts[seq] = number, attempt
         return attempt
 
@@ -315,31 +322,29 @@ class VirtualExecutor:
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
         """What became of each expected attempt; one that was not begun never will be."""
-        return [self._look(seq, number) for seq, number in expected.items()]
-
-    def _look(self, seq: Seq, number: int) -> Observation:
-        attempt, end = self._attempts.get(seq), self._ends.get((seq, number))
-        if attempt is not None and attempt.attempt == number:
-            return ObservedRunning(seq, number)
-        if end is not None:
-            return end
-        if (seq, number) in self._lost:
-            return ObservedLost(seq, number)
-        self._latest[seq] = max(number, self._latest.get(seq, 0))
-        return ObservedVoid(seq, number)
+        seen: list[Observation] = []
+        for seq, number in expected.items():
+            attempt = self._attempts.get(seq)
+            if attempt is not None and attempt.attempt == number:
+                seen.append(ObservedRunning(seq, number))
+            elif (end := self._ends.get((seq, number))) is not None:
+                seen.append(end)
+            elif (seq, number) in self._lost:
+                seen.append(ObservedLost(seq, number))
+            else:
+                self._latest[seq] = max(number, self._latest.get(seq, 0))
+                seen.append(ObservedVoid(seq, number))
+        return seen
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
-        attempts = self._attempts.values()
-        if not but:
-            return {a.seq: (a.attempt, a.used(now)) for a in attempts if a.runs}
-        return {a.seq: (a.attempt, a.used(now)) for a in attempts if a.runs and a.key not in but}
+        running = (a for a in self._attempts.values() if a.runs and a.key not in but)
+        return {a.seq: (a.attempt, a.used(now)) for a in running}
 
     def spent(self, now: Instant) -> float:
         """CPU time (ms) that all attempts together have used up to now: the processors' busy time."""
-        return self._spent + sum(
-            each.demand * each.rate * (now - each.since) for each in self._attempts.values() if each.runs
-        )
+        running = [each for each in self._attempts.values() if each.runs]
+        return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
 
     def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
         """The time of these attempts has come: they are over, and kept until the engine forgets them."""
@@ -359,29 +364,9 @@ class VirtualExecutor:
         self._attempts.clear()
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
-
-
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
     """Wall and CPU time after which an attempt is ended."""
     ask, limits = request.spec.ask, site.settings.queues[request.queue].per_request
-    return _least(finite(ask.wall), limits.wall_limit), _least(ask.finite_cpu(), limits.cpu_limit)
-
-
-def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> VirtualAttempt:
-    """An attempt as it begins. Nobody interfering, it runs to its end, or to the first limit it meets."""
-    wall, cpu = (None, None) if run.unlimited else _limits(request, site)
-    needed = cpu_at(run, run.wall)
-    demand = needed / run.wall if run.wall else 0.0
-    target, reason = run.wall, EXIT
-    if cpu is not None and needed > cpu:
-        target, reason = run.wall * cpu // needed, CPU_LIMIT
-    until = request.attempt.until if request.attempt is not None else None
-    return VirtualAttempt(*key, run, demand, target, reason, wall, until, now)
-
-
-EXIT: EndReason = "exit"
-CPU_LIMIT: EndReason = "cpu_limit"
+    both = (finite(ask.wall), limits.wall_limit), (ask.finite_cpu(), limits.cpu_limit)
+    wall, cpu = (min([each for each in some if each is not None], default=None) for some in both)
+    return wall, cpu

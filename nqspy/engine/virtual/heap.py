@@ -12,15 +12,6 @@ _FEW = 64
 """So many items that were taken back may stay in the heap, whatever else is there."""
 
 
-class _Stream:
-    """Items that come one after the other, of which only the next one is in the heap."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, items: Iterator[tuple[Instant, Any]]) -> None:
-        self.left = items
-
-
 class Heap:
     """Inputs by their instant; equal instants in the order in which they were pushed.
 
@@ -33,7 +24,7 @@ class Heap:
         self._order = count()
         self._dropped: set[int] = set()
         self._by_themselves: set[int] = set()
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, Iterator[tuple[Instant, Any]]] = {}
         self._put_off: Callable[[], object] | None = None
 
     def reserve(self) -> int:
@@ -63,11 +54,8 @@ class Heap:
     def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
         """Adds inputs that come in the order of their instants: each is asked for when the one before it has
         come, so that a year of them takes no room."""
-        self._next_of(_Stream(items))
-
-    def _next_of(self, stream: _Stream) -> None:
-        for at, item in stream.left:
-            self._streams[self.push(at, item)] = stream
+        for at, item in items:
+            self._streams[self.push(at, item)] = items
             return
 
     def drop(self, number: int) -> None:
@@ -76,7 +64,7 @@ class Heap:
         self._dropped.add(number)
         self._by_themselves.discard(number)
         if len(self._dropped) > _FEW and 2 * len(self._dropped) > len(self._items):
-            self._items = self._entries()
+            self._items = [entry for entry in self._items if entry[1] not in self._dropped]
             heapq.heapify(self._items)
             self._dropped.clear()
 
@@ -109,13 +97,10 @@ class Heap:
             items.append(item)
             self._by_themselves.discard(number)
             if self._streams and (stream := self._streams.pop(number, None)) is not None:
-                self._next_of(stream)
+                self.stream(stream)
         return at, items
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
         """All that is still to come, in no particular order."""
         self._catch_up()
-        return self._entries()
-
-    def _entries(self) -> list[tuple[Instant, int, Any]]:
         return [entry for entry in self._items if entry[1] not in self._dropped]

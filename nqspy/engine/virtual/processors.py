@@ -19,12 +19,9 @@ class Load(Protocol):
     of its time); ``memory`` in bytes; ``runs``: it is not suspended.
     """
 
-    @property
-    def demand(self) -> float: ...
-    @property
-    def memory(self) -> int: ...
-    @property
-    def runs(self) -> bool: ...
+    demand: float
+    memory: int
+    runs: bool
 
 
 class Processors:
@@ -67,8 +64,16 @@ class TimeShared(Processors):
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """The same rate for all that are in memory, 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
-        inside = self._first_fit(loads)
-        self._count(set(loads), inside)
+        room, inside, known = self.memory, set[Load](), set(loads)
+        for each in loads:
+            if each.runs and each.memory <= room:
+                room -= each.memory
+                inside.add(each)
+        self._outside = sum([each.runs for each in loads]) - len(inside)
+        for each in (inside ^ self._inside) & self._known & known:
+            self.swaps += 1
+            self.swapped_bytes += each.memory
+        self._known, self._inside = known, inside
         demand = sum([each.demand for each in loads if each in inside])
         rate = min(1.0, self.cpus / demand) if demand > 0 else 1.0
         return [rate if each in inside else 0.0 for each in loads]
@@ -76,23 +81,3 @@ class TimeShared(Processors):
     def swapped_out(self, now: Instant) -> int:
         """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
         return self._out_ms + self._outside * (now - self._last)
-
-    def _first_fit(self, loads: Sequence[Load]) -> set[Load]:
-        """Who is in memory; how many are kept out of it is noted."""
-        room, inside, outside = self.memory, set[Load](), 0
-        for each in loads:
-            if each.runs:
-                if (memory := each.memory) <= room:
-                    room -= memory
-                    inside.add(each)
-                else:
-                    outside += 1
-        self._outside = outside
-        return inside
-
-    def _count(self, loads: set[Load], inside: set[Load]) -> None:
-        """Counts who was there before and has gone into memory or out of it."""
-        for each in (inside ^ self._inside) & self._known & loads:
-            self.swaps += 1
-            self.swapped_bytes += each.memory
-        self._known, self._inside = loads, inside
