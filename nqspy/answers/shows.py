@@ -21,7 +21,7 @@ from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.accounts import Entry
-from nqspy.model.configure import copy_of, dump
+from nqspy.model.configure import Trial, copy_of, dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
@@ -303,7 +303,7 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     if not changes:
         return lambda: "it changes no setting\n"
     tx = serving.engine.transaction(now)
-    after = try_changes(tx, site.settings, changes, upsert=False).settings
+    after = try_changes(tx, Trial(site.settings), changes).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
     starts = serving.decider.starts(now, serving.engine.between, changes)
     host, zone = site.name, Zone(site.timezone)

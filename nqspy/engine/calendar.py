@@ -55,8 +55,7 @@ def _special(
 
 @lru_cache(maxsize=256)
 def _public(country: str, year: int) -> dict[date, str]:
-    """Public holidays of a country or part. A country that a later version of the package does not know any
-    more has none: it was checked when it was set, and the site must go on."""
+    """Public holidays of a country or part; none if this version of the package does not know it."""
     from holidays import country_holidays
 
     code, _, part = country.partition("-")
@@ -163,8 +162,7 @@ def coming(
     most: int | None = None,
     shifts: Iterable[Shift] | None = None,
 ) -> list[Firing]:
-    """The firings later than ``after`` and not later than ``until``, in order, of these shifts (None: of
-    all); the first ``most`` of them."""
+    """The first ``most`` firings after ``after`` and up to ``until``, of these shifts (None: of all)."""
     crons = _crons(settings.shifts.values() if shifts is None else shifts)
     series = [_from(shift.name, cron, settings.calendar, zone, after) for shift, cron in crons]
     return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))

@@ -6,20 +6,9 @@ from msgspec.structs import replace
 
 from nqspy.core import guarantees_times
 from nqspy.engine.passed_over import Kept
+from nqspy.model import actions as ac
 from nqspy.model import events as ev
-from nqspy.model.actions import (
-    Action,
-    Hold,
-    Kill,
-    Move,
-    Plan,
-    Redate,
-    Requeue,
-    Reserving,
-    Resume,
-    Start,
-    Suspend,
-)
+from nqspy.model.actions import Action, Kill, Plan, Requeue, Start
 from nqspy.model.cause import Cause
 from nqspy.model.events import Promised
 from nqspy.model.ids import Instant, array_of
@@ -58,8 +47,7 @@ MISSED = "nqsd was away or busy at that time, or the clock was set"
 
 
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
-    """That one is started later than was promised to it, where nobody has told why: no pass has found
-    anything in its way."""
+    """The event that tells of a start later than its reservation, if no pass has found a cause."""
     request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
     told = request.reservation
     if told is None or told.at is None or told.late or now <= told.at + MOMENT:
@@ -88,22 +76,21 @@ HOOKS = ("jobselect", "elected", "shrpri", "route")
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:
-    """The event that says an action was decided; None for one that changes nothing by itself (a notice, a
-    signal)."""
+    """The event of an action; None for one that changes nothing by itself (a notice, a signal)."""
     match action:
         case Start(seq, attempt, pes, forced, units, until, passing, lacked):
             return ev.Starting(seq, attempt, pes, forced, units, until, passing, lacked)
-        case Reserving(starts, as_of, causes):
+        case ac.Reserving(starts, as_of, causes):
             return ev.Reserved(starts, as_of, causes)
-        case Redate(seqs, date, cause, who):
+        case ac.Redate(seqs, date, cause, who):
             return ev.Redated(seqs, date, cause, who)
-        case Move(seq, queue):
+        case ac.Move(seq, queue):
             return ev.Routed(seq, queue, site.requests[seq].queue)
-        case Hold(seq, who, text):
+        case ac.Hold(seq, who, text):
             return ev.Held((seq,), "s", who, text, cause=Cause("exit", who))
-        case Suspend(seq, attempt, cause, text, parked, _, leaving):
+        case ac.Suspend(seq, attempt, cause, text, parked, _, leaving):
             return ev.Suspended(seq, attempt, str(cause), parked, text, leaving, cause=cause)
-        case Resume(seq, attempt, cause, pes):
+        case ac.Resume(seq, attempt, cause, pes):
             return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
         case Requeue(seq, attempt, cause, text):
             return ev.Deleting(seq, attempt, str(cause), True, text, cause=cause)

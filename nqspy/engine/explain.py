@@ -17,12 +17,10 @@ from nqspy.model.ids import Instant, Seq, index_of
 from nqspy.model.indices import Runs
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import AfterWord, Request, State
-from nqspy.model.site import Site
 
 
 class Places:
-    """Factors and positions of a site's queued requests at one instant; each queue is looked at once, when
-    asked for."""
+    """Factors and positions of a site's queued requests at one instant; queues are read when asked for."""
 
     def __init__(self, engine: Engine, now: Instant) -> None:
         self._engine = engine
@@ -58,8 +56,7 @@ CHAIN = 10
 
 
 def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
-    """What a request waits for, what that waits for in its turn, and so on: nearest first, each prerequisite
-    once, at most CHAIN."""
+    """The links of what a request waits for, nearest first, each prerequisite once, at most CHAIN."""
     requests, found, seen = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
@@ -95,7 +92,13 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
         if request.state is State.QUEUED and queue is not None and not queue.started:
             found[seq] = STOPPED(f"queue {queue.name}")
         elif found[seq].code is ReasonCode.RESOURCE:
-            found[seq] = _with_time(site, request, found[seq])
+            name = found[seq].who.removeprefix(resource_health.WHO)
+            state = resource_health.broken(site).get(name)
+            if state is not None:  # with the time of day since when it is broken, the date of another day
+                since, today = local(state.since, site.timezone), local(site.at, site.timezone)
+                when = since.strftime("%H:%M:%S" if since.date() == today.date() else "%Y-%m-%d %H:%M:%S")
+                paused = request.state is State.SUSPENDED
+                found[seq] = resource_health.reason(name, state, goes_on=paused, since=when)
     return found
 
 
@@ -125,8 +128,7 @@ _INDICES = 100
 
 
 def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
-    """Those of these requests that would wait however much were free, and why, as far as that is known. What
-    runs is not counted for each: there may be thousands."""
+    """Requests that would wait however much were free, and why, as far as that is known."""
     site, reasons = engine.site, engine.plan.reasons
     found, others, gate = dict[Seq, Reason | None](), list[Seq](), Gate(site)
     for seq in seqs:
@@ -144,15 +146,3 @@ def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY, ReasonCode.NEVER)
 """What keeps a request back however much is free."""
-
-
-def _with_time(site: Site, request: Request, reason: Reason) -> Reason:
-    """The reason that a broken resource gives, with the time of day since when it is; the date too where that
-    is another one."""
-    name = reason.who.removeprefix(resource_health.WHO)
-    state = resource_health.broken(site).get(name)
-    if state is None:
-        return reason
-    since, today = local(state.since, site.timezone), local(site.at, site.timezone)
-    when = since.strftime("%H:%M:%S" if since.date() == today.date() else "%Y-%m-%d %H:%M:%S")
-    return resource_health.reason(name, state, goes_on=request.state is State.SUSPENDED, since=when)

@@ -54,15 +54,13 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What running attempts have used by now, by request with the attempt's number: many `ObservedUse` in
-    one."""
+    """Use of many running attempts so far, by request with the number of the attempt."""
 
     uses: Mapping[Seq, tuple[int, Used]]
 
 
 class PassDue(Struct, frozen=True):
-    """A pass is asked for now, whatever has changed since the last one; for drivers that say when
-    (`Engine.by_hand`)."""
+    """A pass is asked for now, for drivers that say when (`Engine.by_hand`)."""
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue

@@ -6,6 +6,7 @@ counts, and which rows are to be written.
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -22,15 +23,7 @@ from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.requests import MOMENT, STARTED, Request, State
 from nqspy.model.site import Site, concerned
-from nqspy.model.transitions import (
-    STEPS,
-    Transition,
-    born,
-    is_in,
-    part,
-    submitted,
-    wait_state,
-)
+from nqspy.model.transitions import STEPS, Transition, born, is_in, part, submitted, wait_state
 
 _NOTHING: Sequence[Transition] = ()
 # To look up a member takes as long as a call.
@@ -114,8 +107,7 @@ _Also = Callable[[Site, Request, Any, Instant], None]
 def _change(
     site: Site, event: Any, at: Instant, first: _Also | None = None, then: _Also | None = None
 ) -> Sequence[Transition]:
-    """Takes the requests from where they stand, changes them and files them anew; ``first``: what is done
-    before, as they still stand; ``then``: what else follows, before they are filed."""
+    """Change requests and file them anew; ``first`` is done before, ``then`` before they are filed."""
     made = []
     for request in concerned(site, event):
         if first is not None:
@@ -149,25 +141,19 @@ def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
     """Of many at once: their rows stay where they are."""
-    by_queue: dict[str, list[Request]] = {}
-    made = []
-    for request in concerned(site, event):
-        made.append(_in_place(site, request, event, at))
-        if request.slot >= 0:
-            by_queue.setdefault(request.queue, []).append(request)
+    made, by_queue = _noted(site, event, at), defaultdict[str, list[Request]](list)
+    for request in (each.request for each in made if each.request.slot >= 0):
+        by_queue[request.queue].append(request)
     for queue, requests in by_queue.items():
         site.waiting[queue].redate(requests, event.date)
     return made
 
 
-def _in_place(site: Site, request: Request, event: ev.Event, at: Instant) -> Transition:
-    site.touched.requests.add(request.seq)
-    return _make(site, request, event, at)
-
-
 def _noted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """What changes nobody's place."""
-    return [_in_place(site, request, event, at) for request in concerned(site, event)]
+    """Change requests that stay where they stand."""
+    requests = list(concerned(site, event))
+    site.touched.requests.update(request.seq for request in requests)
+    return [_make(site, request, event, at) for request in requests]
 
 
 def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
@@ -212,8 +198,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
-    """Change a request that was started. If the start took long, it ends later than expected: reservations
-    behind it are examined again."""
+    """A start that took long ends later than expected: reservations behind it are examined again."""
     request = site.requests.get(event.seq)
     decided = at if request is None or request.started is None else request.started
     made = _noted(site, event, at)
@@ -223,13 +208,12 @@ def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]
 
 
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transition]:
-    def preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
+    made = _change(site, event, at, lambda site, request, *_: shares.rest(site, request, at))
+    for request in (each.request for each in made if event.because().is_feature):
         held = dict(site.pressure.resident).get(request.seq, 0)
         request.attempt = replace(request.run, preempted_bytes=held)
         site_changes.pressure_answered(site)
-
-    then = preempted if event.because().is_feature else None
-    return _change(site, event, at, lambda site, request, *_: shares.rest(site, request, at), then)
+    return made
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]:
@@ -253,7 +237,16 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
         site.tally.leave(request)
         site.touched.requests.discard(request.seq)
         site.touched.ended[request.seq] = (request, event)
-        _has_left(site, request, event)
+        array, index = site.requests.get(array_of(request.seq) or 0), index_of(request.seq)
+        if array is None or array.array is None or index is None:
+            continue
+        if isinstance(event, ev.Ended):  # the array counts it
+            used = event.used
+            said = (used.cpu, used.wall, used.memory)
+            array.array = arrays.ended(array.array, index, End.of(event).code, said)
+        else:
+            array.array = arrays.gone(array.array, index)
+        site.touched.requests.add(array.seq)
     return made
 
 
@@ -261,8 +254,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
 
 
 def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
-    """Makes an index of an array a request of its own, that stands nowhere yet (`place`); nothing where the
-    array has it no more."""
+    """Make an index of an array a request of its own, not filed yet (`place`), if the array still has it."""
     if not is_in(array, seq):
         return
     made = born(array, seq)
@@ -281,29 +273,14 @@ def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
 
 
 def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
-    array, made = site.requests.get(event.seq), []
-    for index in indices.each(event.indices) if array is not None else ():
-        seq = member(event.seq, index)
+    array, made = site.requests.get(event.seq), list[Transition]()
+    for seq in [member(event.seq, index) for index in indices.each(event.indices)] if array else ():
         bring_forth(site, array, seq, at)  # type: ignore[arg-type]
         if seq in site.requests:
             place(site, site.requests[seq])
             site.touched.requests.add(seq)
             made.append(Transition(site.requests[seq], State.ARRIVING))
     return made
-
-
-def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> None:
-    """An index that was a request of its own is told to its array."""
-    array, index = site.requests.get(array_of(request.seq) or 0), index_of(request.seq)
-    if array is None or array.array is None or index is None:
-        return
-    if isinstance(event, ev.Ended):
-        used = event.used
-        said = (used.cpu, used.wall, used.memory)
-        array.array = arrays.ended(array.array, index, End.of(event).code, said)
-    else:
-        array.array = arrays.gone(array.array, index)
-    site.touched.requests.add(array.seq)
 
 
 # ---------------------------------------------------------------- the site
@@ -314,10 +291,6 @@ def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
     told = [(r, u) for seq, u in samples if (r := started(seq)) and (run := r.attempt) and not run.starting]
     shares.charge(site, told, at)
     shares.ready(site, event.ready, at)
-
-
-def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
-    """An event that is history only."""
 
 
 _ABSENT = object()
@@ -372,7 +345,7 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.PressureChanged: site_changes.pressure_changed,
     ev.Restored: site_changes.restored,
     ev.Promised: lambda site, event, at: promises.keep(site, event),
-    ev.Alarm: _nothing,
-    ev.DaemonStarted: _nothing,
+    ev.Alarm: lambda *_: None,
+    ev.DaemonStarted: lambda *_: None,
     ev.Reported: site_changes.reported,
 }

@@ -78,8 +78,7 @@ class Outlook(Struct, frozen=True):
     def told(
         self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
-        """For programs: ``start`` and ``basis`` as they probably are, both by name, and the instant of the
-        look. ``named``: requests in words."""
+        """Both by name for programs, and how it probably is; ``named``: requests in words."""
         latest, probably = (
             {
                 "start": None if each.start is None else written(each.start),

@@ -13,10 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.engine.enact import decided, enact, tells
-from nqspy.engine.handlers import acts, depend, request_mail, requests, settings, shifts, submit
+from nqspy.engine.handlers import acts, depend, observations, request_mail, requests, settings, shifts, submit
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
-from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
 from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, Use, noted
 from nqspy.engine.outage import Outage
@@ -212,8 +211,7 @@ class Engine:
         return self._outcome(group, now, True)
 
     def note(self, event: ev.Event, now: Instant) -> Outcome:
-        """Records what the driver has to tell (an alarm); it is committed with what comes next, or by
-        `flush`."""
+        """Record what the driver has to tell (an alarm); it is committed with what comes next."""
         tx = self.transaction(now)
         tx.emit(event)
         if isinstance(event, ev.Alarm):
@@ -257,9 +255,8 @@ class Engine:
             self._sample({each.seq: (each.attempt, each.used)})
         elif isinstance(each, ob.ObservedNote):
             request = self.site.started.get(each.seq)
-            if request is None or request.attempts != each.attempt or not each.text:
-                self.notes.pop(each.seq, None)
-            else:
+            self.notes.pop(each.seq, None)
+            if request is not None and request.attempts == each.attempt and each.text:
                 self.notes[each.seq] = each.text
         elif isinstance(each, ob.Observation):
             self._sight(tx, each, observations.take)
@@ -394,8 +391,7 @@ class Engine:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, tx.now, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
-        """Turns a plan into events and orders, action by action; after a look at what happened since it was
-        asked for, if anything did."""
+        """Turn a plan into events and orders, action by action, each looked at again if it comes late."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not tells(plan, short_before):
             self._drops = 0

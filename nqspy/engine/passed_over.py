@@ -2,7 +2,7 @@
 the night report can tell whether a list's order was kept (semantics.md 1)."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from nqspy.core import Gate
 from nqspy.core.passes import explain, of_itself
@@ -25,8 +25,7 @@ _Place = tuple[Instant, Seq]
 
 
 def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
-    """The requests of the lists (queue and group) that a plan starts something of, which stand before what
-    it starts; to be asked before the plan is carried out."""
+    """Requests of the lists (queue and group) of a plan's starts that stand before these, still waiting."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)
     for seq in starts:
@@ -35,12 +34,10 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
             last = latest.get(_list(request))
             if last is None or _place(last) < _place(request):
                 latest[_list(request)] = request
-    seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts]
-    return _told(site, plan, seqs[:MOST]) if seqs else ()
-
-
-def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
-    """What keeps these back. What runs is counted only where it matters to one of them."""
+    seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts][:MOST]
+    if not seqs:
+        return ()
+    # What keeps these back. What runs is counted only where it matters to one of them.
     requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
     gate = Gate(site)
     found = {seq: of_itself(gate, requests[seq], plan.reasons) for seq in seqs}

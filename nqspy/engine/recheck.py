@@ -93,7 +93,15 @@ class Recheck:
             case Requeue(seq, attempt):
                 return self._unchanged(seq, attempt)
             case Resume(seq, attempt):
-                return self._unchanged(seq, attempt) and self._may_resume(action)
+                if not self._unchanged(seq, attempt):
+                    return False
+                request, pes = self._site.started[seq], action.pes
+                if request.state is not State.SUSPENDED or (pes and not self._are_pes(pes, request)):
+                    return False
+                return not request.pes_released or (
+                    self._are_free_pes(pes or request.pes, request)
+                    and features.keeping(self._site, request, but=action.by) is None
+                )
             case Promise():
                 return promises.fits(self._site, action)
         return True
@@ -110,18 +118,9 @@ class Recheck:
         same = request is not None and request.attempts == attempt and not request.ending
         return same and seq not in self._changed
 
-    def _may_resume(self, action: Resume) -> bool:
-        request, pes = self._site.started[action.seq], action.pes
-        if request.state is not State.SUSPENDED or (pes and not self._are_pes(pes, request)):
-            return False
-        if not request.pes_released:
-            return True
-        free = self._are_pes(pes or request.pes, request) and self._has_slots(pes or request.pes, request)
-        return free and features.keeping(self._site, request, but=action.by) is None
-
-    def _has_slots(self, pes: tuple[int, ...], request: Request) -> bool:
+    def _are_free_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         depth = self._site.domain_of(request.queue).depth
-        return board.has_slots(self._site.holders, pes, depth)
+        return self._are_pes(pes, request) and board.has_slots(self._site.holders, pes, depth)
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         domain = self._site.domain_of(request.queue)
@@ -144,7 +143,7 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._are_pes(action.pes, request) or not self._has_slots(action.pes, request):
+        if not self._are_free_pes(action.pes, request):
             return False
         return consumables.may_have(site, request.spec.ask.consumables, action.units)
 

@@ -40,21 +40,20 @@ class Later(Struct, frozen=True):
 def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
     """What the spool's attempts (``seen``: the last one of each request) and a restore's note tell of a time
     that the rows know nothing of; None when there is none: the usual case."""
-    unknown = {seq: attempt for seq, attempt in seen.items() if number_of(seq) >= site.next_seq}
-    newer = {
+    later = {
         seq: attempt
         for seq, attempt in seen.items()
-        if (request := site.to_be(seq)) is not None and attempt > request.attempts
+        if number_of(seq) >= site.next_seq
+        or ((request := site.to_be(seq)) is not None and attempt > request.attempts)
     }
-    if told is None and not unknown and not newer:
+    if told is None and not later:
         return None
-    attempts = dict(told.attempts) if told is not None else {}
-    for seq, attempt in (unknown | newer).items():
+    told = told or Later("the spool has attempts that the database does not know")
+    attempts = dict(told.attempts)
+    for seq, attempt in later.items():
         attempts[seq] = max(attempt, attempts.get(seq, 0))
-    next_seq = max(told.next_seq if told is not None else 1, *(number_of(seq) + 1 for seq in attempts), 1)
-    text = told.text if told is not None else "the spool has attempts that the database does not know"
-    found = Later(text, max(next_seq, site.next_seq), attempts)
-    return found if told is None else replace(found, subject=told.subject)
+    next_seq = max(told.next_seq, site.next_seq, *(number_of(seq) + 1 for seq in attempts))
+    return replace(told, next_seq=next_seq, attempts=attempts)
 
 
 def begin(
@@ -86,8 +85,7 @@ def begin(
 
 
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
-    """As `begin`, where a journal tells what was found (``events``): that comes before what has come by time
-    alone meanwhile."""
+    """As `begin`, with the events that a journal tells of it."""
     engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 
@@ -117,7 +115,12 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
     if held:
         tx.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
-    tx.alarm("restore", _told(site, later, held, unknown), later.subject)
+    parts = [f"{later.text}; the next identifier is {site.id_of(site.next_seq)}"]
+    if held:
+        parts.append(f"held, for they were started since or may have been: {names(site, held, _FEW)}")
+    if unknown:
+        parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
+    tx.alarm("restore", "; ".join(parts), later.subject)
 
 
 def _begun_since(site: Site, attempts: Mapping[Seq, int]) -> dict[Seq, Runs]:
@@ -137,12 +140,3 @@ HELD = (
 """Why a request is held after a restore."""
 
 _FEW = 20
-
-
-def _told(site: Site, later: Later, held: Sequence[Seq], unknown: Sequence[Seq]) -> str:
-    parts = [f"{later.text}; the next identifier is {site.id_of(site.next_seq)}"]
-    if held:
-        parts.append(f"held, for they were started since or may have been: {names(site, held, _FEW)}")
-    if unknown:
-        parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
-    return "; ".join(parts)

@@ -53,20 +53,15 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     shares.before_settings(site, heads, at)
     apply_changes(site.settings, event.changes, upsert=True)
     shares.after_settings(site, heads, at)
-    for change in event.changes:
-        _touch_settings(site, change.path)
+    for path in [renamed(change.path) for change in event.changes]:
+        kind, name, _ = registry.split(path)
+        if kind is None or not kind.named:
+            site.touched.settings.add(path.partition("/")[0])
+        else:
+            names = kind.all(site.settings) if name == "*" else (name,)
+            site.touched.settings.update(f"{kind.head}/{each}" for each in names)
     settled = [kind.settle(site) for kind in registry.objects() if kind.head in heads]
     site.touched.state = site.touched.state or any(settled)
-
-
-def _touch_settings(site: Site, path: str) -> None:
-    path = renamed(path)
-    kind, name, _ = registry.split(path)
-    if kind is None or not kind.named:
-        site.touched.settings.add(path.partition("/")[0])
-        return
-    names = kind.all(site.settings) if name == "*" else (name,)
-    site.touched.settings.update(f"{kind.head}/{each}" for each in names)
 
 
 def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
@@ -156,7 +151,6 @@ def restored(site: Site, event: ev.Restored, at: Instant) -> None:
 
 
 def reported(site: Site, event: ev.Reported, at: Instant) -> None:
-    """Note the night whose report was made, so that none is made twice; one of an earlier night changes
-    nothing."""
+    """Note the night whose report was made, so that none is made twice."""
     site.reported = max(site.reported, event.day)
     site.touched.state = True

@@ -19,8 +19,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def look_at_stops(site: Site, now: Instant) -> None:
-    """Notes on the site when its queues are stopped next, by which shift that says what becomes of what runs,
-    and by any (``closings``)."""
+    """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
     settings, zone = site.settings, site.timezone
     firings = list(_firings(settings, zone, now, site.shift.until))
     site.upcoming_stops = _those_that_say(settings, firings, zone, now)

@@ -41,8 +41,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> int:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first second later than ``low`` at which something holds that holds at ``high``, and from then
-    on."""
+    """The first second after ``low`` from which on something holds; it holds at ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -64,8 +63,7 @@ def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Itera
 
 
 def latest(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: Instant) -> tuple[Instant, datetime] | None:
-    """The last instant not after ``now`` at which an expression fires, and its time on the wall; None when
-    there is none."""
+    """The last firing not after ``now``, and its time on the wall; None: there is none."""
     found = (_wild_back if cron.wild else _certain_back)(cron, sundays, zone, now // 1000)
     return None if found is None else (Instant(found[0] * 1000), found[1])
 
@@ -129,8 +127,7 @@ def _wild_back(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: int) -> tuple[
 
 
 def _stretches(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
-    """The seconds from ``start`` to before ``end`` (whole steps) as (begin, stop, offset) in which the clock
-    does not jump."""
+    """(begin, stop, offset) of times without a jump of the clock between these seconds (whole steps)."""
     found, begin, offset = [], start, _offset(zone, start)
     for at in range(start, end, _STEP):
         later = _offset(zone, at + _STEP)

@@ -58,8 +58,7 @@ def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
 
 
 def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> Any:
-    """The first has the second's place in their queue from now on, and the other way round: its date in
-    queue, and its priority among its owner's own. Both or none."""
+    """Exchange date in queue and, of one owner, priority of two requests. Both or none."""
     if len(command.ids) != 2:
         raise Refusal("two_requests", count=len(command.ids))
     found: list[Request] = []

@@ -68,8 +68,7 @@ def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Ca
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
-    """The output files of a request that others of those whom ``sees`` shows write too, and who they are;
-    empty where there are none."""
+    """Output files that other requests write too, as far as ``sees`` shows them; empty: none."""
     found = []
     for file in files(request.seq, request.spec, request.queue, site.name):
         fellows = islice(site.writers.get(file, {}), LOOKED_AT)

@@ -35,8 +35,7 @@ _NO_NOTES = ("after", "")
 
 
 def having(node: Any, name: str, value: Any) -> Any:
-    """Return a spec (or a part of one) with another value of the right kind; None is the empty one, if the
-    field has that by default. Raises Refusal."""
+    """Return the node with another value, None: its empty default if it has one. Raises Refusal."""
     if value is None:
         default = next((field.default for field in fields(node) if field.name == name), None)
         value = default if default in ("", ()) else None
@@ -98,27 +97,19 @@ def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool, caller
         raise Refusal("raised_by_operators", id=tx.site.id_of(request.seq), limit=limit)
 
 
-def need_to_stay(tx: Transaction, request: Request, owner: Any, caller: Caller) -> None:
-    """Raises Refusal unless ``owner``, ``USER`` or ``USER@HOST``, is the request's."""
+def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owner: Any) -> None:
+    """Raises Refusal for another owner (``USER`` or ``USER@HOST``), the limit of an array of what is none,
+    and a second run of an application: its caller serves one run only, and another would hold PEs in vain."""
+    id = tx.site.id_of(request.seq)
     if owner is not None and request.owner not in (owner, str(owner).partition("@")[0]):
-        id = tx.site.id_of(request.seq)
         raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])
+    if request.spec.caller is not None and values.get("rerunnable"):
+        raise Refusal("not_rerunnable", id=id)
+    if "array/limit" in values and request.array is None:
+        raise Refusal("not_an_array", id=id)
 
 
 # ---------------------------------------------------------------- holds
-
-
-def need_array(tx: Transaction, request: Request, values: dict[str, Any]) -> None:
-    """Raises Refusal where the limit of an array shall change and the request is none, or an index of it."""
-    if "array/limit" in values and request.array is None:
-        raise Refusal("not_an_array", id=tx.site.id_of(request.seq))
-
-
-def need_one_run(tx: Transaction, request: Request, values: dict[str, Any]) -> None:
-    """Raises Refusal where an application shall be run again if need be: its caller serves one run only, and
-    another one would hold PEs and wait for him."""
-    if request.spec.caller is not None and values.get("rerunnable"):
-        raise Refusal("not_rerunnable", id=tx.site.id_of(request.seq))
 
 
 def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
@@ -137,21 +128,16 @@ def letters_of(letters: str | None, usual: str) -> str:
     return usual if letters is None else letters.replace("n", "")
 
 
-def holds_in(tx: Transaction, values: dict[str, Any], caller: Caller) -> str | None:
-    """The holds that ``values`` ask for, taken out of them; None where they ask for none. Raises Refusal."""
-    if "holds" not in values:
-        return None
-    letters = values.pop("holds")
-    check_letters(tx, letters if letters is not None else "", caller)
-    return letters_of(letters, "")
+def by(caller: Caller, request: Request) -> Cause:
+    """The person who asks, as the owner of that request or as an operator."""
+    return Cause("owner" if caller.user == request.owner else "operator", caller.user)
 
 
 def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
     """Puts these holds on a waiting request, as far as it has them not."""
-    cause = Cause("owner" if caller.user == request.owner else "operator", caller.user)
     for letter in dict.fromkeys(letters):
         if letter not in request.holds:
-            tx.emit(ev.Held((request.seq,), letter, caller.user, cause=cause))
+            tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
             tx.dirty()
 
 
@@ -163,8 +149,7 @@ def take_holds(tx: Transaction, request: Request, letters: str, caller: Caller) 
 
 
 def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Has a waiting request have these holds and no others. Raises Refusal where one of the others is not
-    the caller's to take off."""
+    """Give a waiting request these holds and no others. Raises Refusal if the caller may not."""
     surplus = "".join(letter for letter in request.holds if letter not in letters)
     if surplus.strip("u") and role_of(tx.site.settings, caller) == "user":
         raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
@@ -198,8 +183,15 @@ def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[s
     named = {tx.site.named(seq) for seq in known if seq is not None}
     found: list[str] = []
     for text in command.ids:
-        seq = _deleted(tx, command, text, caller)
-        behind = dependants(tx.site, seq) if seq is not None else []
+        behind: list[Seq] = []
+        try:
+            request = tx.find(text, caller)
+            need_owner(tx.site, caller, request, "delete")
+            ends = command.kill or (command.signal is None and command.force)
+            if command.owner in (None, request.owner) and (ends or request.state not in STARTED):
+                behind = dependants(tx.site, request.seq)
+        except Refusal:
+            pass  # the deletion itself says so
         found += [tx.site.id_of(each) for each in behind if each not in named]
         named.update(behind)
         found.append(text)
@@ -219,16 +211,3 @@ def dependants(site: Site, seq: Seq) -> list[Seq]:
         left += more - found
         found |= more
     return sorted(found, key=rank_of, reverse=True)
-
-
-def _deleted(tx: Transaction, command: Delete, text: str, caller: Caller) -> Seq | None:
-    """The request of that identifier if it will be deleted."""
-    try:
-        request = tx.find(text, caller)
-        need_owner(tx.site, caller, request, "delete")
-    except Refusal:
-        return None  # the deletion itself says so
-    if command.owner not in (None, request.owner):
-        return None
-    ends = command.kill or (command.signal is None and command.force)
-    return request.seq if ends or request.state not in STARTED else None

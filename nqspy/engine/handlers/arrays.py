@@ -40,11 +40,7 @@ Some = Callable[[Request, Runs], object]
 def each(
     tx: Transaction, ids: Sequence[str], do: Do, caller: Caller, some: Some | None = None
 ) -> dict[str, Any]:
-    """Does something for each identifier, as far as possible: what was done, and each failure with its text.
-
-    ``do`` is for requests; ``some`` for what has not begun of an array (None: ``do`` for the array, or for
-    the indices named, which become requests of their own first).
-    """
+    """Act on the array or its indices, begun or not. Raises Refusal if nothing could be done."""
     tx.look_up_named(ids)
     tx.parts = 0
     done: list[str] = []
@@ -85,8 +81,7 @@ class _Part:
         return self.array.array
 
     def each(self, do: Do, some: Some | None) -> None:
-        """Does it to the array, or the indices of it that have not begun, and to those that are requests of
-        their own. Raises Refusal where nothing could be done."""
+        """Act on the array or its indices, begun or not. Raises Refusal if nothing could be done."""
         left = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
         requests, wanted, done = self.tx.site.requests, self.wanted, 0
         seqs = self.tx.site.members.get(self.array.seq, ())
@@ -107,22 +102,17 @@ class _Part:
             return self._tried(lambda: some(self.array, left))
         if not left:
             return self._tried(lambda: do(self.array))
-        would = [self._would(do, index) for index in self._unlike(left)]
+        state = self._state  # one of each kind is tried: of all that are ready, held alike, or await the same
+        kinds = state.ready, *(held.indices for held in state.held), *(runs for _, runs in state.awaiting)
+        some_of = (indices.both(left, kind) for kind in kinds)
+        would = [self._would(do, index) for index in sorted({each[0][0] for each in some_of if each})]
         if not any(would):
             return would.count(False)
         own = parted(self.tx, self.array, left)
         return sum(self._tried(lambda request=request: do(request)) for request in own)  # type: ignore[misc]
 
-    def _unlike(self, left: Runs) -> list[int]:
-        """One of each kind of these indices: of all that are ready, held alike, or await the same."""
-        state = self._state
-        kinds = state.ready, *(held.indices for held in state.held), *(runs for _, runs in state.awaiting)
-        some = (indices.both(left, kind) for kind in kinds)
-        return sorted({each[0][0] for each in some if each})
-
     def _would(self, do: Do, index: int) -> bool | None:
-        """True if it would change an index that has not begun, as a request of its own; None: it is refused,
-        and the index stays in its array."""
+        """True if it would change an index that has not begun; None: it is refused."""
         alone = born(self.array, member(self.array.seq, index))
         try:
             return self.tx.would(lambda: do(alone))
@@ -169,8 +159,7 @@ def _indices(tx: Transaction, array: Request, text: str) -> Runs:
 
 
 def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
-    """Raises Refusal where the array would be in too many pieces without these indices: all of them are
-    written down with each change."""
+    """Raises Refusal if the rest of the array would be in too many pieces, each written with each change."""
     assert array.array is not None
     state = array.array
     kinds = (state.left, state.ready, *(held.indices for held in state.held))
@@ -230,8 +219,7 @@ def delete_left(tx: Transaction, array: Request, left: Runs, who: str, text: str
 
 
 def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
-    """End an array of which every index has ended, with the greatest exit status of its indices. One of which
-    no index began has been deleted."""
+    """End an array with its last index, with the greatest exit status; delete it if no index began."""
     array = tx.site.requests.get(seq)
     if array is None or array.array is None or array.array.left or seq in tx.site.members:
         return

@@ -130,8 +130,7 @@ class Transaction(Struct):
         self.group.batch.blobs[digest] = body
 
     def find(self, text: str, caller: Caller) -> Request:
-        """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
-        see the same as of one that never was."""
+        """The live request of that identifier. Raises Refusal, also if the caller may not see it."""
         seq = request_named(text, self.site.names)
         request = None if seq is None else self.site.requests.get(self.site.named(seq))
         if request is None or not may_see(self.site.settings, caller, request.spec):

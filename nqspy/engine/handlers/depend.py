@@ -134,22 +134,18 @@ def _read(tx: Transaction, text: str) -> Dependency:
 def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
     """Tells new requests what has become already of those they name: the same as if it happened now."""
     what, requests = Consequences(), tx.site.requests
-    for seq in [seq for seq in seqs if requests[seq].spec.after]:
-        _judge(tx, seq, requests[seq].spec.after, what)
+    for seq, after in [(seq, after) for seq in seqs if (after := requests[seq].spec.after)]:
+        for prerequisite in dict.fromkeys(each.seq for each in after):
+            _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
+        for awaited_array in [each.seq for each in after if each.word == "each"]:
+            if (request := tx.request_that_was(awaited_array)) is not None and (state := request.array):
+                lost = indices.plus(state.badly, state.dropped)
+                gone = state.left if awaited_array not in requests else ()
+                _tell_each(tx, awaited_array, state.well, True, _ENDED_WELL, (seq,), what)
+                _tell_each(
+                    tx, awaited_array, indices.plus(lost, gone), False, "did not end well", (seq,), what
+                )
     what.tell(tx)
-
-
-def _judge(tx: Transaction, seq: Seq, after: Iterable[Dependency], what: Consequences) -> None:
-    for prerequisite in dict.fromkeys(each.seq for each in after):
-        _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
-    for each in after:
-        if each.word == "each" and (request := tx.request_that_was(each.seq)) is not None:
-            state = request.array
-            assert state is not None
-            lost = indices.plus(state.badly, state.dropped)
-            gone = state.left if each.seq not in tx.site.requests else ()
-            _tell_each(tx, each.seq, state.well, True, _ENDED_WELL, (seq,), what)
-            _tell_each(tx, each.seq, indices.plus(lost, gone), False, "did not end well", (seq,), what)
 
 
 def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency, ...]:
@@ -284,8 +280,7 @@ def _tell(
 def _tell_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
-    """One event, or two where the queues of some say that age counts from now on and others' do not: so
-    the journal tells the dates without the settings of that time."""
+    """One event for each ``age_from`` there is: the journal tells dates without that time's settings."""
     requests = tx.site.requests
     ages = {seq: ages_when_eligible(tx.site, requests[seq].queue) for seq in seqs}
     for aging in (True, False):

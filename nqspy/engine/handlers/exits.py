@@ -79,8 +79,7 @@ def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: b
 
 
 def tell_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
-    """The process of the exits was lost at the work of an exit (empty: at nobody's): an alarm, and those that
-    are left out from now on are switched off."""
+    """Raise an alarm as the process of the exits was lost, and switch off those left out from now on."""
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {tx.site.id_of(seq)}" if seq is not None else ""
     if off:

@@ -7,9 +7,7 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Notify
 from nqspy.model.consumables import units_of
 from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
-from nqspy.model.health import Probe
 from nqspy.model.machine import Found
-from nqspy.model.site import Settings
 from nqspy.model.units import format_time
 
 NOTABLE = 1.0
@@ -19,8 +17,7 @@ NOTABLE = 1.0
 def without_older(
     waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
 ) -> list[ob.Observation | ob.SiteObservation]:
-    """What waits to be told again, without earlier news of the same thing, which must not be believed after
-    these."""
+    """What waits to be told again, without earlier news of the same thing."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
@@ -74,7 +71,13 @@ def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
     if news.state == "broken":
         said = f": {news.text}" if news.text else ""
         text = f"resource {news.name} is broken{said}"
-        more = _consequences(tx.site.settings, probe)
+        if probe.unit:
+            kept = "it is not given out until it is well again"
+        else:
+            queues = [q.name for q in tx.site.settings.queues.values() if probe.name in q.needs]
+            kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
+            kept += f" request that needs {probe.name} starts"
+        more = f"{kept}; {_RUNNING[probe.running]}"
         tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
     elif known is not None:
         seconds = max(0, tx.now - known.since) // 1000
@@ -88,15 +91,6 @@ _RUNNING = {
     "suspend": "started requests that need it are suspended until it is well again",
     "requeue": "started requests that need it are queued again, those that cannot be run again go on",
 }
-
-
-def _consequences(settings: Settings, probe: Probe) -> str:
-    if probe.unit:
-        return f"it is not given out until it is well again; {_RUNNING[probe.running]}"
-    name = probe.name
-    queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
-    kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
-    return f"{kept} request that needs {name} starts; {_RUNNING[probe.running]}"
 
 
 def _pressure(tx: Transaction, news: ob.ObservedPressure) -> None:

@@ -29,10 +29,11 @@ KILLED = f"its shepherd was killed {LOSSES} times in a row; release runs it agai
 
 
 def take(tx: Transaction, observation: ob.Observation) -> None:
-    """Turns an observation into events. One that names an attempt no longer in force only lets the executor
-    forget it, or end it."""
-    if isinstance(observation, ob.ObservedStray):
-        _take_stray(tx, observation)
+    """Turn an observation into events. An attempt no longer in force is forgotten, or ended."""
+    if isinstance(observation, ob.ObservedStray):  # a later attempt might take it for its own
+        alive = observation.fate == "alive"
+        if alive or (observation.fate != "later" and _is_unknown(tx, observation)):
+            tx.act(SetAside(observation.seq, observation.attempt))
         return
     request = tx.site.started.get(observation.seq)
     if request is None or request.attempts != observation.attempt:
@@ -45,8 +46,7 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
 
 
 def adopt(tx: Transaction, observation: ob.Observation) -> None:
-    """An observation of the scan after a restart: what was ordered and may not have been obeyed is ordered
-    again."""
+    """Take an observation of the scan after a restart, and order again what may not have been obeyed."""
     take(tx, observation)
     request = tx.site.started.get(observation.seq)
     if request is None or not isinstance(observation, (ob.ObservedRunning, ob.ObservedExiting)):
@@ -64,11 +64,6 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
         tx.act(Resume(request.seq, request.attempts, pes=request.pes))
 
 
-def _to_run_again(request: Request) -> bool:
-    order = request.ending
-    return order is not None and order.rerun
-
-
 def _deleter(request: Request) -> str | None:
     """Who wants it deleted, None where nobody does."""
     order = request.ending
@@ -82,19 +77,13 @@ def _used(tx: Transaction, request: Request, told: Used) -> Used:
     return most if sampled is None else sampled.most(most)
 
 
-def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
+def _begun(tx: Transaction, request: Request, ran: int = 0) -> None:
+    """Note the begin of an attempt; one that is only seen now, and ``ran`` so long (ms), began earlier."""
     run = request.run
     if run.starting:
+        began = Instant(max(run.started, tx.now - ran)) if ran else None
         tx.emit(ev.Started(request.seq, request.attempts, run.pes, began))
         request_mail.begun(tx, request, len(run.pes))
-
-
-def _has_run(tx: Transaction, request: Request, used: Used) -> None:
-    """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
-    run = request.run
-    if run.starting:
-        began = Instant(max(run.started, tx.now - used.wall)) if used.wall else None
-        _begun(tx, request, began)
 
 
 def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedOut) -> None:
@@ -107,7 +96,7 @@ def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedO
 
 def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting) -> None:
     """Its PEs are free at once: how long its output takes is its owner's doing."""
-    _has_run(tx, request, observation.used)
+    _begun(tx, request, observation.used.wall)
     if request.state is not State.EXITING:
         used = _used(tx, request, observation.used)
         tx.emit(ev.Exiting(request.seq, request.attempts, used, observation.text))
@@ -118,16 +107,13 @@ def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting)
 
 
 def _ended(tx: Transaction, request: Request, observation: ob.ObservedEnded) -> None:
-    _has_run(tx, request, observation.ending.used)
-    if _to_run_again(request):
-        ending = observation.ending
+    _begun(tx, request, observation.ending.used.wall)
+    ending = observation.ending
+    if request.ending is not None and request.ending.rerun:
         used = _used(tx, request, ending.used)
         _requeue(tx, request, str(request.ending), used, outputs=(ending.stdout, ending.stderr))
-    elif observation.ending.reason == "requeued":
-        # It was to be run again, and deleted before its end came.
-        finish(tx, request, replace(observation.ending, reason="deleted"))
-    else:
-        finish(tx, request, observation.ending)
+    else:  # one that was to be run again may have been deleted before its end came
+        finish(tx, request, replace(ending, reason="deleted") if ending.reason == "requeued" else ending)
     _done(tx, request, observation)
 
 
@@ -209,10 +195,9 @@ def _retry(tx: Transaction, request: Request, text: str) -> Retry:
 
 
 def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:
-    """Nobody saw its end: run again or failed, as the site says (``set lost_request``) where nobody asked
-    for its end."""
+    """Run a request again or end it, by its order or ``set lost_request``, as its end was not seen."""
     policy = tx.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
-    again = _to_run_again(request) or (policy and request.ending is None)
+    again = policy if request.ending is None else request.ending.rerun
     used = _used(tx, request, observation.used)
     name = tx.site.id_of(request.seq)
     what, losses = "ended", request.losses
@@ -246,12 +231,6 @@ def _held(seq: Seq, text: str) -> ev.Held:
 _NAMED = 20
 
 
-def _take_stray(tx: Transaction, seen: ob.ObservedStray) -> None:
-    """End an attempt that runs, and put aside all that a later attempt might take for its own."""
-    if seen.fate != "later" and (seen.fate == "alive" or _is_unknown(tx, seen)):
-        tx.act(SetAside(seen.seq, seen.attempt))
-
-
 def _is_unknown(tx: Transaction, seen: ob.ObservedStray) -> bool:
     """True if the database cannot have ordered that attempt."""
     request = tx.site.to_be(seen.seq)
@@ -261,31 +240,31 @@ def _is_unknown(tx: Transaction, seen: ob.ObservedStray) -> bool:
 
 
 def tell_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
-    """Raise an alarm for each kind of what a restart has found: strays, attempts of a later nqspy, requests
-    that the machine's restart has ended."""
-    strays = [seen for seen in observations if isinstance(seen, ob.ObservedStray)]
-    ended = [s for s in strays if s.fate == "alive"]
-    later = [s for s in strays if s.fate == "later"]
-    others = [s for s in strays if s.fate not in ("alive", "later") and _is_unknown(tx, s)]
-    lost = [
-        seen for seen in observations if isinstance(seen, ob.ObservedLost) and seen.text and not seen.unsure
-    ]
-    unheard = "requests that the database does not know"
-    _tell_of(tx, ended, unheard, "ran and the database does not know them; they are ended as void")
-    _tell_of(tx, others, unheard, "have run and the database does not know of it (an older copy?)")
-    _tell_of(tx, later, "requests of a later nqspy", "run under a later nqspy; they are left alone")
-    _tell_of(tx, lost, "lost requests", "were lost when the machine was restarted")
+    """Raise an alarm for each kind of what a restart has found."""
+    found: dict[str, list[ob.Observation]] = {}
+    for seen in observations:
+        if isinstance(seen, ob.ObservedStray):
+            if seen.fate in ("alive", "later") or _is_unknown(tx, seen):
+                found.setdefault(seen.fate if seen.fate in ("alive", "later") else "over", []).append(seen)
+        elif isinstance(seen, ob.ObservedLost) and seen.text and not seen.unsure:
+            found.setdefault("lost", []).append(seen)
+    for kind, (subject, text) in _FOUND.items():
+        if some := found.get(kind):
+            names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in some[:_NAMED]]
+            more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+            tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", subject)
 
 
-def _tell_of(tx: Transaction, found: Sequence[ob.Observation], subject: str, text: str) -> None:
-    if found:
-        names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in found[:_NAMED]]
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", subject)
+_UNHEARD = "requests that the database does not know"
+_FOUND = {
+    "alive": (_UNHEARD, "ran and the database does not know them; they are ended as void"),
+    "over": (_UNHEARD, "have run and the database does not know of it (an older copy?)"),
+    "later": ("requests of a later nqspy", "run under a later nqspy; they are left alone"),
+    "lost": ("lost requests", "were lost when the machine was restarted"),
+}
 
 
-_Taker = Callable[[Transaction, Request, Any], None]
-_TAKERS: dict[type[ob.Observation], _Taker] = {
+_TAKERS: dict[type[ob.Observation], Callable[[Transaction, Request, Any], None]] = {
     ob.ObservedRunning: lambda tx, request, observation: _begun(tx, request),
     ob.ObservedMovedOut: _moved_out,
     ob.ObservedExiting: _exiting,

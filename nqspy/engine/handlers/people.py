@@ -14,10 +14,6 @@ _RANK: dict[Role, int] = {"user": 0, "operator": 1, "manager": 2}
 _WORD: dict[str, Role] = {"m": "manager", "o": "operator"}
 
 
-def _a(role: Role) -> str:
-    return f"an {role}" if role == "operator" else f"a {role}"
-
-
 def role_of(settings: Settings, caller: Caller) -> Role:
     """The caller's role: the home's owner and root are managers; else the managers' table decides."""
     if caller.trusted:
@@ -29,7 +25,8 @@ def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
     """Raises Refusal unless the caller has at least that role."""
     own = role_of(settings, caller)
     if _RANK[own] < _RANK[role]:
-        raise Refusal("needs_role", what=what, role=_a(role), user=caller.user, own=_a(own))
+        wanted, had = (f"{'an' if each == 'operator' else 'a'} {each}" for each in (role, own))
+        raise Refusal("needs_role", what=what, role=wanted, user=caller.user, own=had)
 
 
 def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
@@ -49,8 +46,7 @@ def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) 
 
 
 def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> None:
-    """Raises Refusal unless a queue and its domain take requests of that user, a member of these Unix
-    groups."""
+    """Raises Refusal unless queue and domain take requests of that user of these Unix groups."""
     if not queue.enabled:
         raise Refusal("queue_disabled", queue=queue.name)
     if not may_enter(queue, user, groups):
@@ -65,8 +61,7 @@ def sees_all(settings: Settings, caller: Caller) -> bool:
 
 
 def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
-    """True if the caller may know that a request exists: everybody their own, others' as ``set privacy``
-    says."""
+    """True if the caller may know that a request exists: its owner, and others by ``set privacy``."""
     if spec.owner == caller.user or sees_all(settings, caller):
         return True
     group = settings.groups.get(spec.group) if settings.server.privacy == "group" else None

@@ -9,24 +9,18 @@ from nqspy.engine.handlers.context import KeptBlobs, Transaction
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.requests import Request, Spec
-from nqspy.model.site import RequestCounts, Site
+from nqspy.model.site import RequestCounts
 from nqspy.model.specs import text_size
 from nqspy.model.units import GREATEST, part_of
 
 
 @dataclass(slots=True)
 class QueueQuota:
-    """Counts a submission's requests as they are accepted, on top of those that are there: a list fits as a
-    whole or not at all."""
+    """Counts a submission's requests as they are accepted: a list fits as a whole or not at all."""
 
     tx: Transaction
     coming: RequestCounts = field(default_factory=RequestCounts)
     keeping: dict[str, KeptBlobs] = field(default_factory=dict)
-
-    @property
-    def site(self) -> Site:
-        """The site."""
-        return self.tx.site
 
     def take(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
         """One more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
@@ -49,7 +43,10 @@ class QueueQuota:
         load = holder.run_limit if isinstance(holder, Queue) and holder.loadonly else None
         if most is None and each is None and load is None:
             return
-        have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
+        have = own = 0
+        for tally in (self.tx.site.tally, self.coming):
+            have += tally.queues.get(queue, 0) if queue else tally.total
+            own += tally.pairs.get((queue, owner), 0) if queue else tally.owners.get(owner, 0)
         there = f"in queue {queue}" if queue else "that have not ended"
         asked = f"; this array counts {number}" if number > 1 else ""
         if each is not None and own + number > each:
@@ -91,13 +88,6 @@ class QueueQuota:
             before = self.tx.group.kept.setdefault(owner, KeptBlobs())
             for digest, size in mine.sizes.items():
                 before.add(digest, size)
-
-    def _counts(self, owner: str, queue: str) -> Iterable[tuple[int, int]]:
-        for tally in (self.site.tally, self.coming):
-            if queue:
-                yield tally.queues.get(queue, 0), tally.pairs.get((queue, owner), 0)
-            else:
-                yield tally.total, tally.owners.get(owner, 0)
 
 
 def check_spool(text: str) -> None:

@@ -21,8 +21,7 @@ def begun(tx: Transaction, request: Request, pes: int) -> None:
 
 
 def foretell(tx: Transaction, seq: Seq) -> None:
-    """Mail of a request that starts and that a shift may end or stop before its wall limit is over, where
-    mail was asked for."""
+    """Mail of a request that starts and that a shift may end or stop before its wall limit."""
     request = tx.site.requests[seq]
     mail = request.spec.mail
     asked = mail.begin or mail.end or mail.abort

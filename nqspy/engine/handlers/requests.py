@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nqspy.core import health, resume
 from nqspy.core.consumables import resolved, sets_variables
 from nqspy.engine.handlers import alter, request_mail
+from nqspy.engine.handlers.alter import by
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
@@ -56,11 +57,14 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
     mails = LONGEST_LIST if command.mails is None else command.mails
 
-    def one(request: Request) -> None:
-        nonlocal mails
+    def may_delete(request: Request) -> None:
         need_owner(tx.site, caller, request, "delete")
         if command.owner is not None and command.owner != request.owner:
             raise Refusal("not_owned_by", id=tx.site.id_of(request.seq), owner=command.owner)
+
+    def one(request: Request) -> None:
+        nonlocal mails
+        may_delete(request)
         if request.state not in STARTED:
             mails -= drop(tx, request, caller.user, tell=mails > 0)
         elif command.kill:
@@ -77,9 +81,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 
     def some(array: Request, left: Runs) -> None:
         nonlocal mails
-        need_owner(tx.site, caller, array, "delete")
-        if command.owner is not None and command.owner != array.owner:
-            raise Refusal("not_owned_by", id=tx.site.id_of(array.seq), owner=command.owner)
+        may_delete(array)
         mails -= drop(tx, array, caller.user, tell=mails > 0, left=left)
         tx.dirty()
 
@@ -98,11 +100,6 @@ def drop(
         delete_left(tx, request, left, who, text)
     name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(left)}]", 1)
     return tell and request_mail.deleted(tx, request, name, who, text)
-
-
-def by(caller: Caller, request: Request) -> Cause:
-    """The person who asks, as the owner of that request or as an operator."""
-    return Cause("owner" if caller.user == request.owner else "operator", caller.user)
 
 
 def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
@@ -197,14 +194,16 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
     values, target = dict(command.values), None
     if "queue" in values:
         target = _queue(tx, str(values.pop("queue")))
-    holds, owner = alter.holds_in(tx, values, caller), values.pop("owner", None)
+    owner, holds = values.pop("owner", None), None
+    if "holds" in values:
+        letters = values.pop("holds")
+        alter.check_letters(tx, "" if letters is None else letters, caller)
+        holds = alter.letters_of(letters, "")
     user = role_of(tx.site.settings, caller) == "user"
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "modify")
-        alter.need_to_stay(tx, request, owner, caller)
-        alter.need_one_run(tx, request, values)
-        alter.need_array(tx, request, values)
+        alter.need_fitting(tx, request, values, owner)
         started = request.state in STARTED
         if started:
             alter.need_alterable(tx, request, command.values)
@@ -318,16 +317,14 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
 
 
 def _need_no_end(tx: Transaction, request: Request) -> None:
-    """What is being ended, to run again or for good, ends: other orders would be without effect. Raises
-    Refusal."""
+    """Raises Refusal for a request that is being ended: other orders would be without effect."""
     if request.ending:
         rerun, ending = request.ending.rerun, str(request.ending)
         raise _wrong_state(tx, request, "is_to_rerun" if rerun else "in_deletion", ending=ending)
 
 
 def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
-    """Others may have the PEs of a parked request: the PEs it goes on on then, none: those it had. Raises
-    Refusal."""
+    """PEs on which a parked request goes on; none: those it had. Raises Refusal."""
     if not request.pes_released:
         return ()
     pes = resume.free_for(tx.site, request)
@@ -339,8 +336,7 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
 
 
 def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:
-    """``schedule request``: at the head of its queue (first), ahead of everything (next), past the limits
-    (now), as usual (system)."""
+    """First: at the head of its queue; next: ahead of everything; now: past the limits; system: as usual."""
     need(tx.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
@@ -358,9 +354,8 @@ def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
     def one(request: Request) -> None:
         cause = by(caller, request)
         tx.emit(ev.Deleting(request.seq, request.attempts, caller.user, cause=cause))
-        tx.act(
-            Kill(request.seq, request.attempts, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
-        )
+        grace = min(max(0, command.seconds), LONGEST_GRACE) * 1000
+        tx.act(Kill(request.seq, request.attempts, "deleted", grace))
 
     return _in_queue(tx, command.queue, lambda r: r.state in STARTED, one)
 

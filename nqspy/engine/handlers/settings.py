@@ -38,8 +38,8 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
         changes = _counted(tx.site.settings, asked, tx.now)
-    trial = try_changes(tx, tx.site.settings, changes, command.upsert)
-    _verify_all(tx, trial)
+    trial = try_changes(tx, Trial(tx.site.settings), changes, command.upsert)
+    verify(tx, trial, gone=True)
     for change in () if command.upsert else asked:
         _check_heeded(trial.settings, change)
     if not command.check_only:
@@ -102,18 +102,12 @@ def _words(change: Change) -> str:
 
 
 def try_changes(
-    tx: Transaction, settings: Settings, changes: Iterable[Change], upsert: bool, strict: bool = True
+    tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bool = False, strict: bool = True
 ) -> Trial:
-    """The settings with the changes, which are not carried out. Raises Refusal.
+    """Try changes without carrying them out, and return the trial. Raises Refusal.
 
     Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
     """
-    trial = Trial(settings)
-    _try_on(tx, trial, changes, upsert, strict)
-    return trial
-
-
-def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
     for change in changes:
         try:
             if strict:
@@ -125,6 +119,7 @@ def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bo
             trial.apply(change, upsert)
         except BadValue as error:
             raise Refusal("bad_setting", said=error) from None
+    return trial
 
 
 def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
@@ -141,14 +136,21 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
         zone_of(str(change.value))
     elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
         check_spool(change.value)
-    elif head == "calendar" and change.op in ("set", "add"):
-        _check_calendar(rest, change.value)
+    elif change.path == "calendar/holidays" and change.op in _GIVES and isinstance(change.value, str):
+        calendar.check_country(change.value)
+    elif change.path in ("calendar/extra", "calendar/workdays") and change.op in _GIVES:
+        for day in as_list(change.value):
+            calendar.check_day(str(day))
     elif head == "queue" and change.op == "delete" and name in settings.queues:
-        _check_queue_is_done(tx, settings, name)
+        if settings.queues[name].enabled or settings.queues[name].started:
+            raise BadValue(f"queue {name} must be disabled and stopped before it is deleted")
+        if count := tx.site.count(name):
+            raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
     elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(tx, settings, change)
 
 
+_GIVES = ("set", "add")
 _IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
 
 
@@ -165,8 +167,8 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
 
 
 def _check_heeded(settings: Settings, change: Change) -> None:
-    """Raises Refusal for a setting of a queue that queues of its kind do not heed. What takes one back to
-    its default is allowed: sites of earlier times may have some."""
+    """Raises Refusal for a setting of a queue that queues of its kind do not heed, unless it takes one back
+    to its default: sites of earlier times may have some."""
     head, _, rest = change.path.partition("/")
     if head == "shift":
         for inner in changes_of(commands_of(_members(registry.brought(change).get("commands")))):
@@ -212,35 +214,9 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
         calendar.check_cron(str(cron))
 
 
-def _check_calendar(path: str, value: Any) -> None:
-    if path == "holidays" and isinstance(value, str):
-        calendar.check_country(value)
-    elif path in ("extra", "workdays"):
-        for day in as_list(value):
-            calendar.check_day(str(day))
-
-
 def _members(value: Any) -> Iterable[Any]:
     """The members of a list; of anything else none: what is no list is refused when it is put in place."""
     return value if isinstance(value, list | tuple) else ()
-
-
-def _check_queue_is_done(tx: Transaction, settings: Settings, name: str) -> None:
-    queue = settings.queues[name]
-    if queue.enabled or queue.started:
-        raise BadValue(f"queue {name} must be disabled and stopped before it is deleted")
-    count = tx.site.count(name)
-    if count:
-        raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
-
-
-def _verify_all(tx: Transaction, trial: Trial) -> None:
-    """Raises Refusal unless the settings make sense, with what is there and with each other."""
-    if not trial.plain:
-        _check_gone(tx, trial.settings)
-    verify(tx, trial)
-    domains.check_moves(tx.site, trial.settings, trial.touched)
-    consumables.check_held(tx.site, trial.settings, trial.touched)
 
 
 def _check_gone(tx: Transaction, after: Settings) -> None:
@@ -255,9 +231,12 @@ def _check_gone(tx: Transaction, after: Settings) -> None:
             raise Refusal("group_has_requests", group=name, count=count)
 
 
-def verify(tx: Transaction, trial: Trial) -> None:
-    """Raises Refusal unless the whole set of settings makes sense, every shift's commands included: what was
-    right before, and the changes cannot have made wrong, is not looked at again."""
+def verify(tx: Transaction, trial: Trial, gone: bool = False) -> None:
+    """Raises Refusal unless the settings make sense with each other, with the site, and with every shift's
+    commands: what was right before, and the changes cannot have made wrong, is not looked at again.
+    ``gone``: objects may have been deleted."""
+    if gone and not trial.plain:
+        _check_gone(tx, trial.settings)
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     wrong = problems(settings, trial.touched)
     if wrong:
@@ -267,12 +246,14 @@ def verify(tx: Transaction, trial: Trial) -> None:
         raise Refusal("bad_settings", said=clash)
     for shift in () if trial.plain else settings.shifts.values():
         _verify_shift(tx, settings, shift)
+    domains.check_moves(tx.site, settings, trial.touched)
+    consumables.check_held(tx.site, settings, trial.touched)
 
 
 def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
     try:
         changes = [_of_one(settings, change) for change in changes_of(commands_of(shift.commands))]
-        trial = try_changes(tx, settings, [each for each in changes if each], upsert=True, strict=False)
+        trial = try_changes(tx, Trial(settings), filter(None, changes), upsert=True, strict=False)
         wrong = problems(trial.settings, trial.touched)
     except (Refusal, BadValue) as error:
         wrong = [str(error)]
@@ -281,8 +262,7 @@ def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
 
 
 def _of_one(settings: Settings, change: Change) -> Change | None:
-    """A change of all objects as one of the first of them, where what it sets is right or wrong by itself;
-    None where there are no objects."""
+    """A change of all objects as one of the first, if that tells whether it is right; None: no object."""
     kind, name, path = registry.split(change.path)
     if name != "*" or kind is None or not is_plain(settings, change):
         return change
@@ -316,9 +296,12 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
     for name, digest, commands in command.files:
         if known.get(name) != digest:
             changes += _apply_file(tx, trial, name, commands)
-    if changes:
-        changes += _shift_again(tx, trial)
-    _verify_all(tx, trial)
+    shift = trial.settings.shifts.get(tx.site.shift.current or "")
+    if changes and shift is not None:  # the files say what holds without it
+        again = changes_of(commands_of(shift.commands))
+        try_changes(tx, trial, again, upsert=True, strict=False)
+        changes += again
+    verify(tx, trial, gone=True)
     commit_changes(tx, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)
     if dict(files) != known:
@@ -336,20 +319,10 @@ def _apply_file(
             [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
             if not isinstance(each, cm.Configure):
                 raise Refusal("no_setting", cmd=each.cmd)
-            _try_on(tx, trial, each.changes, upsert=True, strict=True)
+            try_changes(tx, trial, each.changes, upsert=True)
         except (Refusal, BadValue) as error:
             raise Refusal("in_file", where=where, said=error) from None
         changes += each.changes
-    return changes
-
-
-def _shift_again(tx: Transaction, trial: Trial) -> list[Change]:
-    """What the shift in force sets: the files say what holds without it."""
-    shift = trial.settings.shifts.get(tx.site.shift.current or "")
-    if shift is None:
-        return []
-    changes = changes_of(commands_of(shift.commands))
-    _try_on(tx, trial, changes, upsert=True, strict=False)
     return changes
 
 
@@ -417,8 +390,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
-    """The changes with what counts of the shifts whose times they bring (`Shift.counts`), unless they say so
-    themselves (the word ``now``)."""
+    """The changes with `Shift.counts` of the times that they bring, unless they say it themselves."""
     said = {change.path for change in changes if change.path.endswith("/counts")}
     found: list[Change] = []
     for change in changes:
@@ -430,16 +402,11 @@ def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> t
             times = _times(change.value.get("when"))
             found[-1] = replace(change, value=change.value | {"counts": dict.fromkeys(times, now)})
         elif path == "when" and change.op in ("set", "add") and name in settings.shifts:
-            counts = _counts(settings, name, change, now)
+            shift, times = settings.shifts[name], _times(change.value)  # those that it had count as they did
+            kept = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
+            counts = kept | {cron: now for cron in times if cron not in shift.when}
             found.append(Change("set", f"shift/{name}/counts", counts))
     return tuple(found)
-
-
-def _counts(settings: Settings, name: str, change: Change, now: Instant) -> dict[str, Instant]:
-    """Times that the shift had already count as they did."""
-    shift, times = settings.shifts[name], _times(change.value)
-    kept = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
-    return kept | {cron: now for cron in times if cron not in shift.when}
 
 
 def _times(value: Any) -> list[str]:
@@ -453,21 +420,14 @@ def _told_of_shifts(
     """A line for each shift of which only coming firings count now."""
     if changes is asked:
         return ""
-    ours = (change for change in changes if change.path.startswith("shift/"))
-    names = [change.path.split("/")[1] for change in ours if change not in asked and _is_later(change)]
-    return "".join(_told_of_shift(settings, name, zone, now) for name in dict.fromkeys(names))
-
-
-def _is_later(change: Change) -> bool:
-    value = change.value.get("counts") if change.op == "create" else change.value
-    return bool(value)
-
-
-def _told_of_shift(settings: Settings, name: str, zone: str, now: Instant) -> str:
-    shift = settings.shifts.get(name)
-    firing = timetable.next_firing(settings, zone, now, [shift]) if shift is not None else None
-    if firing is None:
-        return ""
-    begins = in_words(local(firing.at, zone), local(now, zone))
-    more = "with now behind its times, one that is past counts too"
-    return f"shift {name} begins at its next firing, {begins}; {more}\n"
+    names, told = dict[str, None](), ""
+    for change in [each for each in changes if each.path.startswith("shift/") and each not in asked]:
+        if change.value.get("counts") if change.op == "create" else change.value:
+            names[change.path.split("/")[1]] = None
+    for shift in (settings.shifts[name] for name in names if name in settings.shifts):
+        firing = timetable.next_firing(settings, zone, now, [shift])
+        if firing is not None:
+            begins = in_words(local(firing.at, zone), local(now, zone))
+            more = "with now behind its times, one that is past counts too"
+            told += f"shift {shift.name} begins at its next firing, {begins}; {more}\n"
+    return told

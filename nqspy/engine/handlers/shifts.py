@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from nqspy.core import Gate, consumables, domains, features
+from nqspy.core import Gate, features
 from nqspy.engine import timetable
 from nqspy.engine.handlers import exits, requests
 from nqspy.engine.handlers.context import Handler, Transaction
 from nqspy.engine.handlers.people import need
 from nqspy.engine.handlers.settings import changes_of, commands_of, commit_changes, try_changes, verify
 from nqspy.model import commands as cm
+from nqspy.model.configure import Trial
 from nqspy.model.errors import BadValue, NqspyError, Refusal, listed
 from nqspy.model.events import ShiftChanged, ShiftFailed
 from nqspy.model.ids import DAY, Instant
@@ -56,22 +57,16 @@ def due(tx: Transaction) -> timetable.Firing | None:
 
 
 def look(tx: Transaction) -> tuple[bool, Instant | None]:
-    """Enters the shift that is due, and notes when queues are stopped next. Answers whether one was due, and
-    when to look again."""
-    firing, retry = due(tx), None
+    """Enter the shift that is due, note coming stops. True if one was due; when to look again."""
+    firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
-        retry = Instant(tx.now + RETRY)
-    timetable.look_at_stops(tx.site, tx.now)
-    times = [t for t in (retry, next_change(tx)) if t is not None]
+        times.append(Instant(tx.now + RETRY))
+    timetable.look_at_stops(site, tx.now)
+    if site.shift.until is not None and site.shift.until > tx.now:
+        times.append(site.shift.until)
+    if (coming := timetable.next_firing(site.settings, site.timezone, tx.now)) is not None:
+        times.append(coming.at)
     return firing is not None, min(times, default=None)
-
-
-def next_change(tx: Transaction) -> Instant | None:
-    """The next instant at which another shift may be due."""
-    site = tx.site
-    firing = timetable.next_firing(site.settings, site.timezone, tx.now)
-    times = [t for t in (site.shift.until, firing.at if firing else None) if t is not None and t > tx.now]
-    return min(times, default=None)
 
 
 def enter(
@@ -98,10 +93,8 @@ def run_commands(tx: Transaction, name: str) -> None:
     shift = tx.site.settings.shifts[name]
     commands = commands_of(shift.commands)
     changes = tuple(changes_of(commands))
-    trial = try_changes(tx, tx.site.settings, changes, upsert=True, strict=False)
+    trial = try_changes(tx, Trial(tx.site.settings), changes, upsert=True, strict=False)
     verify(tx, trial)
-    domains.check_moves(tx.site, trial.settings, trial.touched)
-    consumables.check_held(tx.site, trial.settings, trial.touched)
     for command in commands:
         queue = getattr(command, "queue", None)
         if queue is not None and queue not in trial.settings.queues:
@@ -135,24 +128,19 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
     need(site.settings, caller, "operator", "switch shift")
     if command.shift not in site.settings.shifts:
         raise Refusal("unknown_shift", shift=command.shift, known=listed(site.settings.shifts))
-    until = _until(tx, command.until)
+    until = command.until
+    if isinstance(until, int) and not tx.now < until <= tx.now + 366 * DAY:
+        raise Refusal("bad_until")
+    try:
+        until = timetable.until_of(until, site.timezone, tx.now) if isinstance(until, str) else until
+    except BadValue as error:
+        raise Refusal("bad_setting", said=error) from None
     run_commands(tx, command.shift)
     firing = timetable.in_force(site.settings, site.timezone, tx.now)
     fired = firing.at if firing is not None else site.shift.fired
     tx.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
     tx.dirty()
     return {"shift": command.shift, "until": until}
-
-
-def _until(tx: Transaction, until: Instant | str | None) -> Instant | None:
-    if isinstance(until, int) and not tx.now < until <= tx.now + 366 * DAY:
-        raise Refusal("bad_until")
-    if until is None or isinstance(until, int):
-        return until
-    try:
-        return timetable.until_of(until, tx.site.timezone, tx.now)
-    except BadValue as error:
-        raise Refusal("bad_setting", said=error) from None
 
 
 def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> object:

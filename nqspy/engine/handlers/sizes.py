@@ -10,7 +10,7 @@ from nqspy.core.asked import too_wide
 from nqspy.model import errors
 from nqspy.model.errors import Refusal
 from nqspy.model.requests import Spec, finite
-from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold, Speedup
+from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold
 from nqspy.model.site import Site
 from nqspy.model.specs import fixed, layout_on, remolded, settled, timed
 from nqspy.model.units import GREATEST
@@ -48,23 +48,18 @@ def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) ->
 
     One number of PEs makes a moldable request fixed, with the wall limit that comes with it, if any. Else
     another wall limit is that of all its sizes (with a speedup the time on one PE). Raises Refusal."""
-    spec = _with_new_pes(former, spec, values)
+    sizes = values.get("mold") is not None
+    if values.get("layout") is None and (sizes or spec.ask.pes != former.ask.pes):
+        spec = replace(spec, layout=layout_on(former, None if sizes else spec.ask.pes))
     if spec.mold is None:
         return spec
     wall = spec.ask.wall if "ask/wall" in values else None
-    if values.get("mold") is not None:
+    if sizes:
         return _settled(site, remolded(former, spec, wall))
     if "ask/pes" in values:
         made = fixed(spec, spec.ask.pes)
         return made if "ask/wall" not in values else replace(made, ask=replace(made.ask, wall=wall))
     return _settled(site, timed(spec, wall)) if "ask/wall" in values else spec
-
-
-def _with_new_pes(former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    sizes = values.get("mold") is not None
-    if values.get("layout") is not None or not (sizes or spec.ask.pes != former.ask.pes):
-        return spec
-    return replace(spec, layout=layout_on(former, None if sizes else spec.ask.pes))
 
 
 def _settled(site: Site, spec: Spec) -> Spec:
@@ -94,12 +89,9 @@ def _check(mold: Mold) -> None:
         raise Refusal("unlike_times", times=times, sizes=f"{count} size{'s' * (count > 1)}")
     if not all(0 < wall <= GREATEST for wall in mold.walls):
         raise Refusal("no_time_on_size")
-    if mold.speedup is not None:
-        _check_speedup(mold, mold.speedup)
-
-
-def _check_speedup(mold: Mold, speedup: Speedup) -> None:
-    a, sigma = speedup.parallelism, speedup.sigma
+    if mold.speedup is None:
+        return
+    a, sigma = mold.speedup.parallelism, mold.speedup.sigma
     if not (isfinite(a) and 1 <= a <= MOST_PARALLELISM):
         raise Refusal("bad_parallelism", value=a, most=MOST_PARALLELISM)
     if not (isfinite(sigma) and 0 <= sigma <= MOST_SIGMA):

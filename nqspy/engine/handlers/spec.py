@@ -1,7 +1,7 @@
 """Checks of what a request says of itself (words, paths, amounts), before any queue is asked; changes of
 submit exits, checked alike."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nqspy.core import Gate, refusal_of
 from nqspy.core.asked import too_wide
-from nqspy.core.classes import CLASSES, objection, too_large
+from nqspy.core.classes import objection, too_large
 from nqspy.core.consumables import check_wanted
 from nqspy.core.resource_health import check_needs
 from nqspy.core.route import destination
@@ -22,7 +22,7 @@ from nqspy.model.options import OPTIONS
 from nqspy.model.output_paths import fill, streams
 from nqspy.model.people import DEFAULT_GROUP, addresses_in, is_address
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Ask, Output, Request, Spec, State, finite
+from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.shapes import MOST_RANKS
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.tree import declared
@@ -72,8 +72,15 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("nul_word")
     if spec.shell is not None and not spec.shell.startswith("/"):
         raise Refusal("bad_shell", shell=spec.shell[:40])
-    _check_words(spec, paths)
-    _check_outputs(site, spec)
+    _check_words(spec)
+    for path in (spec.shell or "", *paths):
+        if len(path) > PATH_MAX:
+            raise Refusal("long_path", path=path[:40], most=PATH_MAX)
+    seq = site.next_seq if spec.array is None else array_key(site.next_seq)
+    for flag, path in streams(spec):  # the name of the file, its marks filled in
+        file = max(fill(path, seq, spec, spec.queue, site.name).split("/"), key=_size)
+        if _size(file) > FILE_NAME_MAX:
+            raise Refusal("long_output", flag=flag, size=_size(file), most=FILE_NAME_MAX, name=file[:40])
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
     for name in ("chunks", "ranks", "cpus", "threads"):  # the job is told of them in a file of so many lines
         value = getattr(spec.layout, name, None)
@@ -119,16 +126,8 @@ def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
         raise wrong
 
 
-def class_of_application(site: Site, spec: Spec) -> str:
-    """Return the class of an application that names none: by where it was called, if the site has that class;
-    else empty, which is the site's default."""
-    usual = "production" if spec.within else "interactive"
-    return usual if usual in CLASSES.all(site.settings) else ""
-
-
 def check_application(site: Site, spec: Spec, queue: str) -> None:
-    """Raises Refusal for an application that can never be loaded in a batch queue, whatever ends: somebody
-    sits there and waits for it."""
+    """Raises Refusal for an application that its queue can never load: its caller waits for it."""
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong
@@ -163,8 +162,7 @@ def routed(
     site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: tuple[str, ...], now: Instant,
     coming: RequestCounts | None = None,
 ) -> str:  # fmt: skip
-    """The queue in which a submission to a pipe queue lands. Raises Refusal where no destination can ever
-    take it."""
+    """The queue in which a submission to a pipe queue lands. Raises Refusal if none can ever take it."""
     target, objections = destination(site, spec, pipe, exits, groups, now, coming)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
@@ -173,13 +171,24 @@ def routed(
     return target if target is not None and pipe.started else pipe.name
 
 
-def _check_words(spec: Spec, paths: Iterable[str]) -> None:
+def _check_words(spec: Spec) -> None:
     """What else is printed or handed on: short, printable words."""
     if len(spec.attributes) > ATTRIBUTES_MAX:
         notes = sum(not each.startswith(AFTER) for each in spec.attributes)
         if notes > ATTRIBUTES_MAX:
             raise Refusal("many_attributes", count=notes, most=ATTRIBUTES_MAX)
-    for what, word in _words(spec):
+    layout, ask = spec.layout, spec.ask
+    words: list[tuple[str, str | None]] = [
+        *((name, getattr(spec, name)) for name in _NAMES),
+        ("host", spec.host),
+        ("mail address", spec.mail.to),
+        ("request around", spec.within),
+        ("layout", "" if layout is None else layout.text),
+        ("placement", "" if layout is None else layout.place),
+        *(("attribute", word) for word in spec.attributes),
+        *(("resource", word) for word in (*ask.needs, *(name for name, _ in ask.others))),
+    ]
+    for what, word in words:
         if word and (len(word) > WORD_MAX or not word.isprintable()):
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
     addresses = addresses_in(spec.mail.to) if spec.mail.to else ()
@@ -188,35 +197,6 @@ def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     for address in addresses:
         if not is_address(address):
             raise Refusal("bad_address", address=address[:80])
-    for path in (spec.shell or "", *paths):
-        if len(path) > PATH_MAX:
-            raise Refusal("long_path", path=path[:40], most=PATH_MAX)
-
-
-def _words(spec: Spec) -> list[tuple[str, str | None]]:
-    layout, ask = spec.layout, spec.ask
-    found: list[tuple[str, str | None]] = [
-        *((name, getattr(spec, name)) for name in _NAMES),
-        ("host", spec.host),
-        ("mail address", spec.mail.to),
-        ("request around", spec.within),
-        ("layout", "" if layout is None else layout.text),
-        ("placement", "" if layout is None else layout.place),
-    ]
-    if spec.attributes:
-        found += [("attribute", word) for word in spec.attributes]
-    if ask.needs or ask.others:
-        found += [("resource", word) for word in (*ask.needs, *(name for name, _ in ask.others))]
-    return found
-
-
-def _check_outputs(site: Site, spec: Spec) -> None:
-    """Raises Refusal for an output whose file name, its marks filled in, no file can have."""
-    seq = site.next_seq if spec.array is None else array_key(site.next_seq)
-    for flag, path in streams(spec):
-        name = max(fill(path, seq, spec, spec.queue, site.name).split("/"), key=_size)
-        if _size(name) > FILE_NAME_MAX:
-            raise Refusal("long_output", flag=flag, size=_size(name), most=FILE_NAME_MAX, name=name[:40])
 
 
 def _size(text: str) -> int:
@@ -284,7 +264,15 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
         head, _, rest = path.partition("/")
         part = {"ask": ask, "output": output}.get(head, own)
         part[rest or head] = value
-    spec = replace(spec, **own, ask=replace(spec.ask, **ask), output=_output(spec, output))
+    paths = {
+        name: path if path.startswith("/") else f"{spec.workdir.rstrip('/')}/{path}"
+        for name, path in output.items()
+    }
+    # A path that is named counts: the file is neither kept elsewhere nor joined with the other.
+    apart = {"keep_stdout": False} if "stdout" in paths else {}
+    apart |= {"keep_stderr": False, "join": False} if "stderr" in paths else {}
+    written = replace(spec.output, **paths, **apart)
+    spec = replace(spec, **own, ask=replace(spec.ask, **ask), output=written)
     try:
         spec = reshaped(site, before, spec, changes)
         check_spec(site, spec)
@@ -298,17 +286,3 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
 def by_exit(refusal: Refusal, who: str) -> Refusal:
     """Return a refusal that names the exits that changed the submission."""
     return Refusal("by_exit", said=refusal, who=who)
-
-
-def _output(spec: Spec, paths: Mapping[str, str]) -> Output:
-    """A path that is named counts: the file is neither kept elsewhere nor joined with the other."""
-    output = spec.output
-    if "stdout" in paths:
-        output = replace(output, stdout=_path(spec, paths["stdout"]), keep_stdout=False)
-    if "stderr" in paths:
-        output = replace(output, stderr=_path(spec, paths["stderr"]), keep_stderr=False, join=False)
-    return output
-
-
-def _path(spec: Spec, path: str) -> str:
-    return path if path.startswith("/") else f"{spec.workdir.rstrip('/')}/{path}"

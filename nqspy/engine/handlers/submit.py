@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from nqspy.core.classes import CLASSES
 from nqspy.core.consumables import resolved
 from nqspy.core.route import ask_submit
 from nqspy.engine.handlers import depend, shifts
@@ -27,7 +28,6 @@ from nqspy.engine.handlers.spec import (
     check_limits,
     check_spec,
     check_start,
-    class_of_application,
     local_queue,
     routed,
     tidy_array,
@@ -42,9 +42,7 @@ from nqspy.model.events import Routed, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id, request_named
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
-from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec
-from nqspy.model.settings import Settings
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.specs import Shared
 from nqspy.model.transitions import submitted
@@ -112,7 +110,10 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     room, failed = QueueQuota(tx), SubmissionFailures()
     try:
         accepted = [_accept(tx, item, caller, room, failed) for item in command.items]
-        keys = _linked(tx, command, accepted)
+        keys = tuple(_key(each.spec, tx.site.next_seq + place) for place, each in enumerate(accepted))
+        specs = [each.spec for each in accepted]
+        for item, each in zip(command.items, accepted, strict=True):
+            each.spec = depend.placed(each.spec, item, specs, keys)
     except Refusal:
         failed.tell(tx)
         raise
@@ -134,15 +135,6 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     return done | _warned(tx, accepted, seqs, caller)
 
 
-def _linked(tx: Transaction, command: Submit, accepted: list[Accepted]) -> tuple[Seq, ...]:
-    """Has each wait for those before it that it names; gives the numbers they will have. Raises Refusal."""
-    keys = tuple(_key(each.spec, tx.site.next_seq + place) for place, each in enumerate(accepted))
-    specs = [each.spec for each in accepted]
-    for item, each in zip(command.items, accepted, strict=True):
-        each.spec = depend.placed(each.spec, item, specs, keys)
-    return keys
-
-
 def _warned(
     tx: Transaction, accepted: list[Accepted], seqs: tuple[Seq, ...], caller: Caller
 ) -> dict[str, Any]:
@@ -162,9 +154,6 @@ def _owners(tx: Transaction, command: Submit, caller: Caller) -> Iterable[str]:
     return dict.fromkeys(item.user or caller.user for item in command.items)
 
 
-# ---------------------------------------------------------------- keys
-
-
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
     """What was accepted under this key before. Raises Refusal for another content."""
     seqs: list[Seq] = []
@@ -176,9 +165,6 @@ def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tu
             raise Refusal("key_reused", key=key)
         seqs += found[1]
     return tuple(sorted(seqs))
-
-
-# ---------------------------------------------------------------- one request
 
 
 def _accept(
@@ -209,24 +195,38 @@ def _check(
     check_start(spec.args, environment)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
-    around = _charged_around(site, spec, owner)
-    group, account = around or group_of(site.settings, caller, owner, spec.account)
+    within = request_named(spec.within, site.names) if spec.within and spec.account is None else None
+    around = site.requests.get(within) if within is not None else None
+    if around is not None and around.owner == owner:  # an application: its request's owner may charge them
+        group, account = around.group, around.spec.account
+    else:
+        group, account = group_of(site.settings, caller, owner, spec.account)
     uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
-    named = local_queue(site, spec.queue) or _default_queue(site, spec)
+    named = local_queue(site, spec.queue)
+    if not named:
+        default = site.settings.default
+        if spec.caller is not None and default.mpprun_queue is None:
+            raise Refusal("no_mpprun_queue")
+        named = (default.queue if spec.caller is None else default.mpprun_queue) or ""
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
         listed=item.line is not None, array=tidy_array(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
     if spec.caller is not None and not spec.job_class:
-        spec = replace(spec, job_class=class_of_application(site, spec))
+        usual = "production" if spec.within else "interactive"  # by where the application was called
+        spec = replace(spec, job_class=usual if usual in CLASSES.all(site.settings) else "")
     spec = shaped(site, spec)
     check_spec(site, spec)
     check_class(site, spec, () if other else caller.groups)
     spec = depend.read_after(tx, spec, caller, len(item.after))
     who = ""
     if tx.exits.has("submit"):
-        spec, who = _ask_exits(tx, spec, script, failed)
+        answer, before = ask_submit(site, spec, tx.exits, tx.now, script), spec
+        failed.take(tx)
+        spec = before if answer is None else changed(site, before, answer)
+        if answer is not None and (spec.queue, spec.ask) != (before.queue, before.ask):
+            who = answer.who
     try:
         spec, queue, target = _find_room(tx, spec, () if other else caller.groups, coming)
     except Refusal as refusal:
@@ -236,29 +236,17 @@ def _check(
     return Accepted(spec, queue, target, script, environment)
 
 
-def _default_queue(site: Site, spec: Spec) -> str:
-    """The queue of one that names none. Raises Refusal."""
-    default = site.settings.default
-    if spec.caller is None:
-        return default.queue or ""
-    if default.mpprun_queue is None:
-        raise Refusal("no_mpprun_queue")
-    return default.mpprun_queue
-
-
-def _charged_around(site: Site, spec: Spec, owner: str) -> tuple[str, str | None] | None:
-    """Group and account of the request that an application was called in, if that is its owner's and the
-    application names none: whoever handed it in had the right to charge them."""
-    seq = request_named(spec.within, site.names) if spec.within and spec.account is None else None
-    around = site.requests.get(seq) if seq is not None else None
-    return (around.group, around.spec.account) if around is not None and around.owner == owner else None
-
-
 def _find_room(
     tx: Transaction, spec: Spec, groups: tuple[str, ...], coming: RequestCounts
 ) -> tuple[Spec, str, str]:
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
-    queue = _queue_named(tx, spec.queue)
+    queues = tx.site.settings.queues
+    queue = queues.get(spec.queue)
+    if queue is None:
+        known = listed(queues)
+        if not spec.queue:
+            raise Refusal("no_default_queue", known=known)
+        raise Refusal("no_such_queue", queue=spec.queue, known=known)
     need_entry(tx.site, queue, spec.owner, groups)
     if queue.kind == "batch":
         if queue.pipeonly:
@@ -305,28 +293,6 @@ def _digest(body: bytes) -> str:
     return sha256(body).hexdigest()[:32]
 
 
-def _queue_named(tx: Transaction, name: str) -> Queue:
-    queues = tx.site.settings.queues
-    if name in queues:
-        return queues[name]
-    if not name:
-        raise Refusal("no_default_queue", known=listed(queues))
-    raise Refusal("no_such_queue", queue=name, known=listed(queues))
-
-
-def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
-    """The submission as the exits want it, and who has changed what queues look at."""
-    answer = ask_submit(tx.site, spec, tx.exits, tx.now, script)
-    failed.take(tx)
-    if answer is None:
-        return spec, ""
-    made = changed(tx.site, spec, answer)
-    return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
-
-
-# ---------------------------------------------------------------- taking in
-
-
 def _take_in(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
     spec, queue = accepted.spec, accepted.queue
     seq = _key(spec, tx.site.next_seq)
@@ -371,11 +337,17 @@ def _tried(
 
 
 def _foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
-    """Gives ``estimate`` and ``note`` of a request that may be submitted, as fields of an answer; it waits at
-    most so many real seconds, in any thread."""
+    """Give ``estimate`` and ``note`` of a submission, in any thread, within so many real seconds."""
     settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
     ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
-    note, named = shifts.note(tx, request, settings), _namer(tx, settings, caller)
+    note = shifts.note(tx, request, settings)
+    specs, host = {seq: each.spec for seq, each in tx.site.requests.items()}, tx.site.name
+
+    def named(seqs: Sequence[Seq]) -> str:
+        found = [specs.get(seq) or specs.get(array_of(seq) or Seq(0)) for seq in seqs]
+        if not all(each is not None and may_see(settings, caller, each) for each in found):
+            return "others"  # none is named where there is one that the caller may not see
+        return ", ".join(full_id(seq, host) for seq in seqs)
 
     def written(at: Instant) -> str:
         return local(at, zone).isoformat(timespec="milliseconds")
@@ -385,16 +357,3 @@ def _foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[fl
         return {"estimate": outlook.told(written, named, now), "note": note(outlook.probably.start)}
 
     return told
-
-
-def _namer(tx: Transaction, settings: Settings, caller: Caller) -> Callable[[Sequence[Seq]], str]:
-    """Requests in words; none is named where there is one that the caller may not see."""
-    specs, host = {seq: each.spec for seq, each in tx.site.requests.items()}, tx.site.name
-
-    def named(seqs: Sequence[Seq]) -> str:
-        found = [specs.get(seq) or specs.get(array_of(seq) or Seq(0)) for seq in seqs]
-        if not all(each is not None and may_see(settings, caller, each) for each in found):
-            return "others"
-        return ", ".join(full_id(seq, host) for seq in seqs)
-
-    return named

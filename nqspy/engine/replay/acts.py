@@ -1,7 +1,7 @@
 """Acts of people and observations of the site as inputs of a course, in which requests may stand otherwise;
 and submissions, which land where they are routed to now."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.observations import ObservedResource
 from nqspy.model.people import Caller
-from nqspy.model.requests import Spec
 from nqspy.model.site import Site
 from nqspy.model.transitions import fits
 from nqspy.ports import Exits
@@ -46,14 +45,55 @@ def concerns(event: Event) -> bool:
 
 
 def again(site: Site, event: Event) -> Sequence[Input]:
-    """Return the inputs that an event of the journal stands for; none: it comes by itself, or nothing is left
-    that it concerns."""
+    """Return the inputs that an event stands for; none: it comes by itself, or concerns nothing any more."""
     if getattr(event, "who", "") in (CALENDAR, "hands"):
         return ()
     if isinstance(event, _AS_IT_WAS):
         return (Observed((event,)),)
-    make = _MAKERS.get(type(event))
-    return () if make is None else make(site, event)
+    if isinstance(event, ev.Held | ev.Deleting | ev.Suspended | ev.Resumed) and not event.because().is_person:
+        by_daemon = isinstance(event, ev.Held) and event.because().name == "nqsd"
+        return _as_far_as_it_fits(site, event) if by_daemon else ()
+    match event:
+        case ev.Modified():
+            return _as_far_as_it_fits(site, event)
+        case ev.Redated():
+            return _as_far_as_it_fits(site, event) if event.cause is None else ()
+        case ev.ResourceChanged(name, state, text):
+            return (ObservedResource(name, state, text),)
+        case ev.ExitOff(name):
+            known = site.settings.exits.get(name)
+            return (Observed((event,)),) if known is None or known.enabled else ()
+    asked = _command(site, event)
+    who = getattr(event, "by", "") or getattr(event, "who", "operator")
+    return () if asked is None else (CommandAsked(asked, person(who)),)
+
+
+def _command(site: Site, event: Any) -> cm.Command | None:
+    """Return what a person asked for when that happened."""
+    some = getattr(event, "indices", ())
+    ids = _ids(site, event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),), some)
+    match event:
+        case ev.Held():
+            return cm.HoldRequests(ids, event.letter)
+        case ev.Released():
+            return cm.ReleaseRequests(ids, event.letters, lenient=True)
+        case ev.Moved():
+            return cm.MoveRequests(ids, event.queue)
+        case ev.Ranked():
+            return cm.ScheduleRequest(ids, _PLACES[event.rank])
+        case ev.Deleting(rerun=True):
+            return cm.RerunRequests(ids)
+        case ev.Deleted() | ev.Deleting():
+            return cm.Delete(ids, force=True, lenient=True)
+        case ev.Suspended() | ev.Resumed():
+            return cm.SuspendRequests(ids, isinstance(event, ev.Resumed))
+        case ev.UsageCorrected():
+            return cm.CorrectUsage(event.group, event.value)
+        case ev.ShiftChanged():  # a person's switch, or the wish to leave it to the calendar again
+            if event.manual and event.shift is not None:
+                return cm.SwitchShift(event.shift, event.until)
+            return cm.AutomaticShift() if site.shift.manual else None
+    return None
 
 
 def person(name: str) -> Caller:
@@ -67,74 +107,11 @@ def _ids(site: Site, seqs: Sequence[Seq], some: Runs = ()) -> tuple[str, ...]:
     return tuple(name.replace("[]", shown, 1) for name in names)
 
 
-def _ask(who: str, command: cm.Command) -> Sequence[Input]:
-    return (CommandAsked(command, person(who)),)
-
-
 def _as_far_as_it_fits(site: Site, event: Any) -> Sequence[Input]:
     """Return it as it was if it can happen to its requests."""
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
     known = (site.requests.get(seq) for seq in seqs)
     return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
-
-
-def _held(site: Site, event: ev.Held) -> Sequence[Input]:
-    if not event.because().is_person:
-        return _as_far_as_it_fits(site, event) if event.because().name == "nqsd" else ()
-    return _ask(event.who, cm.HoldRequests(_ids(site, event.seqs, event.indices), event.letter))
-
-
-def _deleting(site: Site, event: ev.Deleting) -> Sequence[Input]:
-    if not event.because().is_person:
-        return ()
-    ids = _ids(site, (event.seq,))
-    asked = cm.RerunRequests(ids) if event.rerun else cm.Delete(ids, force=True, lenient=True)
-    return _ask(event.who, asked)
-
-
-def _paused(site: Site, event: ev.Suspended | ev.Resumed) -> Sequence[Input]:
-    if not event.because().is_person:
-        return ()
-    ids, resume = _ids(site, (event.seq,)), isinstance(event, ev.Resumed)
-    return _ask(event.by, cm.SuspendRequests(ids, resume))
-
-
-def _switched(site: Site, event: ev.ShiftChanged) -> Sequence[Input]:
-    """Return a person's switch, or the wish to leave it to the calendar again; nothing where the calendar has
-    switched."""
-    if event.manual and event.shift is not None:
-        return _ask("operator", cm.SwitchShift(event.shift, event.until))
-    return _ask("operator", cm.AutomaticShift()) if site.shift.manual else ()
-
-
-def _off(site: Site, event: ev.ExitOff) -> Sequence[Input]:
-    known = site.settings.exits.get(event.exit)
-    return (Observed((event,)),) if known is None or known.enabled else ()
-
-
-_MAKERS: Mapping[type[Event], Callable[[Site, Any], Sequence[Input]]] = {
-    ev.Held: _held,
-    ev.Released: lambda site, event: _ask(
-        event.who,
-        cm.ReleaseRequests(_ids(site, event.seqs, event.indices), event.letters, lenient=True),
-    ),
-    ev.Moved: lambda site, event: _ask(event.who, cm.MoveRequests(_ids(site, event.seqs), event.queue)),
-    ev.Modified: _as_far_as_it_fits,
-    ev.Ranked: lambda site, event: _ask(
-        event.who, cm.ScheduleRequest(_ids(site, (event.seq,)), _PLACES[event.rank])
-    ),
-    ev.Deleted: lambda site, event: _ask(
-        event.who, cm.Delete(_ids(site, (event.seq,), event.indices), force=True, lenient=True)
-    ),
-    ev.Deleting: _deleting,
-    ev.Suspended: _paused,
-    ev.Resumed: _paused,
-    ev.Redated: lambda site, event: _as_far_as_it_fits(site, event) if event.cause is None else (),
-    ev.UsageCorrected: lambda site, event: _ask(event.who, cm.CorrectUsage(event.group, event.value)),
-    ev.ShiftChanged: _switched,
-    ev.ResourceChanged: lambda site, event: (ObservedResource(event.name, event.state, event.text),),
-    ev.ExitOff: _off,
-}
 
 
 TakenIn = tuple[ev.Submitted] | tuple[ev.Submitted, ev.Routed]
@@ -164,14 +141,10 @@ def submitted_again(site: Site, as_before: TakenIn, exits: Exits, now: Instant) 
     made = replace(event, spec=spec, queue=name)
     if queue.kind == "batch":
         return (made,)
-    groups = _groups(site, spec, as_before[-1].queue)
+    # The owner's Unix groups as far as the journal tells: those that were kept, and those by which the queue
+    # lets people in where the request landed.
+    landed = site.settings.queues.get(as_before[-1].queue)
+    let_in = (*landed.groups, *site.domain_of(landed.name).groups) if landed is not None else ()
+    groups = (*spec.unix_groups, *let_in)
     target = routed(site, spec, queue, exits, groups, now)
     return (made,) if target == name else (made, ev.Routed(event.seq, target, name))
-
-
-def _groups(site: Site, spec: Spec, landed: str) -> tuple[str, ...]:
-    """Return the owner's Unix groups as far as the journal tells: those that were kept, and those by which
-    the queue lets people in where the request landed."""
-    queue = site.settings.queues.get(landed)
-    let_in = (*queue.groups, *site.domain_of(landed).groups) if queue is not None else ()
-    return (*spec.unix_groups, *let_in)

@@ -170,7 +170,14 @@ class Course(VirtualRun):
 
     def _again(self, place: int, event: ev.Event) -> Sequence[Input]:
         if isinstance(event, ev.Submitted):
-            return self._come_again(place)
+            events = as_taken_in(self.events, place)
+            try:
+                if self.change.routed:
+                    events = submitted_again(self.site, events, self.exits, self.now)
+            except Refusal as refusal:
+                self.refused[event.seq] = str(refusal)
+                return ()
+            return (Observed(events),)
         applied = isinstance(event, ev.SettingsChanged) and event.source == "queues.d"
         of_files = applied or isinstance(event, ev.FilesApplied)
         if isinstance(event, ev.Routed) or (self.change.files and of_files):
@@ -179,16 +186,6 @@ class Course(VirtualRun):
             request = self.site.started.get(event.seq)
             return () if request is None else (ObservedLost(event.seq, request.attempts, request.used),)
         return acts.again(self.site, event)
-
-    def _come_again(self, place: int) -> Sequence[Input]:
-        events = as_taken_in(self.events, place)
-        try:
-            if self.change.routed:
-                events = submitted_again(self.site, events, self.exits, self.now)
-        except Refusal as refusal:
-            self.refused[events[0].seq] = str(refusal)
-            return ()
-        return (Observed(events),)
 
 
 # ---------------------------------------------------------------- side by side

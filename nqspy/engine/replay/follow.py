@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.engine import restart
-from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
+from nqspy.engine.inputs import Decision, Input, Observed, PassDue
 from nqspy.engine.lifecycle import apply
 from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.loop import Engine
@@ -121,8 +121,15 @@ class Follower:
                 break
         if not self._meet(made):
             self._put_right(began, made[self.place - began :])
-        for place in range(began, self.place):
-            self._met(self.events[place])
+        for recorded in self.events[began : self.place]:
+            event = recorded.event
+            if isinstance(event, ev.DaemonStarted):
+                self.engine = self._make(reloaded(self.site))
+            elif isinstance(event, ev.Decided):
+                self._short = event.short_of_pes
+            elif isinstance(event, ev.Alarm) and event.failures:
+                self._then.lost_at(event.failures, recorded.at)
+            self._ask_as_of(recorded.n)
 
     def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
         """Yield inputs that may have brought an event about: the first that bring about anything did."""
@@ -135,14 +142,11 @@ class Follower:
         elif follows(event) or of_pass(event):
             yield ()
         else:
-            yield ((ComingUp if self._comes_up() else Observed)(self._like(is_input)),)
-
-    def _comes_up(self) -> bool:
-        """True if the next event came while the daemon was started: settings are changed only behind that."""
-        before = self.events[self.place - 1].event if self.place else None
-        event = self.events[self.place].event
-        found = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
-        return found or isinstance(event, ev.DaemonStarted)
+            # While the daemon was started; settings are changed only behind that.
+            before = self.events[self.place - 1].event if self.place else None
+            found = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
+            comes_up = found or isinstance(event, ev.DaemonStarted)
+            yield ((ComingUp if comes_up else Observed)(self._like(is_input)),)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
         """Return the next events of that kind that came together, and with no pass in between."""
@@ -160,9 +164,14 @@ class Follower:
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
         """Give the engine what happens now; return what came of it."""
-        made = list[Recorded]()
-        outcome = self._take(inputs, now)
-        made += outcome.happened
+        first = inputs[0] if inputs else None
+        if not isinstance(first, ComingUp):
+            outcome = self.engine.feed(inputs, now)
+        elif isinstance(first.events[0], ev.DaemonStarted):
+            outcome = self.engine.note(first.events[0], now)
+        else:
+            outcome = restart.again(self.engine, first.events, now)
+        made = list(outcome.happened)
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
@@ -170,14 +179,6 @@ class Follower:
             if isinstance(recorded.event, ev.LoadedExits):
                 self._then.load(dict(recorded.event.files), self.site)
         return made
-
-    def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
-        first = inputs[0] if inputs else None
-        if not isinstance(first, ComingUp):
-            return self.engine.feed(inputs, now)
-        if isinstance(first.events[0], ev.DaemonStarted):
-            return self.engine.note(first.events[0], now)
-        return restart.again(self.engine, first.events, now)
 
     # ------------------------------------------------------------ what came of it
 
@@ -204,15 +205,6 @@ class Follower:
         self.engine = self._make(site)
         if flying is not None and flying >= last:
             self._ask(flying)
-
-    def _met(self, recorded: Recorded) -> None:
-        if isinstance(recorded.event, ev.DaemonStarted):
-            self.engine = self._make(reloaded(self.site))
-        elif isinstance(recorded.event, ev.Decided):
-            self._short = recorded.event.short_of_pes
-        elif isinstance(recorded.event, ev.Alarm) and recorded.event.failures:
-            self._then.lost_at(recorded.event.failures, recorded.at)
-        self._ask_as_of(recorded.n)
 
     # ------------------------------------------------------------ passes
 
@@ -290,7 +282,6 @@ class PlansByHand(AtOnce):
     made: Plan | None = None
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Run a pass over the site as it is."""
         plan = super().ask(site, now, samples)
         if not self.later:
             return plan
@@ -302,8 +293,7 @@ class _NoHands:
     """`ports.Executor` that does nothing: what became of what was decided is known."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Nothing."""
+        pass
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[ob.Observation]:
-        """Nothing is looked for."""
         return ()

@@ -99,8 +99,7 @@ class Lives:
     # ------------------------------------------------------------ what they say
 
     def run(self, request: Request) -> Run:
-        """Return how an attempt runs: as the request's last one that ended by itself, else without an end,
-        its CPU time as in the last one."""
+        """Return how an attempt runs: as the request's last one that ended by itself, else without an end."""
         if (found := self._own.get(request.seq)) is not None:
             ending = _on_size(request, *found)
             return Run(ending.used.wall, ending.used.cpu, memory=ending.used.memory, ending=ending)
@@ -113,8 +112,7 @@ class Lives:
         return self._delays.get(seq, self._delay)
 
     def move(self, seq: Seq, pes: int, usual: Iterable[MeasuredMove]) -> int:
-        """Return the ms that a request takes to leave so many PEs: as its own moves by the PE, else as all
-        moves, else as is ``usual``."""
+        """Return the ms to leave so many PEs: by the request's moves, else by all, else as is ``usual``."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
 

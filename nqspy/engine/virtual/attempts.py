@@ -122,8 +122,7 @@ class VirtualAttempt:
         return self.run.ending or Ending("exit", self.run.status, None, used)
 
     def _cut_off(self, needs: int | None) -> tuple[int, Ending] | None:
-        """The same of its wall limit or its hole, whichever comes first; None: it needs no longer than to
-        there."""
+        """The same of its wall limit or its hole, if one comes before it gets there."""
         limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
         hole = self.hole_end()
         if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):

@@ -96,8 +96,7 @@ class VirtualRun:
         return self.now
 
     def step(self, until: Instant | None = None) -> bool:
-        """Jumps to the next instant at which something happens, and lets it happen; False, and nothing is
-        done, where that is after ``until`` or nothing is left to happen."""
+        """Jump to the next instant and let it happen; False: it is after ``until``, or nothing is left."""
         at = self.heap.next_at()
         if self.is_over() if at is None or until is None else at > until:
             return False

@@ -32,8 +32,7 @@ KEPT = 1_000
 
 
 class Recent(list[T]):
-    """A list whose oldest members go as others are appended: a simulation of years must not keep what it was
-    told in its first week."""
+    """A list that forgets its oldest members."""
 
     def append(self, item: T) -> None:
         super().append(item)
@@ -186,8 +185,7 @@ class VirtualExecutor:
         self._put_first()
 
     def _put_first(self) -> None:
-        """Of those whose ends are known and wait, who ends first comes into the heap; who ends at the same
-        instant, too."""
+        """Put the ends that come first into the heap, of those that are known and wait."""
         waiting = [each for each in self._attempts.values() if each.due is not None and each.end is None]
         if not waiting:
             return

@@ -32,8 +32,7 @@ class Heap:
         return next(self._order)
 
     def push(self, at: Instant, item: Any, number: int = -1) -> int:
-        """Adds an input for an instant; returns its number, by which it can be taken back. ``number``: the
-        one that was reserved for it."""
+        """Add an input, return the number to take it back by; ``number``: one reserved for it."""
         if number < 0:
             number = next(self._order)
         if item is None or callable(item):
@@ -52,8 +51,7 @@ class Heap:
             push()
 
     def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
-        """Adds inputs that come in the order of their instants: each is asked for when the one before it has
-        come, so that a year of them takes no room."""
+        """Add inputs in the order of their instants: each is asked for when the one before it has come."""
         for at, item in items:
             self._streams[self.push(at, item)] = items
             return
