@@ -114,10 +114,7 @@ class Story:
         if expected is None:
             assert not any(told.values()), told
         else:
-            wanted = (
-                re.fullmatch(r"(.+?)(?::([a-z]\w*))?", each) for each in expected.split() if each != "-"
-            )
-            assert told == {each[1]: each[2] or "" for each in wanted if each}, told
+            assert told == dict(re.findall(r"(\S+?)(?::([a-z]\w*))?(?= |$)", expected.strip("-"))), told
 
     # ------------------------------------------------------------ the site, submissions, time
 

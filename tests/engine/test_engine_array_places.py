@@ -2,137 +2,63 @@
 index were a request of its own."""
 
 import pytest
-from engine.harness import ANNE, PLAIN, ROOT, Centre
+from engine.harness import ANNE, ROOT, Centre
+from engine.story import play
 
 from nqspy.model import commands as cm
-from nqspy.model import indices
-from nqspy.model.arrays import ArrayState
-from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq, index_of, member
+
+PIPE = """qmgr create batch_queue small priority=5 | enable queue small | start queue small
+    qmgr create pipe_queue pipe destination=(small, batch) | enable queue pipe"""
+STORIES = {
+    "a range is released of an array that is held": """site pes=4; submit anne array=1-9 held
+        hold 1[] letter=o; release 1[3-5] by anne -> 1[3-5]; runs 1[] -; release 1[2-4] letter=uo
+        runs 1[] 2-4
+        has 1[2] holds=""; left 1[] 1,5-9; release 1[5] by anne -> 1[5]:not_permitted; release 1[5] letter=o
+        runs 1[] 2-5""",
+    "an index is let go that waits with its array": """site pes=2; submit ben, anne array=1-3 after=1:ok
+        release 2[2] letter=s; runs 2[] 2; left 2[] 1,3""",
+    "what was not held keeps its date": """site pes=1; submit ben, anne array=1-3; hold 2[3] by anne
+        later 5m; release 2[] by anne; moved 2[] 300""",
+    "one of which nothing could start gathers no age": """site pes=1; submit anne array=1-2
+        submit anne, anne array=1-2 after=1[]:each, ben array=1-2, anne; hold 4[1]; hold 4[2]; later 1m
+        release 4[1]; moved 4[] 0; later 3h; starts 1[1] 1[2] 2 5 4[1] 3[1] 3[2]; state 3[] ended""",
+    "all indices of one that is put ahead go ahead": """site pes=3
+        qmgr create batch_queue fast priority=20 user_limit=1 | enable queue fast | start queue fast
+        submit ben pes=3, anne array=1-3, carl queue=fast, dora queue=fast; schedule 2[] place=next
+        later 10m; starts 1 2[1] 2[2] 2[3]""",
+    "a queue that is moved takes no index along that waits elsewhere": """qmgr create batch_queue other
+        qmgr enable queue other | create batch_queue third | enable queue third | stop queue batch
+        submit anne array=1-5; move 1[4] to=other by anne; qmgr move queue batch third
+        queue 1[] third 1[4] other""",
+}
+STORIES |= {
+    f"routed to where there is room for its indices: {limit}": f"""site pes=1; {PIPE}
+        qmgr set queue small {limit}; submit anne array=1-6 queue=pipe, anne array=1-3 queue=pipe
+        qmgr start queue pipe; submit anne array=1-6 queue=pipe, anne array=1-3 queue=pipe
+        queue 1[] batch 2[] small 3[] batch 4[] batch; refuse anne array=1-6 queue=small -> {kind}
+        submit anne array=1-2 queue=small; refuse anne queue=small -> {kind}"""
+    for limit, kind in (
+        ("queued_limit=5", "queued_limit"),
+        ("user_queued_limit=5", "user_queued_limit"),
+        ("run_limit=5 loadonly=on", "queue_full"),
+    )
+}
+STORIES |= {
+    f"one that never has room is refused: {never}, {passing}": f"""site pes=2; {PIPE}
+        qmgr set queue small {never} | set destination=(small) pipe | start queue pipe
+        submit anne array=1-2 queue=small; qmgr {passing}
+        refuse anne array=1-4 queue=pipe -> no_destination"""
+    for passing in ("set queue small queued_limit=5", "disable queue small")
+    for never in ("queued_limit user=3", "run_limit=3 loadonly=on")
+}  # fmt: skip
 
 
-def _state(centre: Centre, seq: Seq) -> ArrayState:
-    state = centre.request(seq).array
-    assert state is not None
-    return state
-
-
-def _running(centre: Centre, seq: Seq) -> list[int]:
-    return [index_of(each) or 0 for each in centre.site.started if each in centre.site.members.get(seq, ())]
-
-
-def test_a_range_is_released_of_an_array_that_is_held_as_a_whole() -> None:
-    centre = Centre(pes=4)
-    (seq,) = centre.submit("anne array=1-9 held")
-    centre.ask(cm.HoldRequests(("1[]",), "o"), ROOT)
-    answer = centre.ask(cm.ReleaseRequests(("1[3-5]",)), ANNE)
-    assert answer["done"] == ["1[3-5].sim"]
-    assert _running(centre, seq) == [], "an operator holds them too"
-    centre.ask(cm.ReleaseRequests(("1[2-4]",), "uo"), ROOT)
-    assert _running(centre, seq) == [2, 3, 4]
-    assert {indices.show(each.indices): each.letters for each in _state(centre, seq).held} == {
-        "5": "o", "1,6-9": "ou",
-    }  # fmt: skip
-    centre.is_sound()
-
-
-def test_an_index_is_let_go_that_waits_with_its_array() -> None:
-    centre = Centre(pes=2)
-    _, second = centre.submit("ben", "anne array=1-3 after=1:ok")
-    assert centre.ask(cm.ReleaseRequests(("2[2]",), "s"), ROOT)["done"] == ["2[2].sim"]
-    assert _running(centre, second) == [2]
-    assert indices.show(_state(centre, second).left) == "1,3"
-    centre.is_sound()
-
-
-def test_what_was_not_held_keeps_its_date_when_the_rest_is_released() -> None:
-    centre = Centre(pes=1)
-    centre.submit("ben")
-    (seq,) = centre.submit("anne array=1-3")
-    date = centre.request(seq).date_in_queue
-    centre.ask(cm.HoldRequests(("2[3]",)), ANNE)
-    centre.later(minutes=5)
-    centre.ask(cm.ReleaseRequests(("2[]",)), ANNE)
-    assert centre.request(seq).date_in_queue == date
-
-
-def test_an_array_of_which_nothing_could_start_gathers_no_age() -> None:
-    """While its indices await those of another array, or all of them are held one by one."""
-    centre = Centre(pes=1)
-    centre.submit("anne array=1-2")
-    _, awaits = centre.submit("anne", "anne array=1-2 after=1[]:each")
-    held = centre.submit("ben array=1-2", "anne")[0]
-    centre.ask(cm.HoldRequests(("4[1]",)), ROOT)
-    centre.ask(cm.HoldRequests(("4[2]",)), ROOT)
-    centre.later(minutes=1)
-    centre.ask(cm.ReleaseRequests(("4[1]",)), ROOT)
-    assert centre.request(held).date_in_queue == centre.sim.now
-    centre.later(hours=3)
-    centre.is_sound()
-    assert [centre.id(each) for each in centre.starts()] == [
-        "1[1].sim", "1[2].sim", "2.sim", "5.sim", "4[1].sim", "3[1].sim", "3[2].sim",
-    ]  # fmt: skip
-    assert awaits not in centre.site.requests
-
-
-def test_all_indices_of_an_array_that_is_put_ahead_go_ahead() -> None:
-    site = PLAIN + "create batch_queue fast priority=20 user_limit=1\nenable queue fast\nstart queue fast\n"
-    centre = Centre(site, pes=3)
-    centre.submit("ben pes=3", "anne array=1-3", "carl queue=fast", "dora queue=fast")
-    centre.qmgr("schedule request 2[] next")
-    centre.later(minutes=10)
-    assert [centre.id(each) for each in centre.starts()[1:]] == ["2[1].sim", "2[2].sim", "2[3].sim"]
+@pytest.mark.parametrize("title", STORIES)
+def test_places(title: str) -> None:
+    play(STORIES[title])
 
 
 # ---------------------------------------------------------------- queues that are full
-
-PIPE = (
-    PLAIN
-    + """
-create batch_queue small priority=5
-enable queue small
-start queue small
-create pipe_queue pipe destination=(small, batch)
-enable queue pipe
-"""
-)
-
-
-@pytest.mark.parametrize("limit", ["queued_limit=5", "user_queued_limit=5", "run_limit=5 loadonly=on"])
-def test_an_array_is_routed_to_where_there_is_room_for_its_indices(limit: str) -> None:
-    centre = Centre(PIPE + f"set queue small {limit}\n", pes=1)
-    waits, small = centre.submit("anne array=1-6 queue=pipe", "anne array=1-3 queue=pipe")
-    centre.qmgr("start queue pipe")
-    at_once, other = centre.submit("anne array=1-6 queue=pipe", "anne array=1-3 queue=pipe")
-    found = [centre.request(seq).queue for seq in (waits, small, at_once, other)]
-    assert found == ["batch", "small", "batch", "batch"]
-    with pytest.raises(Refusal, match=r"this array counts 6|there are 3 requests|anne has 3 requests"):
-        centre.submit("anne array=1-6 queue=small")
-    centre.submit("anne array=1-2 queue=small")
-    assert centre.site.count("small") == 5
-
-
-@pytest.mark.parametrize("passing", ["set queue small queued_limit=5", "disable queue small"])
-@pytest.mark.parametrize("never", ["queued_limit user=3", "run_limit=3 loadonly=on"])
-def test_an_array_that_never_has_room_is_refused_whatever_else_keeps_it_now(never: str, passing: str) -> None:
-    centre = Centre(f"{PIPE}set queue small {never}\nset destination=(small) pipe\nstart queue pipe\n")
-    centre.submit("anne array=1-2 queue=small")
-    centre.qmgr(passing)
-    with pytest.raises(Refusal, match="this array counts 4"):
-        centre.submit("anne array=1-4 queue=pipe")
-
-
-def test_a_queue_whose_requests_are_moved_takes_no_index_along_that_waits_elsewhere() -> None:
-    site = (
-        PLAIN + "create batch_queue other\nenable queue other\ncreate batch_queue third\nenable queue third\n"
-    )
-    centre = Centre(site)
-    centre.qmgr("stop queue batch")
-    (seq,) = centre.submit("anne array=1-5")
-    centre.ask(cm.MoveRequests(("1[4]",), "other"), ANNE)
-    centre.qmgr("move queue batch third")
-    assert centre.request(seq).queue == "third"
-    assert centre.request(member(seq, 4)).queue == "other"
 
 
 def test_who_owns_an_array_is_told_that_somebody_deleted_of_it() -> None:

@@ -1,10 +1,46 @@
 """How many requests a user, the site and a queue may have: refused at submission, a list as a whole."""
 
 import pytest
-from engine.harness import ANNE, BEN, MAX, PLAIN, Centre, item
+from engine.harness import ANNE, MAX, PLAIN, Centre, item
+from engine.story import play
 
 from nqspy.model import commands as cm
 from nqspy.model.errors import Refusal
+
+SMALL = "qmgr stop queue batch | create batch_queue small | enable queue small; qmgr"
+STORIES = {
+    "a user who submits too much, and others": """qmgr stop queue batch | set global queued_limit user=3
+        submit anne, anne, anne; refuse anne -> user_queued_limit; submit ben; delete 1 by anne; submit anne
+        state 4 queued""",
+    "the site and each queue have their own": f"""{SMALL} set global queued_limit=4
+        qmgr set queue small queued_limit=2 user=1; submit anne queue=small
+        refuse anne queue=small -> user_queued_limit; submit ben queue=small
+        refuse cleo queue=small -> queued_limit; submit anne, anne; refuse ben -> queued_limit""",
+    "users do not get round it by moving": f"""{SMALL} set queue small queued_limit user=1
+        submit anne queue=small, anne; move 2 to=small by anne -> 2:queued_limit; move 2 to=small by max""",
+    "several in a pipe queue do not overrun it in one pass": f"""{SMALL} set queue small queued_limit user=2
+        qmgr create pipe_queue pipe destination=(small) | enable queue pipe
+        submit anne queue=pipe, anne queue=pipe, anne queue=pipe, anne queue=pipe, anne queue=pipe
+        qmgr start queue pipe; later 1m; queue 1 small 2 small 3 pipe 4 pipe 5 pipe""",
+}
+STORIES |= {
+    f"moved to where it is it needs no room: {limit}": f"""{SMALL} set queue small {limit}
+        submit anne queue=small array=1-2; move 1[] to=small by anne"""
+    for limit in ("queued_limit=2", "queued_limit user=2", "run_limit=2 loadonly=on")
+}
+STORIES |= {
+    f"users do not get round loadonly: {act}{words}": f"""{SMALL} set queue small run_limit=3 loadonly=on
+        submit anne queue=small array=1-{2 if words else 3}, anne{words}
+        {act} by anne -> {name}:queue_full; {act} by max"""
+    for words, name in (("", "2"), (" array=1-3", "2[]"))
+    for act in (f"move {name} to=small", f"modify {name} queue=small")
+}
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_quotas(title):
+    play(STORIES[title])
+
 
 STOPPED = PLAIN + "stop queue batch\n"
 
@@ -15,20 +51,6 @@ def centre_with(*lines: str) -> Centre:
 
 def hand_in(centre: Centre, by, count: int, **more) -> cm.Submit:
     return cm.Submit(tuple(item("x", centre.sim.now, number=n, **more) for n in range(1, count + 1)))
-
-
-def test_a_user_who_submits_too_much_meets_the_limit_and_others_do_not():
-    centre = centre_with("set global queued_limit user=3")
-    centre.submit("anne", "anne", "anne")
-    refusal = centre.refused(hand_in(centre, ANNE, 1), ANNE)
-    assert (refusal.code, refusal.status) == ("queued_limit", 198)
-    assert "anne has 3 requests that have not ended; a user may have 3" in str(refusal)
-    assert "set global queued_limit user=3" in str(refusal)
-    [bens] = centre.submit("ben")
-    centre.ask(cm.Delete((centre.id(1),)), ANNE)
-    centre.submit("anne")
-    assert centre.state(bens) == "queued"
-    centre.is_sound()
 
 
 def test_a_list_fits_as_a_whole_or_not_at_all():
@@ -48,65 +70,6 @@ def test_the_limit_counts_by_owner_whoever_hands_in():
     assert "whoever has 2 requests" in str(centre.refused(hand_in(centre, MAX, 1, user="ben"), MAX))
     centre.submit("max", "max", "anne")
     centre.is_sound()
-
-
-def test_the_site_and_each_queue_have_limits_of_their_own():
-    centre = centre_with(
-        "set global queued_limit=4", "create batch_queue small", "enable queue small",
-        "set queue small queued_limit=2 user=1",
-    )  # fmt: skip
-    centre.submit("anne queue=small")
-    told = str(centre.refused(hand_in(centre, ANNE, 1, queue="small"), ANNE))
-    assert (
-        "anne has 1 requests in queue small; a user may have 1 (set queue small queued_limit user=1)" in told
-    )
-    centre.submit("ben queue=small")
-    told = str(centre.refused(hand_in(centre, MAX, 1, queue="small"), MAX))
-    assert "there are 2 requests in queue small of 2 (set queue small queued_limit=2)" in told
-    centre.submit("anne", "anne")
-    assert "of 4 (set global queued_limit=4)" in str(centre.refused(hand_in(centre, BEN, 1), BEN))
-
-
-def test_users_do_not_get_round_the_limit_of_a_queue_by_moving():
-    centre = centre_with(
-        "create batch_queue small", "enable queue small", "set queue small queued_limit user=1"
-    )
-    centre.submit("anne queue=small", "anne")
-    failed = centre.ask(cm.MoveRequests((centre.id(2),), "small"), ANNE)["failed"]
-    assert failed[0]["code"] == "queued_limit"
-    assert not centre.ask(cm.MoveRequests((centre.id(2),), "small"), MAX)["failed"]
-    centre.is_sound()
-
-
-@pytest.mark.parametrize("command", ["move", "modify"])
-@pytest.mark.parametrize("words", ["", " array=1-3"])
-def test_users_do_not_get_round_loadonly_by_moving(command: str, words: str) -> None:
-    centre = centre_with("create batch_queue small run_limit=2 loadonly=on", "enable queue small")
-    centre.submit("anne queue=small" if words else "anne queue=small array=1-2", "anne" + words)
-    asked = {
-        "move": cm.MoveRequests((centre.id(2),), "small"),
-        "modify": cm.ModifyRequest((centre.id(2),), {"queue": "small"}),
-    }[command]
-    assert [each["code"] for each in centre.ask(asked, ANNE)["failed"]] == ["queue_full"]
-    assert not centre.ask(asked, MAX)["failed"]
-
-
-@pytest.mark.parametrize("limit", ["queued_limit=2", "queued_limit user=2", "run_limit=2 loadonly=on"])
-def test_a_request_that_is_moved_to_where_it_is_needs_no_room(limit: str) -> None:
-    centre = centre_with("create batch_queue small", "enable queue small", f"set queue small {limit}")
-    centre.submit("anne queue=small array=1-2")
-    assert not centre.ask(cm.MoveRequests((centre.id(1),), "small"), ANNE)["failed"]
-
-
-def test_several_that_wait_in_a_pipe_queue_do_not_overrun_a_queue_in_one_pass():
-    centre = centre_with(
-        "create batch_queue small", "enable queue small", "set queue small queued_limit user=2",
-        "create pipe_queue pipe destination=(small)", "enable queue pipe",
-    )  # fmt: skip
-    seqs = centre.submit(*["anne queue=pipe"] * 5)
-    centre.qmgr("start queue pipe")
-    centre.later(minutes=1)
-    assert [centre.request(seq).queue for seq in seqs] == ["small", "small", "pipe", "pipe", "pipe"]
 
 
 def test_what_a_key_repeats_is_no_more_and_a_dry_run_is_told_too():
