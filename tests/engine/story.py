@@ -13,8 +13,10 @@ import re
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 from engine.harness import PLAIN, ROOT, Centre, caller_of, item, moment
 
+from nqspy.core import domains
 from nqspy.engine.explain import reason_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -150,8 +152,19 @@ class Story:
         self.centre.sim.run(Instant(round(self.centre.sim.now + float(time[:-1]) * UNITS[time[-1]])))
 
     def until(self, time: str) -> None:
-        """Let time pass to an instant."""
-        self.centre.sim.run(moment(time))
+        """Let time pass to an instant, or to a time of day of the first day."""
+        clock = f"2026-03-02T{time if time.count(':') == 2 else f'{time}:00'}+01:00"
+        self.centre.sim.run(moment(time if "T" in time else clock))
+
+    def clock(self, time: str) -> None:
+        """Set the clock; nothing happens in between."""
+        self.centre.sim.now = moment(time)
+        self.centre.sim.feed([])
+
+    def down(self, time: str) -> None:
+        """Be down until an instant, and begin a new engine from the journal then."""
+        self.centre.sim.now = moment(time)
+        self.centre.sim.restart()
 
     def restart(self, _: str) -> None:
         """Begin a new engine from the journal."""
@@ -212,8 +225,7 @@ class Story:
         """Check what a request has: ``path=value``, tuples as lists."""
         name, *wanted = words.split()
         for path, _, text in (each.partition("=") for each in wanted):
-            found = attrgetter(path)(self.centre.request(self.seq(name)))
-            found = getattr(found, "value", list(found) if isinstance(found, tuple) else found)
+            found = json.loads(msgspec.json.encode(attrgetter(path)(self.centre.request(self.seq(name)))))
             assert found == value(text), (path, found)
 
     def never(self, names: str) -> None:
@@ -252,6 +264,18 @@ class Story:
         reason = reason_of(self.centre.engine, self.centre.request(self.seq(name)))
         assert reason is not None
         assert said in reason.text, reason.text
+
+    def shift(self, words: str) -> None:
+        """Check the shift in force, the run limit of queue batch, and ``manual``."""
+        name, limit, *manual = words.split()
+        shift, queue = self.centre.site.shift, self.centre.site.settings.queues["batch"]
+        assert (shift.current, str(queue.run_limit)) == (name, limit), (shift, queue.run_limit)
+        assert shift.manual is bool(manual)
+
+    def domains(self, words: str) -> None:
+        """Check the PEs of all domains."""
+        found = {row["name"]: domains.ranges(row["pes"]) for row in domains.rows(self.centre.site)}
+        assert found == dict(each.replace(",", ", ").split("=") for each in words.split()), found
 
     def events(self, words: str) -> None:
         """Check how many events of a kind the journal has."""

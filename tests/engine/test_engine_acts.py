@@ -1,16 +1,73 @@
 """Altering, signalling, telling and ordering requests: what each does in each state, and what it answers."""
 
 import pytest
-from engine.harness import ANNE, MAX, OLGA, PLAIN, ROOT, Centre
+from engine.harness import ANNE, OLGA, PLAIN, Centre
+from engine.story import play
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Adjust, Kill, Signal, WriteOutput
-from nqspy.model.ids import member
 from nqspy.model.observations import ObservedExiting
 from nqspy.model.requests import Used
 
-OTHER = PLAIN + "create batch_queue other priority=1\nenable queue other\n"
+WAITS = "site pes=1; qmgr stop queue batch; submit"
+STORIES = {
+    "its owner lowers the wall time of a running one": """site length=600; submit anne wall=1200; later 60s
+        modify 1 ask.wall=90000 by anne; later 29s; state 1 running; later 2s; end 1 wall_limit; ran 1 90""",
+    "only an operator raises it, within the queue's limit": """site length=600
+        qmgr set per_request wall_limit=1000 batch; submit anne wall=300
+        modify 1 ask.wall=900000 by anne -> 1:not_permitted; modify 1 ask.wall=null by anne -> 1:not_permitted
+        modify 1 ask.wall=1001000 by olga -> 1:above_limit; modify 1 ask.wall=900000 by olga
+        later 301s; state 1 running; later 300s; end 1 exit""",
+    "output that is written in place stays": """submit anne held
+        modify 1 output.direct_stderr=true output.stderr=/tmp/e by anne; release 1 by anne
+        modify 1 output.stderr=/tmp/f by anne -> 1:cannot_alter; modify 1 output.stdout=/tmp/o by anne
+        has 1 spec.output.stderr=/tmp/e spec.output.stdout=/tmp/o""",
+    "output, mail, umask and notes of one that waits": f"""{WAITS} anne
+        modify 1 output.join=true output.keep_stdout=true mail.abort=true umask=63 by anne
+        modify 1 attributes.project=["p1"] attributes.checkpoint=c=5 attributes.exclusive=[true] by anne
+        modify 1 attributes.project=p2 attributes.checkpoint=null by anne
+        has 1 spec.output.join=true spec.output.keep_stdout=true spec.mail.abort=true spec.umask=63
+        has 1 spec.attributes=["exclusive","project:p2"]""",
+    "an operator does not say where output goes": f"""{WAITS} anne
+        modify 1 output.stdout=/x by olga -> 1:not_permitted; modify 1 output.stdout=/x by max""",
+    "holds are those that are named from then on": f"""{WAITS} anne; modify 1 holds=uo by olga; state 1 held
+        holds 1 ou; modify 1 holds=u by anne -> 1:not_permitted; modify 1 holds=o by olga; holds 1 o
+        modify 1 holds=n by olga; state 1 queued; holds 1 -; modify 1 holds=s by anne -> !not_permitted
+        modify 1 holds=un by anne -> !bad_hold""",
+    "letters of holds come joined, n is none": f"""{WAITS} anne; hold 1 letter=uso by olga; holds 1 osu
+        hold 1 letter=n by olga; release 1 letter=n by olga; holds 1 osu; release 1 letter=so by olga
+        holds 1 u
+        hold 1+9 letter=us by olga -> 1 9:unknown_request; hold 1 letter=us by anne -> !not_permitted
+        holds 1 su""",
+    "what is not held is no failure if that is said": """site pes=1; submit anne, anne
+        release 1+2 lenient by anne -> 2 1:wrong_state; release 2 by anne -> 2:wrong_state""",
+    "a signal to one that has just ended": """site length=10; submit anne; later 10s; state 1 ended
+        signal 1 number=15 by anne -> 1:has_ended""",
+    "none of the same instant comes between exchanged ones": f"""{WAITS} anne; later 1s
+        submit anne, anne, anne; later 1s; exchange 1+4 by anne; exchange 4+3 by anne; exchange 2+3 by anne
+        qmgr start queue batch; later 1h; starts 2 3 4 1""",
+    "indices share a place that was exchanged": f"""{WAITS} anne array=1-3, anne; later 1s
+        exchange 1[]+2 by anne; qmgr start queue batch; later 11m; starts 2 1[1]; rerun 1[1] by anne; later 1h
+        starts 1[1] 1[2] 1[3]""",
+    "one with a date of its own keeps an exchanged place": f"""{WAITS} anne, ben, anne at=+30
+        modify 3 priority=-3 by anne; later 1m; exchange 3+1 by anne; modify 3 name=mine by anne
+        qmgr start queue batch; later 1h; starts 3 2 1""",
+    "an exchange is done for both or for none": """site pes=1
+        qmgr create batch_queue other priority=1 | enable queue other
+        submit eva, anne, ben, anne queue=other, anne; exchange 1+2 by anne -> 1:not_permitted
+        exchange 2+3 by anne -> 3:not_permitted; exchange 2+9 by anne -> 9:unknown_request
+        exchange 2+4 by anne -> !other_queue; exchange 2 by anne -> !two_requests; exchange 2+2 by anne
+        schedule 2 place=first by olga; exchange 2+5 by anne -> !other_rank; events redated 0
+        exchange 3+5 by olga; exchange 1+5 -> 1:wrong_state""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_acts(title):
+    play(STORIES[title])
+
+
 NOT_WHILE_RUNNING = (
     {"ask/cpu": 1000}, {"ask/pes": 2}, {"ask/memory": 1 << 20}, {"priority": 3}, {"eligible": None},
     {"account": "x"}, {"shell": "/bin/sh"}, {"output/join": True}, {"holds": "u"}, {"queue": "batch"},
@@ -51,35 +108,6 @@ def test_what_cannot_matter_any_more_is_refused_with_167_and_nothing_is_changed(
     centre.is_sound()
 
 
-def test_its_owner_lowers_the_wall_time_of_a_running_request_and_it_ends_then():
-    centre = Centre(length=600)
-    [seq] = centre.submit("anne wall=1200")
-    centre.later(seconds=60)
-    assert alter(centre, {"ask/wall": 90_000})["done"] == ["1.sim"]
-    centre.later(seconds=29)
-    assert centre.state(seq) == "running"
-    centre.later(seconds=2)
-    assert centre.end_of(seq).end_reason == "wall_limit"
-    assert centre.end_of(seq).used.wall == 90_000
-    centre.is_sound()
-
-
-def test_only_an_operator_raises_it_and_the_queues_limit_holds_for_him_too():
-    centre = Centre(PLAIN + "set per_request wall_limit=1000 batch\n", length=600)
-    [seq] = centre.submit("anne wall=300")
-    [(said, status)] = failures(alter(centre, {"ask/wall": 900_000})).values()
-    assert (status, "only lower the wall time" in said, "from 5:00" in said) == (159, True, True)
-    [(said, status)] = failures(alter(centre, {"ask/wall": None})).values()
-    assert status == 159, "without a limit of its own it would have its queue's"
-    [(said, status)] = failures(alter(centre, {"ask/wall": 1_001_000}, by=OLGA)).values()
-    assert status == 188
-    assert alter(centre, {"ask/wall": 900_000}, by=OLGA)["done"] == ["1.sim"]
-    centre.later(seconds=301)
-    assert centre.state(seq) == "running"
-    centre.later(seconds=300)
-    assert centre.end_of(seq).end_reason == "exit"
-
-
 def test_name_mail_rerunnable_and_output_of_a_running_request_change_and_its_shepherd_is_told():
     centre = Centre()
     [seq] = centre.submit("anne once")
@@ -96,17 +124,6 @@ def test_name_mail_rerunnable_and_output_of_a_running_request_change_and_its_she
     assert (spec.rerunnable, spec.output.stdout) == (True, "/tmp/x")
     assert centre.request(seq).pes == (0,), "it holds what it held"
     centre.is_sound()
-
-
-def test_where_output_is_written_in_place_it_stays():
-    centre = Centre()
-    [seq] = centre.submit("anne held")
-    alter(centre, {"output/direct_stderr": True, "output/stderr": "/tmp/e"})
-    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
-    [(said, status)] = failures(alter(centre, {"output/stderr": "/tmp/f"})).values()
-    assert (status, "its stderr is written in place" in said) == (167, True)
-    assert alter(centre, {"output/stdout": "/tmp/o"})["done"] == ["1.sim"]
-    assert centre.request(seq).spec.output.stderr == "/tmp/e"
 
 
 def test_one_whose_output_is_being_delivered_is_altered_no_more():
@@ -130,25 +147,6 @@ def test_a_lowered_wall_time_reaches_its_shepherd_again_after_a_restart():
 # ---------------------------------------------------------------- altering what waits
 
 
-def test_output_mail_umask_and_notes_of_a_waiting_request_change():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    alter(centre, {"output/join": True, "output/keep_stdout": True, "mail/abort": True, "umask": 0o77})
-    alter(
-        centre, {"attributes/project": ["p1"], "attributes/checkpoint": "c=5", "attributes/exclusive": [True]}
-    )
-    alter(centre, {"attributes/project": "p2", "attributes/checkpoint": None})
-    spec = centre.request(seq).spec
-    assert (spec.output.join, spec.output.keep_stdout, spec.mail.abort, spec.umask) == (
-        True,
-        True,
-        True,
-        0o77,
-    )
-    assert spec.attributes == ("exclusive", "project:p2")
-    centre.is_sound()
-
-
 NONSENSE = [
     ("attributes/after", "1:ok"), ("attributes/", "x"), ("output/nowhere", "x"), ("name", "a/b"),
     ("output/join", "maybe"), ("uid", 0), ("mail/to", "-oops"), ("umask", -1), ("ask/cpu", "much"),
@@ -167,55 +165,7 @@ def test_what_no_request_can_be_is_refused(path, value):
     assert not centre.events(ev.Modified)
 
 
-def test_an_operator_does_not_say_where_somebodys_output_goes():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    centre.submit("anne")
-    assert failures(alter(centre, {"output/stdout": "/x"}, by=OLGA))["1"][1] == 159
-    assert alter(centre, {"output/stdout": "/x"}, by=MAX)["done"] == ["1.sim"]
-
-
-def test_the_holds_are_those_that_are_named_from_then_on():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    alter(centre, {"holds": "uo"}, by=OLGA)
-    assert (centre.state(seq), centre.request(seq).holds) == ("held", "ou")
-    assert failures(alter(centre, {"holds": "u"}))["1"][1] == 159, "o is not hers to take off"
-    alter(centre, {"holds": "o"}, by=OLGA)
-    assert centre.request(seq).holds == "o"
-    alter(centre, {"holds": "n"}, by=OLGA)
-    assert (centre.state(seq), centre.request(seq).holds) == ("queued", "")
-    assert centre.refused(cm.ModifyRequest(("1",), {"holds": "s"}), ANNE).status == 159
-    assert centre.refused(cm.ModifyRequest(("1",), {"holds": "un"}), ANNE).status == 166
-    centre.is_sound()
-
-
 # ---------------------------------------------------------------- holds
-
-
-def test_letters_of_holds_come_joined_and_n_is_none():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    centre.ask(cm.HoldRequests(("1",), "uso"), OLGA)
-    assert centre.request(seq).holds == "osu"
-    centre.ask(cm.HoldRequests(("1",), "n"), OLGA)
-    centre.ask(cm.ReleaseRequests(("1",), "n"), OLGA)
-    assert centre.request(seq).holds == "osu"
-    centre.ask(cm.ReleaseRequests(("1",), "so"), OLGA)
-    assert centre.request(seq).holds == "u"
-    assert failures(centre.ask(cm.HoldRequests(("1", "9"), "us"), OLGA)) == {
-        "9": ("Unknown Job Id 9.sim", 153)
-    }
-    assert centre.refused(cm.HoldRequests(("1",), "us"), ANNE).status == 159
-    assert centre.request(seq).holds == "su", "a user's is refused whole"
-
-
-def test_to_release_what_is_not_held_is_no_failure_for_the_command_that_says_so():
-    centre = Centre(PLAIN, pes=1)
-    centre.submit("anne", "anne")
-    answer = centre.ask(cm.ReleaseRequests(("1", "2"), lenient=True), ANNE)
-    assert answer["done"] == ["2.sim"]
-    assert failures(answer)["1"][1] == 168, "it runs"
-    assert failures(centre.ask(cm.ReleaseRequests(("2",)), ANNE))["2"][1] == 168
 
 
 # ---------------------------------------------------------------- signals, messages, reruns
@@ -230,16 +180,6 @@ def test_a_signal_goes_to_what_runs_and_null_only_looks():
     assert {id: status for id, (_, status) in failures(answer).items()} == {"2": 168, "3": 159, "9": 153}
     assert told(centre, cm.SignalRequests(("1",), 10))[0] == Signal(1, 1, 10)
     assert centre.refused(cm.SignalRequests(("2",), 65), ANNE).status == 165
-
-
-def test_a_signal_to_one_that_has_just_ended_is_no_harm_and_then_says_so():
-    centre = Centre(length=10)
-    [seq] = centre.submit("anne")
-    centre.later(seconds=10)
-    assert centre.state(seq) == "ended"
-    assert failures(centre.ask(cm.SignalRequests(("1",), 15), ANNE)) == {"1": ("Job has finished 1.sim", 35)}
-    centre.sim.executor.do(Signal(seq, 1, 15), None, centre.site, centre.sim.now)
-    centre.is_sound()
 
 
 def test_messages_are_written_in_the_order_in_which_they_came():
@@ -311,69 +251,6 @@ def test_two_requests_exchange_their_dates_and_priorities():
     centre.later(hours=1)
     assert centre.starts() == [first, third, second], "the priority went along"
     centre.is_sound()
-
-
-def test_nobody_of_the_same_instant_as_one_of_them_comes_between():
-    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
-    first = centre.submit("anne")[0]
-    centre.later(seconds=1)
-    left, middle, right = centre.submit("anne", "anne", "anne")
-    centre.later(seconds=1)
-    for pair in ((first, right), (right, middle), (left, middle)):
-        centre.ask(cm.ExchangeRequests(tuple(map(str, pair))), ANNE)
-    centre.qmgr("start queue batch")
-    centre.later(hours=1)
-    assert centre.starts() == [left, middle, right, first]
-
-
-def test_indices_of_an_array_that_was_given_a_place_share_it_and_go_in_their_order():
-    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
-    array, other = centre.submit("anne array=1-3", "anne")
-    centre.later(seconds=1)
-    centre.ask(cm.ExchangeRequests((centre.id(array), "2")), ANNE)
-    centre.qmgr("start queue batch")
-    centre.later(minutes=11)
-    assert centre.starts() == [other, member(1, 1)]
-    centre.ask(cm.RerunRequests((centre.id(member(1, 1)),)), ANNE)
-    centre.later(hours=1)
-    assert centre.starts()[2:] == [member(1, index) for index in (1, 2, 3)]
-    centre.is_sound()
-
-
-def test_who_had_a_date_of_his_own_keeps_the_place_that_he_exchanged():
-    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
-    first, second, dated = centre.submit("anne", "ben", "anne at=+30")
-    alter(centre, {"priority": -3}, str(dated))
-    centre.later(minutes=1)
-    centre.ask(cm.ExchangeRequests((str(dated), str(first))), ANNE)
-    alter(centre, {"name": "mine"}, str(dated))
-    centre.qmgr("start queue batch")
-    centre.later(hours=1)
-    assert centre.starts() == [dated, second, first]
-    centre.is_sound()
-
-
-def test_an_exchange_is_done_for_both_or_for_none():
-    centre = Centre(OTHER, pes=1)
-    centre.submit("eva", "anne", "ben", "anne queue=other", "anne")
-    count = centre.count()
-    cases = {
-        ("1", "2"): {"1": 159},
-        ("2", "3"): {"3": 159},
-        ("2", "9"): {"9": 153},
-    }
-    for ids, expected in cases.items():
-        answer = centre.ask(cm.ExchangeRequests(ids), ANNE)
-        assert {id: status for id, (_, status) in failures(answer).items()} == expected
-        assert answer["done"] == []
-    assert centre.refused(cm.ExchangeRequests(("2", "4")), ANNE).kind == "other_queue"
-    assert centre.refused(cm.ExchangeRequests(("2",)), ANNE).kind == "two_requests"
-    assert centre.ask(cm.ExchangeRequests(("2", "2")), ANNE)["failed"] == []
-    centre.ask(cm.ScheduleRequest(("2",), "first"), OLGA)
-    assert centre.refused(cm.ExchangeRequests(("2", "5")), ANNE).kind == "other_rank"
-    assert centre.count() == count + 1
-    assert centre.ask(cm.ExchangeRequests(("3", "5")), OLGA)["done"] == ["3.sim", "5.sim"]
-    assert failures(centre.ask(cm.ExchangeRequests(("1", "5")), ROOT))["1"][1] == 168
 
 
 # ---------------------------------------------------------------- what the history is asked

@@ -2,14 +2,46 @@
 the others, of the daemon and of its commits."""
 
 import pytest
-from engine.harness import ANNE, BEN, OLGA, Centre, item
+from engine.harness import BEN, OLGA, Centre, item
+from engine.story import play
 
 from nqspy.engine.explain import chain, reason_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Dependency
+
+STORIES = {
+    "held by the system while it waits, and says for what": """submit anne, ben name=long, anne after=1,2:any
+        state 3 held; holds 3 s; why 3 DEPENDENCY dependency
+        says 3 it waits until 1.sim has ended with exit status 0 and 2.sim has ended; later 11m
+        says 3 it waits until 2.sim has ended; later 1h; starts 1 2 3""",
+    "start is met once it has begun": """qmgr stop queue batch; submit anne, ben after=1:start; state 2 held
+        qmgr start queue batch; starts 1 2; submit anne after=1:start; starts 3""",
+    "an operator releases it and its owner cannot": """submit anne name=long, ben after=1
+        release 2 by ben -> 2:not_permitted; release 2 by olga; starts 1 2""",
+    "other holds stay": """submit anne, ben after=1 held, ben after=1; hold 3 letter=s by olga; holds 2 su
+        later 11m; state 2 held 3 held; holds 2 u 3 s; release 2+3 by olga; starts 1 2 3""",
+    "modified and moved it waits": """qmgr create batch_queue other priority=5 | enable queue other
+        qmgr start queue other; submit anne, ben after=1; modify 2 name=renamed by ben; move 2 to=other by ben
+        state 2 held; queue 2 other; later 11m; starts 1 2""",
+    "a rerun of the prerequisite is no end": """submit anne, ben after=1:any; later 5m; rerun 1; later 9m
+        state 2 held; later 3m; state 2 running""",
+    "what never existed or says nothing": "submit anne; " + "; ".join(
+        f"refuse ben after={after} -> bad_dependency"
+        for after in ("99", "2", "1.elsewhere:ok", "0", "1:soon", ":ok", "1:", "job:ok")
+    ),
+} | {
+    f"what had failed before the submission: {policy}": f"""qmgr set dependency_failed {policy}
+        submit anne name=bad3; later 11m; submit ben after=1,1:fail; state 2 {state}"""
+    for policy, state in (("hold", "held"), ("delete", "ended"), ("run", "running"))
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], lengths=by_name, pes=4)
+
 
 WORDS = ("ok", "any", "fail", "start")
 
@@ -84,34 +116,6 @@ def test_what_has_ended_already_is_judged_by_its_record_alike(word, ending):
     site.is_sound()
 
 
-def test_while_it_waits_it_is_held_by_the_system_and_says_for_what():
-    site = centre()
-    first, second = site.submit("anne", "ben name=long")
-    [third] = site.submit("anne after=1,2:any")
-    assert site.state(third) == "held"
-    assert site.request(third).letters == "s"
-    assert why(site, third) == (
-        f"it waits until {site.id(1)} has ended with exit status 0 and {site.id(2)} has ended"
-    )
-    site.later(minutes=11)
-    assert site.request(third).unmet == (Dependency(2, "any"),)
-    assert why(site, third) == f"it waits until {site.id(2)} has ended"
-    site.later(hours=1)
-    assert site.starts() == [first, second, third]
-
-
-def test_start_is_met_when_the_hands_have_begun_it_not_before():
-    site = centre().qmgr("stop queue batch")
-    site.submit("anne", "ben after=1:start")
-    assert site.state(2) == "held"
-    site.qmgr("start queue batch")
-    assert site.starts() == [1, 2]
-    site.submit("anne after=1:start")
-    assert site.starts() == [1, 2, 3], "it runs already"
-    begun = [type(event) for event in site.events(ev.Started, ev.DependencyMet)]
-    assert begun[0] is ev.Started
-
-
 def test_a_chain_of_three_runs_one_after_the_other_and_can_be_walked():
     site = centre()
     site.submit("anne", "anne after=1", "anne after=2", "anne after=3,1:any")
@@ -129,28 +133,6 @@ def test_a_chain_is_told_up_to_ten_links():
     assert [link.seq for link in chain(site.engine, 15)] == list(range(14, 4, -1))
 
 
-@pytest.mark.parametrize(
-    ("after", "said"),
-    [
-        ("99", "--after: Unknown Job Id 99."),
-        ("2", "--after: Unknown Job Id 2."),
-        ("1.elsewhere:ok", "--after: Unknown Job Id 1.elsewhere"),
-        ("0", "--after: Unknown Job Id 0."),
-        ("1:soon", "--after: '1:soon' is no dependency"),
-        (":ok", "--after: ':ok' is no dependency"),
-        ("1:", "--after: '1:' is no dependency"),
-        ("job:ok", "--after: 'job' is no identifier"),
-    ],
-)
-def test_what_never_existed_or_says_nothing_is_refused(after, said):
-    site = centre()
-    site.submit("anne")
-    wish = cm.Submit((item(f"ben after={after}", site.sim.now),))
-    refusal = site.refused(wish, BEN)
-    assert str(refusal).startswith(said)
-    assert (refusal.code, refusal.status) == ("bad_dependency", 206)
-
-
 def test_a_dry_run_says_what_it_would_wait_for():
     site = centre()
     site.submit("anne name=long")
@@ -164,55 +146,11 @@ def test_a_dry_run_says_what_it_would_wait_for():
     assert would["estimate"]["start"] is not None
 
 
-def test_a_list_names_only_what_has_an_identifier_already_so_there_is_no_cycle():
-    site = centre()
-    lines = tuple(
-        item(line, site.sim.now, number=n) for n, line in enumerate(("anne after=2", "anne after=1"), 1)
-    )
-    assert str(site.refused(cm.Submit(lines), ANNE)).startswith("line 1: --after: Unknown Job Id 2.")
-
-
 def test_the_attributes_keep_what_is_no_dependency_and_each_is_kept_once():
     site = centre()
     site.submit("anne name=long", "ben after=1,1:ok,1:any")
     spec = site.request(2).spec
     assert (spec.after, spec.attributes) == ((Dependency(1), Dependency(1, "any")), ())
-
-
-def test_an_operator_releases_it_and_its_owner_cannot():
-    site = centre()
-    site.submit("anne name=long", "ben after=1")
-    failed = site.ask(cm.ReleaseRequests(("2",)), BEN)["failed"]
-    assert "hold s is not yours to release" in failed[0]["text"]
-    assert site.ask(cm.ReleaseRequests(("2",)), OLGA)["failed"] == []
-    assert site.starts() == [1, 2]
-    site.is_sound()
-
-
-def test_other_holds_stay_when_the_dependency_is_met():
-    site = centre()
-    site.submit("anne", "ben after=1 held", "ben after=1")
-    site.ask(cm.HoldRequests(("3",), "s"), OLGA)
-    assert site.request(2).letters == "su"
-    site.later(minutes=11)
-    assert [(site.state(seq), site.request(seq).letters) for seq in (2, 3)] == [("held", "u"), ("held", "s")]
-    site.ask(cm.ReleaseRequests(("2", "3")), OLGA)
-    assert site.starts() == [1, 2, 3]
-
-
-def test_modify_and_move_leave_it_waiting():
-    site = centre().qmgr("create batch_queue other priority=5\nenable queue other\nstart queue other")
-    site.submit("anne", "ben after=1")
-    site.ask(cm.ModifyRequest(("2",), {"name": "renamed"}), BEN)
-    site.ask(cm.MoveRequests(("2",), "other"), BEN)
-    site.is_sound()
-    assert (site.state(2), site.request(2).queue, site.request(2).unmet) == (
-        "held",
-        "other",
-        (Dependency(1),),
-    )
-    site.later(minutes=11)
-    assert site.starts() == [1, 2]
 
 
 # ---------------------------------------------------------------- what can never be met
@@ -270,17 +208,6 @@ def test_a_long_chain_is_deleted_in_one_go():
     assert not site.site.dependants
 
 
-@pytest.mark.parametrize(("policy", "state"), [("hold", "held"), ("delete", "ended"), ("run", "running")])
-def test_the_policy_holds_for_what_had_failed_before_the_submission_too(policy, state):
-    site = centre().qmgr(f"set dependency_failed {policy}")
-    site.submit("anne name=bad3")
-    site.later(minutes=11)
-    answer = site.hand_in("ben after=1,1:fail", by=BEN, key="k")
-    assert answer["ids"] == [site.id(2)]
-    assert site.state(2) == state
-    site.is_sound()
-
-
 def test_a_lost_prerequisite_that_is_given_up_counts_as_failed():
     site = centre().qmgr("set lost_request fail")
     site.submit("anne", "ben after=1", "ben after=1:fail")
@@ -290,14 +217,3 @@ def test_a_lost_prerequisite_that_is_given_up_counts_as_failed():
     assert (site.state(1), site.state(2), site.state(3)) == ("ended", "held", "running")
     assert "lost" in why(site, 2)
     site.is_sound()
-
-
-def test_a_rerun_of_the_prerequisite_is_no_end():
-    site = centre()
-    site.submit("anne", "ben after=1:any")
-    site.later(minutes=5)
-    site.ask(cm.RerunRequests(("1",)))
-    site.later(minutes=9)
-    assert site.state(2) == "held"
-    site.later(minutes=3)
-    assert site.state(2) == "running"

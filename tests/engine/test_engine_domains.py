@@ -1,15 +1,72 @@
 """Domains in the command language: what is made of which PEs, and what is refused."""
 
 import pytest
-from engine.harness import Centre, caller_of, item
+from engine.harness import Centre
+from engine.story import play
 
 from nqspy.core import domains
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.configure import dump, load
-from nqspy.model.errors import NqspyError, Refusal
-from nqspy.model.reasons import ReasonCode
+from nqspy.model.errors import NqspyError
 from nqspy.qmgr.printer import print_settings
+
+PARKED = """qmgr define shift away when=("0 3 1 1 *") spill=suspend | stop queue day | end
+    qmgr define shift back when=("0 4 1 1 *") | start queue day | end
+    qmgr create batch_queue aux domain=wide | enable queue aux | start queue aux
+    submit anne pes=4 queue=day; qmgr switch shift away; has 1 pes_released=true"""
+CHOOSY = """qmgr set domain wide smallest=2 largest=3 users=(anne) groups=(staff)
+    qmgr create pipe_queue in destination=(day, batch) | enable queue in | start queue in"""
+STORIES = {
+    "a new domain takes PEs and gives them back": """domains application=0-3 wide=4-7
+        qmgr create domain narrow pes=(0, 2-3); domains application=1 wide=4-7 narrow=0,2-3
+        qmgr set domain narrow pes=3; domains application=0-2 wide=4-7 narrow=3
+        qmgr delete domain narrow; domains application=0-3 wide=4-7""",
+    "only idle PEs change their domain": """submit anne pes=2; pes 1 0-1
+        deny create domain more pes=1-2 -> pe_is_held; deny set domain wide pes=(1, 4-7) -> pe_is_held
+        submit anne pes=4 queue=day; deny set domain wide pes=4-6 -> pe_is_held
+        deny set domain wide pes=(0, 2) -> pe_is_held; later 20m; state 1 ended 2 ended
+        qmgr set domain wide pes=(0-1, 6); domains application=2-5,7 wide=0-1,6""",
+    "a queue whose requests hold PEs stays": """submit anne, anne
+        deny set queue batch domain=wide -> queue_holds_pes; later 20m; qmgr set queue batch domain=wide
+        submit anne; pes 3 4""",
+    "a depth below what PEs hold": """qmgr set domain application depth=2; submit anne pes=4, ben pes=4
+        pes 1 0-3 2 0-3; deny set domain application depth=1 -> pe_has_holders""",
+    "more PEs than the domain or its largest block has": """refuse anne pes=5 queue=day -> above_limit
+        refuse anne pes=9 queue=day -> above_limit
+        qmgr set domain wide pes=(2-3, 5-7) placement=contiguous; refuse anne pes=4 queue=day -> above_limit
+        submit anne pes=3 queue=day; pes 1 5-7""",
+    "a shift moves idle PEs and is not entered where they are held": """
+        qmgr define shift evening when=("0 19 * * *") | set domain wide pes=(4-7) | end
+        qmgr define shift day when=("0 22 * * *") | set domain wide pes=(2-7) | end; submit anne pes=4
+        pes 1 0-3; deny switch shift day -> pe_is_held; domains application=0-3 wide=4-7
+        until 22:01; domains application=0-1 wide=2-7""",
+    "nothing is kept for one too wide for its domain": f"""{PARKED}; qmgr set domain wide pes=4-6
+        qmgr switch shift back; why 1 NEVER; submit ben queue=aux; state 2 running
+        qmgr set domain wide pes=4-7; later 1h; state 1 ended""",
+    "a queue with only parked requests gets another domain": f"""{PARKED}
+        qmgr set queue day domain=application | switch shift back; pes 1 0-3""",
+    "one that its domain does not take": f"""{CHOOSY}; refuse anne queue=day -> above_limit
+        refuse anne queue=day pes=4 -> above_limit; refuse ben queue=day pes=2 -> domain_closed
+        submit anne queue=day pes=2, olga queue=day pes=3
+        qmgr set domain wide accounts=(cfd) takes=batch; refuse anne queue=day pes=2 -> above_limit""",
+    "a pipe queue chooses the domain at submission": f"""{CHOOSY}
+        submit anne queue=in pes=3, anne queue=in, ben queue=in pes=3; queue 1 day 2 batch 3 batch; pes 1 4-6
+        submit anne queue=in pes=2; qmgr set domain wide users=(nobody) groups=() smallest=3; queue 4 day
+        later 11m; pes 4 4-5
+        qmgr create pipe_queue strict destination=(day) | enable queue strict | start queue strict
+        refuse anne queue=strict -> no_destination""",
+    "moved or modified it must be one that the domain takes": f"""{CHOOSY}
+        submit anne pes=2 held, ben pes=2 held; move 2 to=day by ben -> 2:domain_closed
+        move 2 to=day; queue 2 day; move 1 to=day by anne; modify 1 ask.pes=4 by anne -> 1:above_limit
+        queue 1 day; has 1 spec.ask.pes=2""",
+}
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], settings=TWO, pes=8)
+
 
 ONE = (
     "create batch_queue batch priority=10\nenable queue batch\nstart queue batch\nset default queue = batch\n"
@@ -24,77 +81,6 @@ def centre():
     return Centre(TWO, pes=8)
 
 
-def pes(centre):
-    return {row["name"]: domains.ranges(row["pes"]) for row in domains.rows(centre.site)}
-
-
-def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
-    assert pes(centre) == {"application": "0-3", "wide": "4-7"}
-    centre.qmgr("create domain narrow pes=(0, 2-3)")
-    assert pes(centre) == {"application": "1", "wide": "4-7", "narrow": "0, 2-3"}
-    centre.qmgr("set domain narrow pes=3")
-    assert pes(centre) == {"application": "0-2", "wide": "4-7", "narrow": "3"}
-    centre.qmgr("delete domain narrow")
-    assert pes(centre) == {"application": "0-3", "wide": "4-7"}
-    centre.is_sound()
-
-
-def test_only_idle_pes_change_their_domain(centre):
-    (seq,) = centre.submit("anne pes=2")
-    assert centre.request(seq).pes == (0, 1)
-    for command in (
-        "create domain more pes=1-2",
-        "set domain wide pes=(1, 4-7)",
-    ):
-        refusal = str(centre.refused(centre.command(command)))
-        assert refusal == "PE 1 of domain application is held by 1.sim; only idle PEs change their domain"
-    (other,) = centre.submit("anne pes=4 queue=day")
-    for command in ("set domain wide pes=4-6", "set domain wide pes=(0, 2)"):
-        assert "only idle PEs change their domain" in str(centre.refused(centre.command(command)))
-    centre.later(minutes=20)
-    assert centre.state(other) == centre.state(seq) == "ended"
-    centre.qmgr("set domain wide pes=(0-1, 6)")
-    assert pes(centre) == {"application": "2-5, 7", "wide": "0-1, 6"}
-    centre.is_sound()
-
-
-def test_a_queue_whose_requests_hold_pes_stays_in_its_domain(centre):
-    centre.submit("anne", "anne")
-    refusal = str(centre.refused(centre.command("set queue batch domain=wide")))
-    assert refusal == (
-        "2 requests of queue batch have PEs of domain application; stop the queue and let them end first"
-    )
-    centre.later(minutes=20)
-    centre.qmgr("set queue batch domain=wide")
-    (seq,) = centre.submit("anne")
-    assert centre.request(seq).pes == (4,)
-
-
-def test_a_depth_below_what_pes_hold_is_refused(centre):
-    centre.qmgr("set domain application depth=2")
-    one, two = centre.submit("anne pes=4", "ben pes=4")
-    assert centre.request(one).pes == centre.request(two).pes == (0, 1, 2, 3)
-    refusal = str(centre.refused(centre.command("set domain application depth=1")))
-    assert refusal == "domain application: PE 0 has 2 holders, more than depth=1; one of them must end first"
-    centre.is_sound()
-
-
-def test_a_request_for_more_pes_than_its_domain_has_is_refused_with_both_numbers(centre):
-    with pytest.raises(Refusal, match="5 PEs are more than the 4 of domain wide"):
-        centre.submit("anne pes=5 queue=day")
-    with pytest.raises(Refusal, match="9 PEs are more than the 4 of domain wide"):
-        centre.submit("anne pes=9 queue=day")
-
-
-def test_more_than_the_largest_block_of_a_domain_that_gives_no_others_is_refused(centre):
-    centre.qmgr("set domain wide pes=(2-3, 5-7) placement=contiguous")
-    with pytest.raises(Refusal, match="4 PEs are more than the 3 of the largest block of domain wide"):
-        centre.submit("anne pes=4 queue=day")
-    (seq,) = centre.submit("anne pes=3 queue=day")
-    assert centre.request(seq).pes == (5, 6, 7)
-    centre.is_sound()
-
-
 def test_settings_with_domains_are_written_and_read_again(centre):
     centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 kind=command")
     text = print_settings(centre.site.settings)
@@ -104,20 +90,6 @@ def test_settings_with_domains_are_written_and_read_again(centre):
     again = Centre(text, pes=8)
     assert dump(again.site.settings) == dump(centre.site.settings)
     assert load(dump(centre.site.settings)).domains == centre.site.settings.domains
-    centre.is_sound()
-
-
-def test_a_shift_may_move_idle_pes_and_is_not_entered_where_they_are_held(centre):
-    shifts = (("evening", 19, "4-7"), ("day", 22, "2-7"))
-    for name, hour, those in shifts:
-        centre.qmgr(f'define shift {name} when=("0 {hour} * * *")\n  set domain wide pes=({those})\nend')
-    (held,) = centre.submit("anne pes=4")
-    assert centre.request(held).pes == (0, 1, 2, 3)
-    with pytest.raises(NqspyError, match="PE 2 of domain application is held"):
-        centre.qmgr("switch shift day")
-    assert pes(centre)["wide"] == "4-7"
-    centre.until("2026-03-02T22:01:00+01:00")
-    assert pes(centre)["wide"] == "2-7"
     centre.is_sound()
 
 
@@ -138,7 +110,7 @@ def test_the_machine_keeps_the_pes_of_its_domains_and_of_those_that_shifts_set(c
         centre.qmgr("set machine pes=6")
     centre.qmgr("delete shift late")
     centre.qmgr("set machine pes=6")
-    assert pes(centre) == {"application": "0-3", "wide": "4-5"}
+    assert centre.site.domain("wide").pes == ("4-5",)
     text = print_settings(centre.site.settings)
     assert dump(Centre(text, pes=8).site.settings) == dump(centre.site.settings)
 
@@ -163,28 +135,6 @@ def parked(centre):
     return seq
 
 
-def test_nothing_is_kept_for_one_that_has_become_too_wide_for_its_domain(centre, parked):
-    centre.qmgr("set domain wide pes=4-6")
-    centre.qmgr("switch shift back")
-    reason = centre.engine.plan.reasons.own[parked]
-    assert (reason.code, reason.text) == (
-        ReasonCode.NEVER,
-        "4 PEs are more than the 3 that domain wide has now",
-    )
-    (other,) = centre.submit("ben queue=aux")
-    assert centre.state(other) == "running"
-    centre.qmgr("set domain wide pes=4-7")
-    centre.later(hours=1)
-    assert centre.state(parked) == "ended"
-    centre.is_sound()
-
-
-def test_a_queue_of_which_only_parked_requests_are_left_may_get_another_domain(centre, parked):
-    centre.qmgr("set queue day domain=application\nswitch shift back")
-    assert centre.request(parked).pes == (0, 1, 2, 3)
-    centre.is_sound()
-
-
 def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, parked):
     found = centre.site.found
     centre.engine.note(
@@ -207,61 +157,6 @@ PICKY = (
     "set domain wide smallest=2 largest=3 users=(anne) groups=(staff)\n"
     "create pipe_queue in destination=(day, batch)\nenable queue in\nstart queue in\n"
 )
-
-
-def test_one_that_its_queues_domain_does_not_take_is_refused_in_one_line(centre):
-    centre.qmgr(PICKY)
-    for line, owner, said in (
-        ("anne queue=day", "anne", "day: domain wide takes requests of 2 to 3 PEs, not of 1"),
-        ("anne queue=day pes=4", "anne", "day: domain wide takes requests of 2 to 3 PEs, not of 4"),
-        (
-            "ben queue=day pes=2",
-            "ben",
-            "day: domain wide takes no requests of ben: users anne; Unix groups staff",
-        ),
-    ):
-        refusal = centre.refused(cm.Submit((item(line, centre.sim.now),)), caller_of(owner))
-        assert str(refusal) == said
-    centre.submit("anne queue=day pes=2", "olga queue=day pes=3")
-    centre.qmgr("set domain wide accounts=(cfd) takes=batch")
-    refusal = centre.refused(cm.Submit((item("anne queue=day pes=2", centre.sim.now),)), caller_of("anne"))
-    assert str(refusal) == "day: domain wide takes requests of accounts cfd, not of default"
-
-
-def test_a_pipe_queue_chooses_the_domain_at_submission_and_a_restart_knows_it(centre):
-    centre.qmgr(PICKY)
-    wide, small, other = centre.submit("anne queue=in pes=3", "anne queue=in", "ben queue=in pes=3")
-    assert [centre.request(each).queue for each in (wide, small, other)] == ["day", "batch", "batch"]
-    assert centre.request(wide).pes == (4, 5, 6)
-    (waits,) = centre.submit("anne queue=in pes=2")
-    centre.qmgr("set domain wide users=(nobody) groups=() smallest=3")
-    assert centre.request(waits).queue == "day", "what is in a queue stays there"
-    centre.is_sound()
-    centre.later(minutes=11)
-    assert {event.seq: event.pes for event in centre.events(ev.Starting)}[waits] == (4, 5)
-    nowhere = "create pipe_queue strict destination=(day)\nenable queue strict\nstart queue strict"
-    centre.qmgr(nowhere)
-    refusal = centre.refused(cm.Submit((item("anne queue=strict", centre.sim.now),)), caller_of("anne"))
-    assert str(refusal).startswith("no destination of strict takes it: day: domain wide takes requests of 3")
-
-
-def test_a_moved_or_modified_request_must_be_one_that_the_domain_takes(centre):
-    centre.qmgr(PICKY)
-    (mine,) = centre.submit("anne pes=2 held")
-    (bens,) = centre.submit("ben pes=2 held")
-    moved = cm.MoveRequests((centre.id(bens),), "day")
-    [failed] = centre.ask(moved, caller_of("ben"))["failed"]
-    assert failed["text"].startswith("day: domain wide takes no requests of ben")
-    centre.ask(moved)
-    assert centre.request(bens).queue == "day", (
-        "an operator decides who; how large one is stays with the domain"
-    )
-    centre.ask(cm.MoveRequests((centre.id(mine),), "day"), caller_of("anne"))
-    larger = cm.ModifyRequest((centre.id(mine),), {"ask/pes": 4})
-    [failed] = centre.ask(larger, caller_of("anne"))["failed"]
-    assert failed["text"] == "day: domain wide takes requests of 2 to 3 PEs, not of 4"
-    assert (centre.request(mine).queue, centre.request(mine).spec.ask.pes) == ("day", 2)
-    centre.is_sound()
 
 
 def test_whom_a_domain_takes_is_shown_written_and_read_again(centre):

@@ -1,6 +1,8 @@
 """What the executor tells, and what becomes of it."""
 
+import pytest
 from engine.harness import ANNE, PLAIN, Centre, goes_on, submit
+from engine.story import Story, value
 from msgspec.structs import replace
 
 from nqspy.core.passes import explain
@@ -10,7 +12,7 @@ from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reasons
-from nqspy.model.requests import Ending, Request, State, Used
+from nqspy.model.requests import Ending, Request, Used
 
 
 class Recorder:
@@ -39,6 +41,116 @@ def centre_with_one(line: str = "anne", settings: str = PLAIN, pes: int = 2) -> 
 def see(centre: Centre, *observations: ob.Observation) -> None:
     centre.sim.feed(observations)
     centre.is_sound()
+
+
+SEEN = {
+    "running": ob.ObservedRunning, "ended": ob.ObservedEnded, "lost": ob.ObservedLost,
+    "void": ob.ObservedVoid, "not_started": ob.ObservedNotStarted, "use": ob.ObservedUse,
+    "exiting": ob.ObservedExiting,
+}  # fmt: skip
+
+
+class HandsStory(Story):
+    """A story in which the hands do nothing by themselves: it says what they see."""
+
+    def __init__(self, centre: Centre) -> None:
+        super().__init__(centre)
+        centre.engine.executor = self.hands = Recorder()
+
+    def see(self, words: str) -> None:
+        """See something of an attempt: kind, request, attempt, and what more is told."""
+        kind, seq, attempt, *more = words.split()
+        told = {name: value(text) for name, _, text in (each.partition("=") for each in more)}
+        if "used" in told:
+            told["used"] = Used(*told["used"])
+        told = {"ending": Ending(**told)} if kind == "ended" else told
+        see(self.centre, SEEN[kind](self.seq(seq), int(attempt), **told))
+
+    def orders(self, words: str) -> None:
+        """Check what the hands were ordered since the last check, in order."""
+        found = []
+        for each in self.hands.told(ac.Action):
+            more = (each.reason, each.grace, each.signal) if isinstance(each, ac.Kill) else ()
+            more = (each.signal,) if isinstance(each, ac.Signal) else more
+            name = type(each).__name__.lower()
+            found.append(":".join(map(str, (name, self.centre.id(each.seq)[:-4], each.attempt, *more))))
+        assert found == words.strip("-").split(), found
+
+    def alarms(self, number: str) -> None:
+        """Check how many alarms there were."""
+        assert len(self.centre.events(ev.Alarm)) == int(number)
+
+
+STORIES = {
+    "it is starting until the hands say that it runs": """has 1 attempt.starting=true; later 1s
+        see running 1 1; has 1 attempt.starting=false; moved 1 1; see running 1 1; events started 1""",
+    "attempts no longer in force change nothing": """see ended 1 1 reason=exit; orders start:1:1 forget:1:1
+        known 0
+        see ended 1 1 reason=exit; see lost 1 1; see void 1 1; see not_started 1 1 text=x
+        see use 1 1 used=[5,5]
+        see ended 77 1 reason=exit; orders forget:1:1 forget:1:1 forget:1:1 forget:1:1 forget:77:1
+        see running 1 1; orders kill:1:1:deleted:0:9; events ended 1; events requeued 0""",
+    "the end of an earlier attempt ends no later one": """see running 1 1; see lost 1 1
+        orders start:1:1 forget:1:1 start:1:2; see ended 1 1 reason=exit; see running 1 1
+        see use 1 1 used=[9,9]
+        state 1 running; has 1 attempts=2; orders forget:1:1 kill:1:1:deleted:0:9; events ended 0""",
+    "what could not be started is held until that is mended": """see not_started 1 1 text=gone; state 1 held
+        has 1 hold_text=gone; orders start:1:1 forget:1:1; release 1 by anne; orders start:1:2""",
+    "an attempt that never began is started anew": """see void 1 1; orders start:1:1 forget:1:1 start:1:2
+        see void 1 2 text=full; orders forget:1:2 start:1:3""",
+    "deleted before it began": "delete 1 force by anne; see void 1 1; end 1 dropped anne",
+    "deleted, and it could not be started": """delete 1 force by anne; see not_started 1 1 text=x
+        end 1 dropped anne""",
+    "a lost end is run again": """see running 1 1; see use 1 1 used=[40000,50000,7]; see lost 1 1
+        orders start:1:1 forget:1:1 start:1:2; events requeued 1; alarms 1""",
+    "a lost end fails where the site says so": "qmgr set lost_request fail; see lost 1 1; end 1 lost",
+    "an attempt that ran is lost and never void": """qmgr set lost_request fail; see running 1 1; see void 1 1
+        end 1 lost None its folder in the spool is gone""",
+    "one whose processes may run on is held": """see running 1 1; see use 1 1 used=[40000,50000,7]
+        see lost 1 1 unsure=true; orders start:1:1 forget:1:1; state 1 held; alarms 1
+        says 1 may still run; release 1 by anne; orders start:1:2""",
+    "three times lost in a row at once it is held": """see running 1 1; see lost 1 1 brief=true
+        see running 1 2; see lost 1 2 brief=true; see void 1 3; see running 1 4
+        see lost 1 4 text=restarted; state 1 running
+        see running 1 5; see lost 1 5 brief=true; state 1 held; has 1 attempts=5
+        says 1 killed 3 times in a row; release 1 by anne; see running 1 6; see lost 1 6 brief=true
+        see running 1 7; see lost 1 7; see running 1 8; see lost 1 8 brief=true; see running 1 9
+        see lost 1 9 brief=true; state 1 running; see lost 1 10 brief=true; state 1 held""",
+    "a lost end of one that was to be deleted": "delete 1 force by anne; see lost 1 1; end 1 lost",
+    "a lost end of one that was to be rerun": """qmgr set lost_request fail; rerun 1 by anne; see lost 1 1
+        has 1 attempts=2""",
+    "a deletion orders the end with the site's grace": """qmgr set grace 20; see running 1 1
+        delete 1 force by anne; delete 1 kill by anne; delete 1 signal=10 by anne
+        orders start:1:1 kill:1:1:deleted:20000:15 kill:1:1:deleted:0:9 signal:1:1:10; state 1 running""",
+    "a rerun after a deletion": "delete 1 force by anne; rerun 1 by anne -> 1:wrong_state",
+    "a deletion after a rerun counts": """rerun 1 by anne; delete 1 force by anne
+        see ended 1 1 reason=requeued signal=15; end 1 deleted None deleted by anne""",
+    "an end told with less takes nothing back": """see running 1 1; see use 1 1 used=[30000,40000,9]
+        see ended 1 1 reason=exit status=0 used=[10,10,1]; ran 1 40""",
+    "what is exiting has given its PEs back": """qmgr set machine pes=1; submit ben; see running 1 1
+        orders start:1:1; see exiting 1 1 used=[5,7]; has 1 state=exiting; pes 1 -; orders start:2:1
+        see exiting 1 1 used=[5,7]; events exiting 1; see ended 1 1 reason=exit status=0; end 1 exit 0""",
+    "a delivery can be ended and not run again": """see exiting 1 1; events started 1; delete 1 kill by anne
+        orders start:1:1 kill:1:1:deleted:0:9; rerun 1 by anne -> 1:wrong_state
+        see ended 1 1 reason=exit status=3; end 1 exit 3""",
+    "lost while it exits it is run again": """see exiting 1 1 used=[5,7]; see lost 1 1; events requeued 1
+        has 1 attempts=2""",
+}
+ONCE = {
+    "a lost end fails where the request says so": "see lost 1 1; end 1 lost",
+    "lost and never void": "see running 1 1; see void 1 1; end 1 lost",
+    "not run again it is ended, with an alarm": """see running 1 1; see lost 1 1 unsure=true; end 1 lost
+        alarms 1""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "text"), [
+    *(("anne", text) for text in STORIES.values()), *(("anne once", text) for text in ONCE.values())
+], ids=[*STORIES, *ONCE])  # fmt: skip
+def test_what_becomes_of_what_is_seen(line, text):
+    story = HandsStory(Centre())
+    story.play(f"submit {line}; {text}")
+    story.centre.is_sound()
 
 
 def test_a_start_is_handed_out_after_its_commit_with_the_request_it_is_about():
@@ -73,50 +185,6 @@ def test_one_that_ran_longer_than_it_can_have_began_when_it_was_ordered():
     assert [each.began for each in centre.events(ev.Started)] == [ordered]
 
 
-def test_a_request_is_starting_until_the_hands_say_that_it_runs():
-    centre, _ = centre_with_one()
-    assert centre.request(1).run.starting
-    centre.sim.now += 250
-    see(centre, ob.ObservedRunning(1, 1))
-    assert not centre.request(1).run.starting
-    assert centre.request(1).started == centre.sim.now
-    see(centre, ob.ObservedRunning(1, 1))
-    assert centre.events(ev.Started) == [ev.Started(1, 1, (0,))]
-
-
-def test_sightings_of_attempts_no_longer_in_force_change_nothing():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedEnded(1, 1))
-    n = centre.count()
-    executor.told()
-    see(
-        centre,
-        ob.ObservedEnded(1, 1),
-        ob.ObservedLost(1, 1),
-        ob.ObservedVoid(1, 1),
-        ob.ObservedNotStarted(1, 1, "x"),
-        ob.ObservedUse(1, 1, Used(5, 5)),
-        ob.ObservedEnded(77, 1),
-    )
-    assert centre.count() == n
-    assert executor.told(ac.Action) == [ac.Forget(1, 1)] * 4 + [ac.Forget(77, 1)]
-    see(centre, ob.ObservedRunning(1, 1))
-    assert executor.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)], "nobody knows it: it must not run on"
-    assert centre.count() == n
-
-
-def test_the_end_of_an_earlier_attempt_does_not_end_the_one_in_force():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedLost(1, 1))
-    assert centre.request(1).attempts == 2
-    n = centre.count()
-    executor.told()
-    see(centre, ob.ObservedEnded(1, 1), ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(9, 9)))
-    assert centre.state(1) == "running"
-    assert centre.count() == n
-    assert executor.told(ac.Action) == [ac.Forget(1, 1), ac.Kill(1, 1, "deleted", 0, 9)]
-
-
 def test_what_an_earlier_attempt_used_is_not_charged_to_the_next():
     centre, _ = centre_with_one()
     see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 30_000)), ob.ObservedLost(1, 1))
@@ -124,27 +192,6 @@ def test_what_an_earlier_attempt_used_is_not_charged_to_the_next():
     centre.submit("ben")
     assert round(centre.site.accounts["g:default"].value) == 30_000
     assert centre.request(1).used == Used()
-
-
-def test_what_could_not_be_started_is_held_until_its_owner_has_mended_it():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedNotStarted(1, 1, "its folder /home/anne/run is gone"))
-    assert centre.state(1) == "held"
-    assert centre.request(1).hold_text == "its folder /home/anne/run is gone"
-    assert "folder" in centre.sim.notices[-1].text
-    assert ac.Forget(1, 1) in executor.done
-    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
-    assert executor.told(ac.Start)[-1] == ac.Start(1, 2, (0,))
-
-
-def test_an_attempt_that_never_began_is_started_anew():
-    centre, executor = centre_with_one()
-    executor.told()
-    see(centre, ob.ObservedVoid(1, 1))
-    assert executor.told(ac.Forget, ac.Start) == [ac.Forget(1, 1), ac.Start(1, 2, (0,))]
-    see(centre, ob.ObservedVoid(1, 2, "No space left on device"))
-    assert centre.events(ev.Requeued)[-1].text == "never begun: No space left on device"
-    assert executor.told(ac.Start) == [ac.Start(1, 3, (0,))]
 
 
 GONE = "the user database has no entry for anne (uid 1001)"
@@ -213,130 +260,6 @@ def test_a_submission_of_a_uid_without_a_name_is_refused():
     assert centre.ask(submit("1003", centre), replace(nameless, trusted=True))["ids"]
 
 
-def test_deleted_before_it_began_it_never_begins():
-    for observation in (ob.ObservedVoid(1, 1), ob.ObservedNotStarted(1, 1, "no shell")):
-        centre, _ = centre_with_one()
-        centre.ask(cm.Delete(("1",), force=True), ANNE)
-        see(centre, observation)
-        assert centre.state(1) == "ended"
-        assert centre.end_of(1) == ev.Deleted(1, "anne")
-
-
-def test_a_lost_end_is_run_again_with_what_was_seen_of_its_use_charged():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(40_000, 50_000, 7)))
-    executor.told()
-    see(centre, ob.ObservedLost(1, 1))
-    assert centre.events(ev.Requeued)[-1].used == Used(40_000, 50_000, 7)
-    assert executor.told(ac.Start) == [ac.Start(1, 2, (0,))]
-    assert "run again" in centre.events(ev.Alarm)[-1].text
-    assert "lost" in centre.sim.log[-1]
-    assert centre.sim.notices[-1].to == ""
-
-
-def test_a_lost_end_fails_where_the_site_or_the_request_says_so():
-    for line, settings in (("anne once", PLAIN), ("anne", PLAIN + "set lost_request fail\n")):
-        centre, _ = centre_with_one(line, settings)
-        see(centre, ob.ObservedLost(1, 1))
-        assert centre.end_of(1).end_reason == "lost"
-
-
-def test_an_attempt_that_ran_is_lost_and_never_void():
-    centre, _ = centre_with_one("anne once")
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedVoid(1, 1))
-    assert centre.end_of(1).end_reason == "lost"
-    assert "its folder in the spool is gone" in centre.end_of(1).text
-    centre, _ = centre_with_one("anne", PLAIN + "set lost_request fail\n")
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedVoid(1, 1))
-    assert centre.end_of(1).end_reason == "lost"
-
-
-def test_a_request_whose_processes_may_run_on_is_held_and_not_run_again():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(40_000, 50_000, 7)))
-    executor.told()
-    see(centre, ob.ObservedLost(1, 1, unsure=True))
-    assert centre.events(ev.Requeued)[-1].used == Used(40_000, 50_000, 7)
-    assert executor.told(ac.Start) == []
-    assert centre.state(1) == "held"
-    assert "may still run" in centre.events(ev.Held)[-1].text
-    assert "may still run" in centre.events(ev.Alarm)[-1].text
-    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
-    assert executor.told(ac.Start) == [ac.Start(1, 2, (0,))]
-
-
-def test_one_that_is_lost_three_times_in_a_row_at_once_is_held():
-    centre, executor = centre_with_one()
-    for attempt in (1, 2):
-        see(centre, ob.ObservedRunning(1, attempt), ob.ObservedLost(1, attempt, brief=True))
-    see(centre, ob.ObservedVoid(1, 3))
-    see(centre, ob.ObservedRunning(1, 4), ob.ObservedLost(1, 4, Used(), "the machine was restarted"))
-    assert centre.state(1) == "running"
-    executor.told()
-    see(centre, ob.ObservedRunning(1, 5), ob.ObservedLost(1, 5, brief=True))
-    assert executor.told(ac.Start) == []
-    assert centre.state(1) == "held"
-    assert "killed 3 times in a row; release runs it again" in centre.events(ev.Held)[-1].text
-    assert "killed 3 times in a row" in centre.events(ev.Alarm)[-1].text
-    assert any(each.to == "anne" and "is held: its shepherd" in each.text for each in centre.sim.notices)
-    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
-    for attempt in (6, 7, 8, 9):
-        see(centre, ob.ObservedRunning(1, attempt), ob.ObservedLost(1, attempt, brief=attempt != 7))
-    assert centre.state(1) == "running"
-    see(centre, ob.ObservedLost(1, 10, brief=True))
-    assert centre.state(1) == "held"
-
-
-def test_one_that_is_not_run_again_is_ended_and_told_that_processes_may_run_on():
-    centre, _ = centre_with_one("anne once")
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedLost(1, 1, unsure=True))
-    assert centre.end_of(1).end_reason == "lost"
-    assert "may still run" in centre.events(ev.Alarm)[-1].text
-
-
-def test_a_lost_end_of_one_that_was_to_be_deleted_or_rerun_is_that():
-    centre, _ = centre_with_one()
-    centre.ask(cm.Delete(("1",), force=True), ANNE)
-    see(centre, ob.ObservedLost(1, 1))
-    assert centre.end_of(1).end_reason == "lost"
-    centre, _ = centre_with_one("anne", PLAIN + "set lost_request fail\n")
-    centre.ask(cm.RerunRequests(("1",)), ANNE)
-    see(centre, ob.ObservedLost(1, 1))
-    assert centre.request(1).attempts == 2
-
-
-def test_a_deletion_orders_the_end_with_the_sites_grace_and_kill_orders_it_at_once():
-    centre, executor = centre_with_one("anne", PLAIN + "set grace 20\n")
-    see(centre, ob.ObservedRunning(1, 1))
-    executor.told()
-    centre.ask(cm.Delete(("1",), force=True), ANNE)
-    assert executor.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 20_000, 15)]
-    centre.ask(cm.Delete(("1",), kill=True), ANNE)
-    assert executor.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)]
-    centre.ask(cm.Delete(("1",), signal=10), ANNE)
-    assert executor.told(ac.Signal) == [ac.Signal(1, 1, 10)]
-    assert centre.state(1) == "running"
-
-
-def test_rerun_after_a_deletion_is_refused_and_a_deletion_after_a_rerun_counts():
-    centre, _ = centre_with_one()
-    centre.ask(cm.Delete(("1",), force=True), ANNE)
-    assert "is being deleted" in centre.ask(cm.RerunRequests(("1",)), ANNE)["failed"][0]["text"]
-    centre, _ = centre_with_one()
-    centre.ask(cm.RerunRequests(("1",)), ANNE)
-    centre.ask(cm.Delete(("1",), force=True), ANNE)
-    see(centre, ob.ObservedEnded(1, 1, Ending("deleted", None, 15)))
-    assert centre.state(1) == "ended"
-
-
-def test_one_that_is_deleted_while_it_ends_to_be_run_again_has_ended_as_deleted():
-    centre, _ = centre_with_one()
-    centre.ask(cm.RerunRequests(("1",)), ANNE)
-    centre.ask(cm.Delete(("1",), force=True), ANNE)
-    see(centre, ob.ObservedEnded(1, 1, Ending("requeued", None, 15)))
-    assert (centre.end_of(1).end_reason, centre.end_of(1).text) == ("deleted", "deleted by anne")
-
-
 def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
     centre, _ = centre_with_one()
     see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 30_000)))
@@ -346,13 +269,6 @@ def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
     see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0, None, Used(50_000, 50_000))))
     assert round(centre.site.accounts["g:default"].value) == 50_000
     assert centre.site.accounts["g:default"].recent == [50_000]
-
-
-def test_an_end_told_with_less_than_was_seen_before_takes_nothing_back():
-    centre, _ = centre_with_one()
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 40_000, 9)))
-    see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0, None, Used(10, 10, 1))))
-    assert centre.end_of(1).used == Used(30_000, 40_000, 9)
 
 
 def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
@@ -368,36 +284,3 @@ def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
     assert centre.state(1) == "held"
     assert "RuntimeError: no hands" in "".join(centre.sim.log)
     centre.is_sound()
-
-
-def test_what_is_exiting_has_given_its_pes_back():
-    centre, executor = centre_with_one(pes=1)
-    centre.submit("ben")
-    see(centre, ob.ObservedRunning(1, 1))
-    assert executor.told(ac.Start) == [ac.Start(1, 1, (0,))]
-    see(centre, ob.ObservedExiting(1, 1, Used(5, 7)))
-    assert centre.events(ev.Exiting) == [ev.Exiting(1, 1, Used(5, 7))]
-    assert (centre.request(1).state, centre.request(1).pes) == (State.EXITING, ())
-    assert executor.told(ac.Start) == [ac.Start(2, 1, (0,))]
-    see(centre, ob.ObservedExiting(1, 1, Used(5, 7)))
-    assert len(centre.events(ev.Exiting)) == 1
-    see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0, None, Used(5, 7))))
-    assert centre.end_of(1).exit_status == 0
-
-
-def test_a_delivery_can_be_ended_and_not_run_again():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedExiting(1, 1))
-    assert [type(e) for e in centre.events(ev.Started, ev.Exiting)] == [ev.Started, ev.Exiting]
-    centre.ask(cm.Delete(("1",), kill=True), ANNE)
-    assert executor.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)]
-    assert centre.ask(cm.RerunRequests(("1",)), ANNE)["failed"]
-    see(centre, ob.ObservedEnded(1, 1, Ending("exit", 3)))
-    assert (centre.end_of(1).end_reason, centre.end_of(1).exit_status) == ("exit", 3)
-
-
-def test_an_attempt_that_is_lost_while_it_exits_is_run_again():
-    centre, _ = centre_with_one()
-    see(centre, ob.ObservedExiting(1, 1, Used(5, 7)), ob.ObservedLost(1, 1))
-    assert [type(e) for e in centre.events(ev.Exiting, ev.Requeued)] == [ev.Exiting, ev.Requeued]
-    assert centre.request(1).attempts == 2

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import OLGA, PLAIN, Centre, moment
+from engine.story import play
 
 from nqspy.core.no_exits import NoExits
 from nqspy.model import commands as cm
@@ -23,12 +24,54 @@ end
 """
 
 
+STORIES = {
+    "after a long sleep only the one that is due": """shift day 1; clock 2026-03-05T07:00:00+01:00
+        shift report 3; events shift_changed 2""",
+    "a clock stepped back switches nothing back": """until 21:10
+        qmgr set run_limit=9 batch; clock 2026-03-02T20:30:00+01:00; clock 2026-03-02T20:55:00+01:00
+        shift night 9; clock 2026-03-02T21:00:01+01:00; shift night 9; events shift_changed 2
+        until 2026-03-03T06:00:00+01:00; shift report 3""",
+    "by hand until the next firing": """qmgr switch shift report by olga; shift report 3 manual; restart
+        shift report 3 manual; until 21:00; shift night 5""",
+    "by hand until a moment it outlasts other firings": """qmgr switch shift report until=22:30 by olga
+        until 22:29:59; shift report 3 manual; until 22:30; shift night 5""",
+    "back to the calendar at once": """qmgr switch shift night until=23:00 by olga
+        qmgr set shift automatic by olga; shift day 1; qmgr set shift automatic by olga
+        events shift_changed 3""",
+    "a queue that a shift speaks of is not deleted": """qmgr stop queue batch | disable queue batch
+        qmgr set no_default batch_request queue; deny delete queue batch -> bad_shift""",
+    "deleted in force it gives way to the one that is due": """qmgr switch shift report by olga
+        qmgr delete shift report; shift day 1""",
+    "a shift may purge": """qmgr define shift tea when="30 20 * * *" | purge queue batch | end
+        submit anne held; until 20:30; end 1 dropped calendar; submit anne; state 2 running""",
+}
+STORIES |= {
+    f"a restart keeps what operators changed: {name}": f"""until {at}; qmgr set run_limit=9 batch; later 1m
+        restart; later 1m; restart; shift {name} 9"""
+    for name, at in (
+        ("night", "2026-03-02T21:30:00+01:00"),
+        ("report", "2026-03-03T06:30:00+01:00"),
+        ("day", "2026-03-03T09:00:00+01:00"),
+    )
+}
+STORIES |= {
+    f"down over firings, {name} is entered once": f"""until {down}; events shift_changed {number}; down {up}
+        restart; shift {name} {limit}; events shift_changed {number + 1}"""
+    for name, limit, number, down, up in (
+        ("night", 5, 1, "2026-03-02T20:59:00+01:00", "2026-03-02T21:00:00+01:00"),
+        ("report", 3, 1, "2026-03-02T20:59:00+01:00", "2026-03-03T06:00:01+01:00"),
+        ("day", 1, 2, "2026-03-02T22:00:00+01:00", "2026-03-09T12:00:00+01:00"),
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], settings=PLAIN + SHIFTS)
+
+
 def centre(at: str = "2026-03-02T20:00:00+01:00", **more) -> Centre:
     return Centre(PLAIN + SHIFTS, at=at, **more)
-
-
-def changes(place: Centre) -> list[tuple[str | None, str | None]]:
-    return [(e.former, e.shift) for e in place.events(ev.ShiftChanged)]
 
 
 def run_limit(place: Centre) -> int | None:
@@ -50,98 +93,7 @@ def test_at_its_minute_a_shift_runs_its_commands_as_one_change():
     place.is_sound()
 
 
-def test_after_a_long_sleep_only_the_shift_that_is_due_is_entered():
-    place = centre()
-    before = len(changes(place))
-    place.sim.now = moment("2026-03-05T07:00:00+01:00")
-    place.sim.feed([])
-    assert changes(place)[before:] == [("day", "report")]
-
-
-def test_a_clock_stepped_back_switches_nothing_back():
-    place = centre()
-    place.until("2026-03-02T21:10:00+01:00")
-    place.qmgr("set run_limit=9 batch")
-    before = len(changes(place))
-    place.sim.now = moment("2026-03-02T20:30:00+01:00")
-    place.sim.feed([])
-    for minute in range(30, 60, 5):
-        place.sim.now = moment(f"2026-03-02T20:{minute}:00+01:00")
-        place.sim.feed([])
-    assert changes(place)[before:] == []
-    place.sim.now = moment("2026-03-02T21:00:01+01:00")
-    place.sim.feed([])
-    assert changes(place)[before:] == [], "its firing has counted"
-    assert run_limit(place) == 9
-    place.until("2026-03-03T06:00:00+01:00")
-    assert place.site.shift.current == "report"
-
-
-@pytest.mark.parametrize(
-    "at", ["2026-03-02T21:30:00+01:00", "2026-03-03T06:30:00+01:00", "2026-03-03T09:00:00+01:00"]
-)
-def test_a_restart_within_a_shift_keeps_what_operators_changed_in_it(at):
-    place = centre()
-    place.until(at)
-    before = changes(place)
-    place.qmgr("set run_limit=9 batch")
-    for _ in range(3):
-        place.later(minutes=1)
-        place.sim.restart()
-    assert changes(place) == before
-    assert run_limit(place) == 9
-    place.is_sound()
-
-
-@pytest.mark.parametrize(
-    ("down", "up", "shift"),
-    [
-        ("2026-03-02T20:59:00+01:00", "2026-03-02T21:00:00+01:00", "night"),
-        ("2026-03-02T20:59:00+01:00", "2026-03-03T06:00:01+01:00", "report"),
-        ("2026-03-02T22:00:00+01:00", "2026-03-09T12:00:00+01:00", "day"),
-    ],
-)
-def test_after_a_restart_another_shift_that_is_due_is_entered_exactly_once(down, up, shift):
-    place = centre()
-    place.until(down)
-    before = len(changes(place))
-    place.sim.now = moment(up)
-    place.sim.restart()
-    place.sim.restart()
-    assert [s for _, s in changes(place)[before:]] == [shift]
-
-
 # ---------------------------------------------------------------- by hand
-
-
-def test_a_shift_put_in_force_by_hand_lasts_until_the_next_firing():
-    place = centre()
-    place.ask(cm.SwitchShift("report"), OLGA)
-    assert (place.site.shift.current, place.site.shift.manual, run_limit(place)) == ("report", True, 3)
-    place.sim.restart()
-    assert place.site.shift.current == "report"
-    place.until("2026-03-02T21:00:00+01:00")
-    assert (place.site.shift.current, place.site.shift.manual) == ("night", False)
-    place.is_sound()
-
-
-def test_a_shift_by_hand_until_a_moment_outlasts_other_firings():
-    place = centre()
-    place.ask(cm.SwitchShift("report", "22:30"), OLGA)
-    place.until("2026-03-02T22:29:59+01:00")
-    assert place.site.shift.current == "report"
-    place.until("2026-03-02T22:30:00+01:00")
-    assert (place.site.shift.current, place.site.shift.until) == ("night", None)
-
-
-def test_back_to_the_calendar_at_once():
-    place = centre()
-    place.ask(cm.SwitchShift("night", "23:00"), OLGA)
-    place.ask(cm.AutomaticShift(), OLGA)
-    assert (place.site.shift.current, place.site.shift.manual, run_limit(place)) == ("day", False, 1)
-    n = place.count()
-    place.ask(cm.AutomaticShift(), OLGA)
-    assert place.count() == n
 
 
 @pytest.mark.parametrize(
@@ -226,30 +178,7 @@ def test_a_failing_shift_is_tried_again_after_a_restart_without_another_alarm():
     assert place.site.shift.current == "night"
 
 
-def test_a_shift_may_purge_and_hold():
-    place = Centre(
-        PLAIN + 'define shift night when=("0 21 * * *")\npurge queue batch\nstop queue batch\nend\n', pes=1
-    )
-    _, waiting = place.submit("anne wall=2:00:00", "anne")
-    place.until("2026-03-02T20:05:00+01:00")
-    place.until("2026-03-02T21:00:00+01:00")
-    assert place.state(waiting) == "ended"
-    assert not place.site.settings.queues["batch"].started
-
-
 # ---------------------------------------------------------------- definitions
-
-
-def test_a_queue_that_a_shift_speaks_of_is_not_deleted():
-    place = centre().qmgr("stop queue batch\ndisable queue batch\nset no_default batch_request queue")
-    assert "shift day: there is no queue batch" in str(place.refused(place.command("delete queue batch")))
-
-
-def test_a_deleted_shift_in_force_gives_way_to_the_one_that_is_due():
-    place = centre()
-    place.ask(cm.SwitchShift("report"), OLGA)
-    place.qmgr("delete shift report")
-    assert place.site.shift.current == "day"
 
 
 def test_the_next_firing_is_what_the_engine_asks_to_be_woken_for():

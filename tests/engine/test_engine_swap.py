@@ -2,8 +2,9 @@
 away for ever."""
 
 import pytest
-from engine.harness import MAX, PLAIN, Centre, moment
+from engine.harness import PLAIN, Centre, moment
 from engine.pressure import SimulatedMemory
+from engine.story import Story
 from engine.test_engine_late_plans import Late
 from examples import examples
 from hypothesis import given, settings
@@ -114,101 +115,57 @@ def test_at_ten_the_people_come_and_the_largest_request_gives_way_until_they_hav
     centre.is_sound()
 
 
-def test_nothing_new_starts_while_memory_is_short_or_others_wait_to_come_back():
-    centre = Prime((60, 60), (80, 30), length=5400)
-    first, large = centre.submit("anne mem=20mw", "ben mem=40mw")
-    centre.until("2026-03-02T10:01:00+01:00")
-    [late] = centre.submit("ben mem=1mw")
-    assert centre.state(late) == "queued"
-    assert centre.why(late).text == "requests that gave way to memory pressure come back first"
-    centre.until("2026-03-02T10:22:00+01:00")
-    assert centre.state(large) == "suspended", "90 of 128 Mw would be 70 %"
-    centre.until("2026-03-02T10:31:00+01:00")
-    assert centre.state(first) == "ended"
-    assert (centre.state(large), centre.state(late)) == ("running", "running")
-    assert centre.events(ev.Resumed)[-1].seq == large
+class SwapStory(Story):
+    """A story with what gave way and came back so far, each time, in order."""
+
+    def away(self, names: str) -> None:
+        assert self.centre.away() == [self.seq(name) for name in names.split()]
+
+    def back(self, names: str) -> None:
+        assert self.centre.back() == [self.seq(name) for name in names.split()]
 
 
-def test_the_reason_names_the_mark_under_which_it_starts():
-    centre = Prime((5, 118))
-    centre.submit("anne mem=256kw")
-    centre.later(minutes=6)
-    [late] = centre.submit("ben mem=2mw")
-    assert centre.why(late).text == "memory is short: 92 % in use; it starts when less than 70 % is"
+STORIES = {
+    "nothing new starts while others wait to come back": ({"length": 5400}, [(60, 60), (80, 30)], """
+        submit anne mem=20mw, ben mem=40mw; until 10:01; submit ben mem=1mw; state 3 queued
+        says 3 requests that gave way to memory pressure come back first
+        until 10:22; state 2 suspended; until 10:31; state 1 ended 2 running 3 running"""),
+    "the reason names the mark under which it starts": ({}, [(5, 118)], """submit anne mem=256kw; later 6m
+        submit ben mem=2mw; says 2 memory is short: 92 % in use; says 2 it starts when less than 70 % is"""),
+    "one for each reading that shows that it did not suffice": ({}, [(10, 100)], """
+        submit anne mem=10mw, anne mem=9mw, anne mem=8mw, anne mem=7mw; until 09:10:04; away 1
+        until 09:10:06; away 1 2; until 09:20; away 1 2 3"""),
+    "the only one stays where there would be room without it": ({}, [(0, 70)], """submit anne mem=50mw
+        until 09:01:50; state 1 running; until 09:02:10; state 1 running"""),
+    "one that has just started stays for two minutes": ({}, [(0, 90)], """submit anne mem=30mw
+        until 09:01:58; state 1 running; until 09:02:01; state 1 suspended"""),
+    "they come back one for each reading, longest away first": ({"length": 36_000},
+        [(10, 110), (20, 50), (40, 10)], """submit anne mem=40mw, anne mem=20mw; until 09:19; away 1 2
+        until 09:30; back 2; until 09:45; back 2 1"""),
+    "the last one comes back when it is calm, whatever its size": ({}, [(10, 120), (20, 80)], """
+        submit anne mem=60mw; until 09:19; state 1 suspended; until 09:21; state 1 running"""),
+    "without swap they do not take turns at holding the memory": ({"swap": False, "length": 1800}, [], """
+        submit anne mem=60mw, ben mem=60mw; later 10m; state 1 suspended 2 running; later 10m; away 1
+        later 3h; empty"""),
+    "an operator lets one go on for two minutes": ({}, [(10, 100)], """submit anne mem=30mw; later 20m
+        state 1 suspended; resume 1 by max; later 100s; state 1 running; later 2m; away 1 1"""),
+    "switched off all come back and new ones start": ({}, [(10, 120)], """submit anne mem=20mw, ben mem=10mw
+        later 20m; state 1 suspended 2 suspended; qmgr set swap_control off; submit anne mem=1mw
+        state 1 running 2 running 3 running"""),
+    "a restart changes nothing": ({"length": 7200}, [(60, 65), (120, 10)], f"""
+        submit anne mem=30mw, ben mem=40mw; until 10:01; restart; why 2 MEMORY swap
+        has 2 attempt.preempted_times=1 attempt.preempted_bytes={40 * MW}"""),
+    "the journal of a calm day does not mention memory": ({}, [(0, 30)], """submit anne mem=20mw, ben mem=20mw
+        later 3h; events pressure_changed 0"""),
+}  # fmt: skip
 
 
-def test_one_gives_way_for_each_reading_that_shows_it_did_not_suffice():
-    centre = Prime((10, 100))
-    centre.submit("anne mem=10mw", "anne mem=9mw", "anne mem=8mw", "anne mem=7mw")
-    centre.until("2026-03-02T09:10:04+01:00")
-    assert centre.away() == [1]
-    centre.until("2026-03-02T09:10:06+01:00")
-    assert centre.away() == [1, 2]
-    centre.until("2026-03-02T09:20:00+01:00")
-    assert centre.away() == [1, 2, 3], "then 107 of 128 Mw are less than 85 %"
-
-
-def test_one_that_has_just_started_or_come_back_stays_for_two_minutes():
-    centre = Prime((0, 70))
-    centre.submit("anne mem=50mw")
-    centre.until("2026-03-02T09:01:50+01:00")
-    assert centre.state(1) == "running"
-    centre.until("2026-03-02T09:02:10+01:00")
-    assert centre.state(1) == "running", "it is the only one, and without it there would be room"
-    centre = Prime((0, 90))
-    centre.submit("anne mem=30mw")
-    centre.until("2026-03-02T09:01:58+01:00")
-    assert centre.state(1) == "running"
-    centre.until("2026-03-02T09:02:01+01:00")
-    assert centre.state(1) == "suspended", "at the second, not at the next reading"
-
-
-def test_small_requests_never_give_way():
-    centre = Prime((10, 120))
-    centre.submit("anne mem=256kw", "ben mem=4mw")
-    centre.later(hours=1)
-    assert set(centre.away()) == {2}
-
-
-def test_the_one_that_gave_way_least_often_goes_first_among_comparable_ones():
-    waves = [(minutes, size) for n in range(8) for minutes, size in ((10 + 10 * n, 70), (15 + 10 * n, 20))]
-    centre = Prime(*waves, length=36_000)
-    centre.submit("anne mem=25mw", "ben mem=20mw", "max mem=2mw")
-    centre.later(hours=2)
-    assert centre.away()[:6] == [1, 2, 1, 2, 1, 2]
-    assert 3 not in centre.away(), "its 2 Mw are no match"
-    assert centre.back() == centre.away()
-
-
-def test_they_come_back_one_for_each_reading_longest_away_first_as_far_as_there_is_room():
-    centre = Prime((10, 110), (20, 50), (40, 10), length=36_000)
-    centre.submit("anne mem=40mw", "anne mem=20mw")
-    centre.until("2026-03-02T09:19:00+01:00")
-    assert centre.away() == [1, 2]
-    centre.until("2026-03-02T09:30:00+01:00")
-    assert centre.back() == [2], "39 Mw are free: the larger one has no room yet"
-    centre.until("2026-03-02T09:45:00+01:00")
-    assert centre.back() == [2, 1]
-
-
-def test_the_last_one_comes_back_when_it_is_calm_whatever_its_size():
-    centre = Prime((10, 120), (20, 80))
-    centre.submit("anne mem=60mw")
-    centre.until("2026-03-02T09:19:00+01:00")
-    assert centre.state(1) == "suspended"
-    centre.until("2026-03-02T09:21:00+01:00")
-    assert centre.state(1) == "running", "nobody else runs"
-
-
-def test_without_swap_requests_that_fill_the_memory_end_one_after_the_other():
-    centre = Prime(swap=False, length=1800)
-    centre.submit("anne mem=60mw", "ben mem=60mw")
-    centre.later(minutes=10)
-    assert sorted(centre.state(seq) for seq in (1, 2)) == ["running", "suspended"]
-    centre.later(minutes=10)
-    assert centre.away() == [1], "they do not take turns at holding the memory"
-    centre.sim.run()
-    assert [centre.state(seq) for seq in (1, 2)] == ["ended", "ended"]
+@pytest.mark.parametrize("title", STORIES)
+def test_giving_way(title):
+    more, demand, text = STORIES[title]
+    story = SwapStory(Prime(*demand, **more))
+    story.play(text)
+    story.centre.is_sound()
 
 
 def test_while_people_type_even_the_last_one_gives_way_and_comes_back_when_they_rest():
@@ -225,29 +182,6 @@ def test_while_people_type_even_the_last_one_gives_way_and_comes_back_when_they_
     assert (centre.away(), centre.back(), centre.state(1)) == ([1], [1], "ended")
 
 
-def test_an_operator_may_let_one_go_on():
-    centre = Prime((10, 100))
-    centre.submit("anne mem=30mw")
-    centre.later(minutes=20)
-    assert centre.state(1) == "suspended"
-    centre.qmgr("resume request 1", MAX)
-    centre.later(seconds=100)
-    assert centre.state(1) == "running", "for two minutes"
-    centre.later(minutes=2)
-    assert centre.away() == [1, 1]
-
-
-def test_switched_off_all_come_back_and_new_ones_start():
-    centre = Prime((10, 120))
-    centre.submit("anne mem=20mw", "ben mem=10mw")
-    centre.later(minutes=20)
-    assert [centre.state(seq) for seq in (1, 2)] == ["suspended"] * 2
-    centre.qmgr("set swap_control off")
-    [late] = centre.submit("anne mem=1mw")
-    assert [centre.state(seq) for seq in (1, 2, late)] == ["running"] * 3
-    centre.is_sound()
-
-
 def test_while_people_type_it_is_short_half_way_between_the_marks():
     def lunch(now):
         return moment("2026-03-02T09:30:00+01:00") <= now < moment("2026-03-02T10:00:00+01:00")
@@ -259,19 +193,6 @@ def test_while_people_type_it_is_short_half_way_between_the_marks():
     centre.until("2026-03-02T09:31:00+01:00")
     assert centre.away() == [1]
     assert "80 % in use, people are at work" in centre.events(ev.Suspended)[0].text
-
-
-def test_a_restart_while_one_is_away_changes_nothing_and_pages_it_out_again():
-    centre = Prime((60, 65), (120, 10), length=7200)
-    centre.submit("anne mem=30mw", "ben mem=40mw")
-    centre.until("2026-03-02T10:01:00+01:00")
-    before = centre.request(2)
-    centre.sim.restart()
-    after = centre.request(2)
-    assert after is not before
-    run = after.run
-    assert (after.state, run.preempted_times, run.preempted_bytes) == (State.SUSPENDED, 1, 40 * MW)
-    assert run.pause.cause == SWAP
 
 
 def test_a_late_decider_lets_nobody_give_way_when_it_is_calm_again():
@@ -298,13 +219,6 @@ def test_a_late_decider_answers_each_reading_once():
     late.sim.run(Instant(now + 620_000))
     late.answer()
     assert [event.seq for event in late.events(ev.Suspended)] == [1], "four readings, one answer"
-
-
-def test_a_journal_of_a_calm_day_does_not_mention_memory():
-    centre = Prime((0, 30))
-    centre.submit("anne mem=20mw", "ben mem=20mw")
-    centre.later(hours=3)
-    assert not centre.events(ev.PressureChanged)
 
 
 def test_a_day_of_scarcity_does_not_fill_the_journal():
