@@ -277,6 +277,10 @@ class Story:
         found = {row["name"]: domains.ranges(row["pes"]) for row in domains.rows(self.centre.site)}
         assert found == dict(each.replace(",", ", ").split("=") for each in words.split()), found
 
+    def mails(self, number: str) -> None:
+        """Check how many mails went out."""
+        assert len(self.centre.sim.notices) == int(number), self.centre.sim.notices
+
     def events(self, words: str) -> None:
         """Check how many events of a kind the journal has."""
         kind, number = words.split()

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item, observable
+from engine.story import play
 from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, causes, reason_of, reasons_of
@@ -27,17 +28,10 @@ def starts_at(centre: Centre, seq: Seq) -> tuple[int | None, str]:
 
 
 def test_every_waiting_request_has_a_reason():
-    centre = Centre(PLAIN + "create batch_queue shut\nenable queue shut\nset queue batch user_limit=1\n")
-    running, limited, held, dated, stopped = centre.submit(
-        "anne", "anne", "anne held", "anne at=60", "anne queue=shut"
-    )
-    wide = centre.submit("ben pes=2", "cleo")
-    assert reason_of(centre.engine, centre.request(running)) is None
-    assert why(centre, limited) == ("LIMIT", "queue batch", "user limit 1 of queue batch is reached for anne")
-    assert why(centre, held)[:2] == ("HELD", "owner")
-    assert why(centre, dated)[0] == "DATE"
-    assert why(centre, stopped) == ("STOPPED", "queue shut", "queue shut is stopped")
-    assert why(centre, wide[0]) == ("NO_PES", "machine", "it asks for 2 PEs, none of 2 PEs is free")
+    play("""qmgr create batch_queue shut | enable queue shut | set queue batch user_limit=1
+        submit anne, anne, anne held, anne at=60, anne queue=shut, ben pes=2, cleo
+        why 2 LIMIT queue batch; says 2 user limit 1 of queue batch is reached for anne; why 3 HELD owner
+        why 4 DATE; why 5 STOPPED queue shut; why 6 NO_PES machine""")
 
 
 def test_places_are_the_order_of_the_starts():

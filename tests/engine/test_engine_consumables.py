@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import ANNE, OLGA, PLAIN, ROOT, Centre, asked, item
+from engine.story import play
 from engine.test_engine_forged_plans import plan
 from engine.test_engine_late_plans import Late
 from examples import examples
@@ -14,7 +15,6 @@ from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Start
 from nqspy.model.configure import apply_changes, copy_of
-from nqspy.model.errors import Refusal
 from nqspy.model.machine import Device, Found
 from nqspy.model.site import Settings
 from nqspy.model.site_checks import check_site
@@ -42,84 +42,41 @@ def units(centre, seq):
 # ---------------------------------------------------------------- asking
 
 
-@pytest.mark.parametrize(
-    ("asks", "said"),
-    [
-        ("gpu=5", "5 gpu are more than the 4 there are"),
-        ("gpus=9", "9 gpu are more than the 4 there are"),
-        ("fpga=1", "unknown resource fpga: it is no consumable of this site; consumables: gpu, matlab"),
-        ("gpu=0", "gpu is a number of units from 1 upward, not 0"),
-        ("gpu=-1", "gpu is a number of units from 1 upward, not -1"),
-    ],
-)
-def test_what_cannot_be_had_is_refused_at_submission(lab, asks, said):
-    with pytest.raises(Refusal, match=said):
-        lab.submit(f"anne {asks}")
-    assert not lab.site.requests
-
-
-def test_gpus_are_the_consumable_gpu_unless_one_is_called_so(lab):
-    a, b = lab.submit("anne ngpus=2", "anne gpus=1 gpu=1")
-    assert lab.request(a).spec.ask.consumables == lab.request(b).spec.ask.consumables == (("gpu", 2),)
-    lab.qmgr("create consumable gpus count=3")
-    (c,) = lab.submit("anne gpus=1")
-    assert units(lab, c) == {"gpus": ["0"]}
-
-
-def test_one_that_waits_may_ask_for_others(lab):
-    (a,) = lab.submit("anne held")
-    lab.qmgr(f"modify request {a} consumables=(gpus=1, matlab=2)")
-    assert lab.request(a).spec.ask.consumables == (("gpu", 1), ("matlab", 2))
-    lab.qmgr(f"modify request {a} consumables=(gpu=5)")
-    assert lab.request(a).spec.ask.consumables == (("gpu", 1), ("matlab", 2)), "there are four"
-    lab.qmgr(f"modify request {a} consumables=none")
-    assert lab.request(a).spec.ask.consumables == ()
-
-
-def test_one_consumable_is_altered_and_the_others_stay(lab):
-    (a,) = lab.submit("anne held gpu=1 matlab=2")
-
-    def asks(**values):
-        lab.ask(cm.ModifyRequest((lab.id(a),), {f"units/{name}": n for name, n in values.items()}))
-        return lab.request(a).spec.ask.consumables
-
-    assert asks(gpus=2) == (("gpu", 2), ("matlab", 2))
-    assert asks(matlab=0) == (("gpu", 2),)
-    for name, count in (("fpga", 0), ("gpu", 5), ("gpu", "two")):
-        answer = lab.ask(cm.ModifyRequest((lab.id(a),), {f"units/{name}": count}))
-        assert answer["failed"], name
-    assert asks(matlab=1, gpu=0) == (("matlab", 1),)
-
-
 # ---------------------------------------------------------------- settings
 
 
-def test_nothing_is_taken_from_whoever_holds_it_or_asks_for_it(lab):
-    (a,) = lab.submit("anne gpu=2")
-    (b,) = lab.submit("ben matlab=1 held")
-    said = lab.refused(lab.command("set consumable gpu units=(1, 2, 3)"))
-    assert str(said) == f"unit 0 of gpu is held by {lab.id(a)}; only free units can go"
-    assert f"asked for by {lab.id(a)}" in str(lab.refused(lab.command("delete consumable gpu")))
-    assert f"asked for by {lab.id(b)}" in str(lab.refused(lab.command("delete consumable matlab")))
-    lab.qmgr("set consumable gpu units=(0, 1, 2, 3, 4)")
-    lab.later(hours=1)
-    lab.qmgr("delete consumable gpu")
-    assert list(lab.site.settings.consumables) == ["matlab"]
-    lab.qmgr("set queue batch consumable_limit=(matlab=1)")
-    lab.ask(cm.Delete((str(b),)))
-    assert "consumable_limit names matlab" in str(lab.refused(lab.command("delete consumable matlab")))
+STORIES = {
+    "what cannot be had": """refuse anne gpu=5 -> too_many_units; refuse anne gpus=9 -> too_many_units
+        refuse anne fpga=1 -> unknown_consumable; refuse anne gpu=0 -> no_unit_asked
+        refuse anne gpu=-1 -> no_unit_asked""",
+    "gpus are the consumable gpu unless one is called so": """submit anne ngpus=2, anne gpus=1 gpu=1
+        has 1 spec.ask.consumables=[["gpu",2]]; has 2 spec.ask.consumables=[["gpu",2]]
+        qmgr create consumable gpus count=3; submit anne gpus=1; units 3 gpus=0""",
+    "one that waits may ask for others": """submit anne held
+        qmgr modify request 1 consumables=(gpus=1, matlab=2)
+        has 1 spec.ask.consumables=[["gpu",1],["matlab",2]]
+        qmgr modify request 1 consumables=(gpu=5); has 1 spec.ask.consumables=[["gpu",1],["matlab",2]]
+        qmgr modify request 1 consumables=none; has 1 spec.ask.consumables=[]""",
+    "one is altered and the others stay": """submit anne held gpu=1 matlab=2; modify 1 units.gpus=2
+        has 1 spec.ask.consumables=[["gpu",2],["matlab",2]]; modify 1 units.matlab=0
+        has 1 spec.ask.consumables=[["gpu",2]]; modify 1 units.fpga=0 -> 1:unknown_resource; modify 1 units.gpu=5 -> 1:above_limit
+        modify 1 units.gpu=two -> 1:bad_value; modify 1 units.matlab=1 units.gpu=0
+        has 1 spec.ask.consumables=[["matlab",1]]""",
+    "nothing is taken from what holds it or asks for it": """submit anne gpu=2, ben matlab=1 held
+        deny set consumable gpu units=(1, 2, 3) -> unit_is_held; deny delete consumable gpu -> bad_setting
+        deny delete consumable matlab -> bad_setting; qmgr set consumable gpu units=(0, 1, 2, 3, 4); later 1h
+        qmgr delete consumable gpu; qmgr set queue batch consumable_limit=(matlab=1); delete 2
+        deny delete consumable matlab -> bad_settings""",
+    "a shift takes none away that is held": """
+        qmgr define shift day when=("0 6 * * *") | set consumable gpu offline=(0) | end
+        qmgr define shift night when=("0 21 * * *") | set consumable gpu units=(0, 2, 3) | end
+        submit anne gpu=1; units 1 gpu=1; deny switch shift night -> unit_is_held""",
+}
 
 
-def test_a_shift_takes_units_out_and_none_away_that_somebody_holds(lab):
-    lab.qmgr(
-        'define shift day when=("0 6 * * *")\nset consumable gpu offline=(0)\nend\n'
-        'define shift night when=("0 21 * * *")\nset consumable gpu units=(0, 2, 3)\nend\n'
-    )
-    (a,) = lab.submit("anne gpu=1")
-    assert units(lab, a) == {"gpu": ["1"]}, "by day 0 is offline"
-    said = str(lab.refused(lab.command("switch shift night")))
-    assert f"unit 1 of gpu is held by {lab.id(a)}" in said
-    lab.is_sound()
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], settings=LAB, pes=8)
 
 
 def test_operators_take_units_out(lab):

@@ -2,7 +2,8 @@
 waits."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, Centre, item
+from engine.harness import ANNE, Centre, item
+from engine.story import play
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -189,66 +190,28 @@ def test_two_failures_are_two_mails():
 
 
 # ---------------------------------------------------------------- --cascade
+STORIES = {
+    "what waits is deleted too, and no failure is told": """qmgr stop queue batch
+        submit anne, anne after=1, anne after=1:fail, anne after=2,3:any, anne
+        delete 1 cascade by anne -> 1 2 3 4; known 1; mails 0; events dependency_failed 0
+        events dependency_met 0""",
+    "of a running one the waiting go at once": """submit anne, anne after=1, anne after=2
+        delete 1 force cascade by anne; state 1 ended 2 ended 3 ended; starts 1""",
+    "those of others stay": """qmgr stop queue batch; submit anne, ben after=1, anne after=2
+        delete 1 cascade by anne -> 1 3 2.sim:not_permitted; never 2""",
+    "what is not deleted takes none along": """submit anne, anne after=1
+        delete 1 cascade by olga -> 1:wrong_state
+        state 2 held; delete 1 cascade signal=10 by olga; state 2 held""",
+    "what is named and waits is deleted once": """qmgr stop queue batch
+        submit anne, anne after=1, anne after=2
+        delete 1+2+3.sim cascade by anne -> 1 2 3""",
+    "what has ended meanwhile is no failure": """site length=1; submit anne, anne held; later 2s
+        delete 1+2+9 lenient by anne -> 2 9:unknown_request""",
+    "a record stays, and that is told": """site length=1; submit anne, anne held; later 2s
+        delete 1+9+2 history by anne -> 2 9:unknown_request 1:record_stays""",
+}
 
 
-def test_what_waits_is_deleted_too_and_nobody_is_told_that_anything_failed():
-    site = centre().qmgr("stop queue batch")
-    site.submit("anne", "anne after=1", "anne after=1:fail", "anne after=2,3:any", "anne")
-    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
-    assert sorted(answer["done"]) == ["1.sim", "2.sim", "3.sim", "4.sim"]
-    assert answer["failed"] == []
-    assert list(site.site.requests) == [5]
-    assert not site.sim.notices
-    assert not site.events(ev.DependencyFailed, ev.DependencyMet)
-    site.is_sound()
-
-
-def test_of_a_running_one_the_waiting_go_at_once():
-    site = centre()
-    site.submit("anne", "anne after=1", "anne after=2")
-    site.ask(cm.Delete(("1",), force=True, cascade=True), ANNE)
-    assert [site.state(seq) for seq in (1, 2, 3)] == ["ended"] * 3
-    assert site.starts() == [1]
-
-
-def test_those_of_others_stay_and_are_named():
-    site = centre().qmgr("stop queue batch")
-    site.submit("anne", "ben after=1", "anne after=2")
-    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
-    assert sorted(answer["done"]) == ["1.sim", "3.sim"]
-    assert [(each["id"], each["status"]) for each in answer["failed"]] == [("2.sim", 159)]
-    assert site.request(2).never
-
-
-@pytest.mark.parametrize("command", [cm.Delete(("1",), cascade=True), cm.Delete(("1",), 0, 10, cascade=True)])
-def test_what_is_not_deleted_itself_takes_nobody_along(command):
-    site = centre()
-    site.submit("anne", "anne after=1")
-    site.ask(command, OLGA)
-    assert site.state(2) == "held"
-
-
-def test_who_is_named_and_waits_is_deleted_once():
-    site = centre().qmgr("stop queue batch")
-    site.submit("anne", "anne after=1", "anne after=2")
-    answer = site.ask(cm.Delete(("1", "2", "3.sim"), cascade=True), ANNE)
-    assert (sorted(answer["done"]), answer["failed"]) == (["1.sim", "2.sim", "3.sim"], [])
-
-
-def test_what_was_chosen_and_has_ended_meanwhile_is_no_failure():
-    site = Centre(PLAIN, length=1)
-    site.submit("anne", "anne held")
-    site.later(seconds=2)
-    answer = site.ask(cm.Delete(("1", "2", "9"), lenient=True), ANNE)
-    assert answer["done"] == ["2.sim"]
-    assert [each["id"] for each in answer["failed"]] == ["9"]
-
-
-def test_a_record_stays_and_that_is_told_without_being_a_failure():
-    site = Centre(PLAIN, length=1)
-    site.submit("anne", "anne held")
-    site.later(seconds=2)
-    answer = site.ask(cm.Delete(("1", "9", "2"), history=True), ANNE)
-    assert answer["done"] == ["2.sim"]
-    assert [(each["id"], each["status"]) for each in answer["failed"]] == [("9", 153), ("1", 0)]
-    assert answer["failed"][1]["text"].startswith("Job has finished 1.sim; its record stays")
+@pytest.mark.parametrize("title", STORIES)
+def test_deletions(title):
+    play(STORIES[title])

@@ -2,66 +2,49 @@
 
 import pytest
 from engine.harness import ANNE, ROOT, Centre, item
+from engine.story import play
 from msgspec.structs import replace
 
 from nqspy.model import commands as cm
 from nqspy.model.people import Caller
 
-MIA = Caller("mia", 1007)
 MAIL = "set mail smtp=post tls=implicit user=nqs password_file=/etc/nqs.password"
+
+
+MIA = Caller("mia", 1007)
+SHIFT = f'define shift day when=("30 8 * * *") | {MAIL} | end'
+GUARDED = {
+    "who is told the password": f"""qmgr {MAIL}; deny set mail smtp=evil by mia -> guarded_setting
+        deny set mail tls=starttls by mia -> guarded_setting
+        deny set mail password_file=/etc/shadow by mia -> guarded_setting
+        deny set mail command="cat > /tmp/x" by mia -> guarded_setting; qmgr set mail limit=3 by mia""",
+    "which file it is read from": f"""deny {MAIL} by mia -> guarded_setting
+        qmgr set mail limit=3 from=nqs@example.org by mia""",
+    "by way of a shift": f"""deny {SHIFT} by mia -> guarded_setting; qmgr {SHIFT}
+        qmgr set shift day spill=leave by mia""",
+    "variables that show no devices": """qmgr create consumable d count=1 by mia
+        qmgr create consumable gpu count=2 env=CUDA_VISIBLE_DEVICES by mia
+        qmgr create consumable barrier count=4 env=BARRIER_CIRCUIT
+        qmgr set consumable barrier env=none by mia; """ + "; ".join(
+            f"deny {text} env={name} by mia -> guarded_setting"
+            for name in ("MAKEFILES", "HTTPS_PROXY", "GIT_DIR", "LC_ALL", "CLASSPATH", "EVIL", "_X")
+            for text in ("create consumable c count=1", "set consumable d")
+        ),
+    "units that such a variable shows": """qmgr create consumable license units=(a, b) env=LM_LICENSE_FILE
+        qmgr create consumable gpu units=(a, b) env=CUDA_VISIBLE_DEVICES
+        deny set consumable license units=(evil) by mia -> guarded_setting
+        qmgr set consumable gpu units=(0, 1) by mia; qmgr set consumable license offline=(a) by mia""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", GUARDED)
+def test_a_manager_does_not_set(title):
+    play(f"qmgr add managers = (mia:m); {GUARDED[title]}")
 
 
 @pytest.fixture
 def centre():
     return Centre().qmgr("add managers = (mia:m)")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "set mail smtp=evil",
-        "set mail tls=starttls",
-        "set mail password_file=/etc/shadow",
-        'set mail command="cat > /tmp/x"',
-    ],
-)
-def test_a_manager_does_not_say_who_is_told_the_password(centre, text):
-    centre.qmgr(MAIL)
-    assert "the home's owner alone" in str(centre.refused(centre.command(text), MIA))
-    assert centre.site.settings.mail.smtp == "post"
-    centre.ask(centre.command("set mail limit=3"), MIA)
-
-
-def test_nor_which_file_it_is_read_from(centre):
-    assert "the home's owner alone" in str(centre.refused(centre.command(MAIL), MIA))
-    centre.ask(centre.command("set mail limit=3 from=nqs@example.org"), MIA)
-
-
-def test_nor_by_way_of_a_shift(centre):
-    shift = f'define shift day when=("30 8 * * *")\n{MAIL}\nend'
-    assert "the home's owner alone" in str(centre.refused(centre.command(shift), MIA))
-    centre.qmgr(shift)
-    centre.ask(centre.command("set shift day spill=leave"), MIA)
-
-
-@pytest.mark.parametrize("name", ["MAKEFILES", "HTTPS_PROXY", "GIT_DIR", "LC_ALL", "CLASSPATH", "EVIL", "_X"])
-def test_a_manager_sets_no_variable_but_those_that_show_devices(centre, name):
-    centre.ask(centre.command("create consumable d count=1"), MIA)
-    for text in (f"create consumable c count=1 env={name}", f"set consumable d env={name}"):
-        assert "the home's owner alone" in str(centre.refused(centre.command(text), MIA))
-    centre.ask(centre.command("create consumable gpu count=2 env=CUDA_VISIBLE_DEVICES"), MIA)
-    centre.qmgr("create consumable barrier count=4 env=BARRIER_CIRCUIT")
-    centre.ask(centre.command("set consumable barrier env=none"), MIA)
-
-
-def test_nor_does_he_name_the_units_that_another_variable_shows(centre):
-    for name, env in (("license", "LM_LICENSE_FILE"), ("gpu", "CUDA_VISIBLE_DEVICES")):
-        centre.qmgr(f"create consumable {name} units=(a, b) env={env}")
-    command = centre.command("set consumable license units=(evil)")
-    assert "the home's owner alone" in str(centre.refused(command, MIA))
-    assert centre.site.settings.consumables["license"].units == ("a", "b")
-    centre.ask(centre.command("set consumable gpu units=(0, 1)"), MIA)
-    centre.ask(centre.command("set consumable license offline=(a)"), MIA)
 
 
 def test_nor_does_he_change_which_variables_a_request_of_roots_has(centre):

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item
+from engine.story import play
 from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
@@ -62,29 +63,37 @@ def test_one_bad_line_refuses_the_whole_list_and_is_named():
     assert centre.submit("anne") == [1], "a number was given away by the refused list"
 
 
-def test_an_empty_list_is_refused():
-    assert "no request" in str(Centre().refused(cm.Submit(()), ANNE))
+GROUPS = "qmgr create group d1 share=29 members=(anne) | create group d2 share=24 members=(anne, ben); submit"
+PIPE = """qmgr create batch_queue express priority=50 | set per_request cpu_limit=30 express
+    qmgr set per_request memory_limit=8mw express | create batch_queue normal priority=30
+    qmgr set per_request cpu_limit=600 normal 
+    qmgr create pipe_queue day priority=20 destination=(express, normal)
+    qmgr enable queue express, normal, day"""
+STORIES = {
+    "what cannot be accepted": """refuse anne queue=weekend -> no_such_queue; refuse anne pes=3 -> above_limit
+        refuse anne pes=0 -> no_pe; refuse anne name=a/b -> bad_name; refuse anne workdir=here -> bad_path
+        refuse anne cpu=0 -> asks_nothing; refuse anne mem=0 -> asks_nothing
+        site; qmgr disable queue batch; refuse anne -> queue_disabled
+        site; qmgr set users=(ben) batch; refuse anne -> no_access
+        site; qmgr set no_default batch_request queue; refuse anne -> no_default_queue
+        site; qmgr set queue batch pipeonly=yes; refuse anne -> pipe_only""",
+    "a pipe queue passes on to the first that fits": f"""{PIPE}; qmgr set default cpu_limit=600
+        qmgr start queue day; submit anne queue=day cpu=30 mem=1mw, anne queue=day cpu=31, anne queue=day
+        queue 1 express 2 normal 3 normal; refuse anne queue=day cpu=601 -> no_destination""",
+    "a stopped pipe queue keeps what it takes": f"""{PIPE}; submit anne queue=day cpu=30 mem=1mw; queue 1 day
+        qmgr start queue day; queue 1 express""",
+    "held until its release, dated until its date": """submit anne held, anne at=3600, anne at=-3600
+        state 1 held 2 waiting 3 running; later 59m; state 2 waiting; later 1m; state 2 running
+        release 1 by anne; state 1 running""",
+    "an account charges a group of its owner": f"""{GROUPS} anne, anne account=d2, anne account=thesis, eva
+        has 1 group=d1; has 2 group=d2; has 3 group=d1 spec.account=thesis; has 4 group=default
+        refuse ben account=d1 -> no_member; submit olga account=d1; has 5 group=d1""",
+}
 
 
-@pytest.mark.parametrize(
-    ("settings", "line", "text", "code"),
-    [
-        ("", "anne queue=weekend", "Unknown queue weekend; queues: batch", "unknown_queue"),
-        ("disable queue batch", "anne", "Queue is not enabled: batch", "queue_disabled"),
-        ("set users=(ben) batch", "anne", "Access to queue is denied: batch", "no_access"),
-        ("set no_default batch_request queue", "anne", "no default queue; queues: batch", "no_default_queue"),
-        ("set queue batch pipeonly=yes", "anne", "from pipe queues only", "pipe_only"),
-        ("", "anne pes=3", "3 PEs are more than the machine's 2", "above_limit"),
-        ("", "anne pes=0", "at least 1 PE", "bad_value"),
-        ("", "anne name=a/b", "'a/b' is no request name", "bad_name"),
-        ("", "anne workdir=here", "'here' is no absolute path", "bad_value"),
-    ],
-)
-def test_what_cannot_be_accepted_is_refused_with_its_reason(settings, line, text, code):
-    centre = Centre().qmgr(settings)
-    refusal = centre.refused(cm.Submit((item(line, centre.sim.now),)), ANNE)
-    assert text in str(refusal)
-    assert refusal.code == code
+@pytest.mark.parametrize("title", STORIES)
+def test_submissions(title):
+    play(STORIES[title])
 
 
 def with_spec(**changes: object) -> cm.Submit:
@@ -108,38 +117,6 @@ def test_an_output_that_no_file_can_be_named_like_is_refused(changes, code):
 def test_the_longest_names_are_accepted():
     fits = Output(stdout="/tmp/" + "é" * 127, stderr="/tmp/%x.e")
     assert Centre().ask(with_spec(name="é" * 115, output=fits), ANNE)
-
-
-def test_a_pipe_queue_passes_on_to_the_first_destination_that_fits():
-    centre = Centre(QUEUES + "set default cpu_limit=600\nstart queue day\n")
-    short, long, silent = centre.submit("anne cpu=30 mem=1mw", "anne cpu=31", "anne", queue="day")
-    assert [centre.request(seq).queue for seq in (short, long, silent)] == ["express", "normal", "normal"]
-    refusal = refused(centre, "anne cpu=601", queue="day")
-    assert "no destination of day takes it" in str(refusal)
-    assert "express: CPU time 601 s is above the limit of 30 s" in str(refusal)
-    assert "normal: CPU time 601 s is above the limit of 600 s" in str(refusal)
-
-
-def test_a_stopped_pipe_queue_keeps_what_it_takes_until_it_is_started():
-    centre = Centre(QUEUES + "stop queue day\n")
-    [request] = centre.submit("anne cpu=30 mem=1mw", queue="day")
-    assert centre.request(request).queue == "day"
-    centre.qmgr("start queue day")
-    assert centre.request(request).queue == "express"
-    centre.is_sound()
-
-
-def test_a_held_request_waits_for_its_release_and_a_dated_one_for_its_date():
-    centre = Centre()
-    held, dated, past = centre.submit("anne held", "anne at=3600", "anne at=-3600")
-    assert [centre.state(seq) for seq in (held, dated, past)] == ["held", "waiting", "running"]
-    centre.later(minutes=59)
-    assert centre.state(dated) == "waiting"
-    centre.later(minutes=1)
-    assert centre.state(dated) == "running"
-    centre.ask(cm.ReleaseRequests((centre.id(held),)), ANNE)
-    assert centre.state(held) == "running"
-    centre.is_sound()
 
 
 # ---------------------------------------------------------------- keys
@@ -201,25 +178,6 @@ def test_only_a_manager_submits_for_somebody_else():
     assert centre.request(1).owner == "ben"
 
 
-GROUPS = (
-    "create group d1 share=29\nadd members=(anne) d1\ncreate group d2 share=24\nadd members=(anne, ben) d2\n"
-)
-
-
-def test_an_account_charges_a_group_its_owner_is_a_member_of():
-    centre = Centre(PLAIN + GROUPS)
-    first, named, text, none = centre.submit("anne", "anne account=d2", "anne account=thesis", "eva")
-    assert [centre.request(s).group for s in (first, named, text, none)] == ["d1", "d2", "d1", "default"]
-    assert centre.request(text).spec.account == "thesis"
-
-
-def test_an_account_of_others_is_refused_but_operators_hand_in_any_list():
-    centre = Centre(PLAIN + GROUPS)
-    assert "ben is no member of group d1" in str(refused(centre, "ben account=d1", by=BEN))
-    centre.hand_in("olga account=d1", "olga account=d2", by=OLGA)
-    assert [centre.request(seq).group for seq in (1, 2)] == ["d1", "d2"]
-
-
 # ---------------------------------------------------------------- exits, dry run, sizes
 
 
@@ -271,13 +229,6 @@ def test_what_is_too_large_is_refused():
     assert "Latin-1" in str(centre.refused(cm.Submit((odd,)), ANNE))
     nameless = cm.Submission(spec, "true", "A=x\0y")
     assert centre.refused(cm.Submit((nameless,)), ANNE).code == "bad_value"
-
-
-@pytest.mark.parametrize("text", ["cpu=0", "mem=0"])
-def test_a_request_that_may_use_nothing_is_refused(text):
-    centre = Centre()
-    said = str(centre.refused(cm.Submit((item(f"anne {text}", centre.sim.now),)), ANNE))
-    assert "at all cannot run; name more, or leave its limit to the queue" in said
 
 
 @pytest.mark.parametrize("field", ["cpu", "wall", "memory", "memory_process", "nice"])
