@@ -37,17 +37,13 @@ class Outage:
         self._telling, since, full = (self.since, self._full), self.since, self._full
         self.since = self._full = None
         if since is not None:
-            what = f"nothing was changed for {_span(tx, since[0])}, what was asked was refused: {since[1]}"
-            self._alarm(tx, what, since[0], "the database could not be written")
+            begun, error = since
+            what, more = "nothing was changed for", f", what was asked was refused: {error}"
+            subject = "the database could not be written"
         elif full is not None:
-            what = f"nothing was submitted for {_span(tx, full)}: the disk with the database was full"
-            self._alarm(tx, what, full, "the disk was full")
-
-    def _alarm(self, tx: Transaction, text: str, since: Instant, subject: str) -> None:
-        tx.emit(Alarm("store", text, since))
+            begun, what, more = full, "nothing was submitted for", ": the disk with the database was full"
+            subject = "the disk was full"
+        text = f"{what} {(tx.now - begun) // 1000} s{more}"
+        tx.emit(Alarm("store", text, begun))
         tx.group.alarms.append(text)
         tx.act(Notify("", f"nqspy: {subject}", text))
-
-
-def _span(tx: Transaction, since: Instant) -> str:
-    return f"{(tx.now - since) // 1000} s"

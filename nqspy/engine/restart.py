@@ -102,7 +102,12 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
 
 def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:
     site = tx.site
-    for array, some in _begun_since(site, later.attempts).items():
+    begun: dict[Seq, Runs] = {}  # indices that are in their arrays still, by array
+    for seq in later.attempts:
+        array, index = array_of(seq), index_of(seq)
+        if array is not None and index is not None and seq not in site.requests and site.to_be(seq):
+            begun[array] = indices.add(begun.get(array, ()), index)
+    for array, some in begun.items():
         tx.emit(Parted(array, some))
     tx.emit(Restored(later.text, later.next_seq, tuple(sorted(later.attempts.items()))))
     # An attempt without a trace may have ended after the backup: it must not run again by itself either.
@@ -121,16 +126,6 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
     if unknown:
         parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
     tx.alarm("restore", "; ".join(parts), later.subject)
-
-
-def _begun_since(site: Site, attempts: Mapping[Seq, int]) -> dict[Seq, Runs]:
-    """Indices that are in their arrays still and have begun since, by array."""
-    found: dict[Seq, Runs] = {}
-    for seq in attempts:
-        array, index = array_of(seq), index_of(seq)
-        if array is not None and index is not None and seq not in site.requests and site.to_be(seq):
-            found[array] = indices.add(found.get(array, ()), index)
-    return found
 
 
 HELD = (

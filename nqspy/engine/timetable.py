@@ -20,31 +20,15 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def look_at_stops(site: Site, now: Instant) -> None:
     """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
-    settings, zone = site.settings, site.timezone
+    settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
     firings = list(_firings(settings, zone, now, site.shift.until))
-    site.upcoming_stops = _those_that_say(settings, firings, zone, now)
     site.closings = {name: firing.at for name, firing in _first_stops(settings, firings).items()}
-
-
-def upcoming_stops(
-    settings: Settings, zone: str, now: Instant, until: Instant | None = None
-) -> dict[str, UpcomingStop]:
-    """When each queue is next stopped by a shift that says what becomes of running requests
-    (`Shift.spill`); queues that none stops so are left out. ``until``: no firing counts before, because an
-    operator switched."""
-    return _those_that_say(settings, _firings(settings, zone, now, until), zone, now)
-
-
-def _those_that_say(
-    settings: Settings, firings: Iterable[Firing], zone: str, now: Instant
-) -> dict[str, UpcomingStop]:
-    shifts, found = settings.shifts, dict[str, UpcomingStop]()
     first = _first_stops(settings, (each for each in firings if shifts[each.shift].spill != "leave"))
+    site.upcoming_stops = {}
     for name, each in first.items():
-        moment = local(each.at, zone)
+        moment, spill = local(each.at, zone), shifts[each.shift].spill
         day = f"{_WEEKDAYS[moment.weekday()]} " if each.at - now >= DAY else ""
-        found[name] = UpcomingStop(each.at, each.shift, shifts[each.shift].spill, f"{day}{moment:%H:%M}")
-    return found
+        site.upcoming_stops[name] = UpcomingStop(each.at, each.shift, spill, f"{day}{moment:%H:%M}")
 
 
 def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:

@@ -59,7 +59,8 @@ STORIES = {
         qmgr modify request 1 consumables=none; has 1 spec.ask.consumables=[]""",
     "one is altered and the others stay": """submit anne held gpu=1 matlab=2; modify 1 units.gpus=2
         has 1 spec.ask.consumables=[["gpu",2],["matlab",2]]; modify 1 units.matlab=0
-        has 1 spec.ask.consumables=[["gpu",2]]; modify 1 units.fpga=0 -> 1:unknown_resource; modify 1 units.gpu=5 -> 1:above_limit
+        has 1 spec.ask.consumables=[["gpu",2]]; modify 1 units.fpga=0 -> 1:unknown_resource
+        modify 1 units.gpu=5 -> 1:above_limit
         modify 1 units.gpu=two -> 1:bad_value; modify 1 units.matlab=1 units.gpu=0
         has 1 spec.ask.consumables=[["matlab",1]]""",
     "nothing is taken from what holds it or asks for it": """submit anne gpu=2, ben matlab=1 held

@@ -197,7 +197,7 @@ def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
         filled += each_is_foreseen(centre)
 
     foreseen()
-    assert filled > 3, f"only {filled} holes were filled after somebody had asked"
+    assert filled >= examples(120) // 30, f"only {filled} holes were filled after somebody had asked"
 
 
 def test_a_start_promised_beside_one_that_a_shift_suspends_is_kept():

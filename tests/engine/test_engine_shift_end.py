@@ -6,7 +6,7 @@ from engine.test_engine_late_plans import Late
 from scenarios.computing_centre import Site
 
 from nqspy.engine.explain import reason_of
-from nqspy.engine.timetable import upcoming_stops
+from nqspy.engine.timetable import look_at_stops
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR
@@ -241,11 +241,12 @@ def test_a_late_start_falls_when_it_would_now_outlast_the_night():
 
 def test_the_next_stop_of_each_queue_is_worked_out_from_settings_and_time():
     place = site("suspend", more="set shift evening spill=drain")
-    settings, zone = place.site.settings, place.site.timezone
-    found = upcoming_stops(settings, zone, moment("2026-03-02T12:00:00+01:00"))
+    look_at_stops(place.site, moment("2026-03-02T12:00:00+01:00"))
+    found = place.site.upcoming_stops
     assert set(found) == {"night"}
     assert (found["night"].shift, found["night"].clock) == ("evening", "17:00")
-    found = upcoming_stops(settings, zone, moment("2026-03-06T17:00:00+01:00"))
+    look_at_stops(place.site, moment("2026-03-06T17:00:00+01:00"))
+    found = place.site.upcoming_stops
     assert (found["night"].shift, found["night"].clock) == ("day", "Mon 08:30")
 
 

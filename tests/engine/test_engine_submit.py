@@ -66,7 +66,7 @@ def test_one_bad_line_refuses_the_whole_list_and_is_named():
 GROUPS = "qmgr create group d1 share=29 members=(anne) | create group d2 share=24 members=(anne, ben); submit"
 PIPE = """qmgr create batch_queue express priority=50 | set per_request cpu_limit=30 express
     qmgr set per_request memory_limit=8mw express | create batch_queue normal priority=30
-    qmgr set per_request cpu_limit=600 normal 
+    qmgr set per_request cpu_limit=600 normal
     qmgr create pipe_queue day priority=20 destination=(express, normal)
     qmgr enable queue express, normal, day"""
 STORIES = {

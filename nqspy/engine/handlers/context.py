@@ -150,12 +150,8 @@ class Transaction(Struct):
 
     def known(self, seq: Seq, caller: Caller) -> bool:
         """True if there is or was such a request, as far as the caller may see."""
-        just = self.site.touched.ended.get(seq)
-        request = self.site.requests.get(seq) or (just[0] if just is not None else None)
-        if request is not None:
-            return may_see(self.site.settings, caller, request.spec)
-        row = self._row(seq)
-        return row is not None and may_see(self.site.settings, caller, row["spec"])
+        request, _ = self.past(seq)
+        return request is not None and may_see(self.site.settings, caller, request.spec)
 
     def look_up(self, seqs: Iterable[Seq]) -> None:
         """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
@@ -165,24 +161,16 @@ class Transaction(Struct):
             looked |= dict.fromkeys(missing)
             looked |= {row["seq"]: row for row in self.journal.ended(missing)}
 
-    def _row(self, seq: Seq) -> EndedRow | None:
+    def past(self, seq: Seq) -> tuple[Request | None, Event | None]:
+        """A request as it is or was at its end, and the event that ended it; None: there is none."""
+        site = self.site
+        if seq in site.touched.ended:
+            return site.touched.ended[seq]
+        if seq in site.requests:
+            return site.requests[seq], None
         self.look_up((seq,))
-        return self.group.looked.get(seq)
-
-    def request_that_was(self, seq: Seq) -> Request | None:
-        """A request, ended or not, as it is or was at its end."""
-        just = self.site.touched.ended.get(seq)
-        found = self.site.requests.get(seq) or (just[0] if just is not None else None)
-        row = self._row(seq) if found is None else None
-        return found if row is None else row["request"]
-
-    def end_of(self, seq: Seq) -> Event | None:
-        """The event that ended a request, None while it has not ended or when there never was one."""
-        if seq in self.site.touched.ended:
-            event: Event = self.site.touched.ended[seq][1]
-            return event
-        row = self._row(seq)
-        return None if row is None else row["ended"]
+        row = self.group.looked.get(seq)
+        return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
         """The same for those that identifiers name; there is no array with the number of a request."""

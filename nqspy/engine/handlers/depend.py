@@ -77,7 +77,7 @@ def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dep
 
 def _asked(tx: Transaction, array: Seq) -> Runs:
     """The indices that an array was handed in with."""
-    request = tx.request_that_was(array)
+    request, _ = tx.past(array)
     return () if request is None or request.spec.array is None else request.spec.array.indices
 
 
@@ -138,7 +138,8 @@ def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
         for prerequisite in dict.fromkeys(each.seq for each in after):
             _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
         for awaited_array in [each.seq for each in after if each.word == "each"]:
-            if (request := tx.request_that_was(awaited_array)) is not None and (state := request.array):
+            request, _ = tx.past(awaited_array)
+            if request is not None and (state := request.array):
                 lost = indices.plus(state.badly, state.dropped)
                 gone = state.left if awaited_array not in requests else ()
                 _tell_each(tx, awaited_array, state.well, True, _ENDED_WELL, (seq,), what)
@@ -157,10 +158,10 @@ def _so_far(tx: Transaction, prerequisite: Seq) -> Judgement:
     request = tx.site.requests.get(prerequisite)
     if request is not None:
         return BEGUN if _has_begun(tx, request) else Judgement()
-    end = tx.end_of(prerequisite)
+    request, end = tx.past(prerequisite)
     if end is None and _was_dropped(tx, prerequisite):
         return DROPPED
-    return judge(end, tx.request_that_was(prerequisite)) if end is not None else Judgement()
+    return judge(end, request) if end is not None else Judgement()
 
 
 def _has_begun(tx: Transaction, request: Request) -> bool:
@@ -173,7 +174,7 @@ def _has_begun(tx: Transaction, request: Request) -> bool:
 def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
     """True if it is an index of an array that was deleted before it began."""
     array, index = array_of(prerequisite), index_of(prerequisite)
-    request = None if array is None else tx.request_that_was(array)
+    request = None if array is None else tx.past(array)[0]
     if request is None or request.array is None or index is None:
         return False
     over = request.array.left if array not in tx.site.requests else ()
@@ -204,7 +205,7 @@ def settle(tx: Transaction) -> None:
         ):
             what = what or Consequences()
             if event.seq in dependants and not (isinstance(event, Deleted) and event.indices):
-                _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
+                _tell_dependants(tx, event.seq, judge(event, tx.past(event.seq)[0]), what)
             if array_of(event.seq) is not None or is_array(event.seq):
                 _settle_array(tx, event, what)
     if what is not None:

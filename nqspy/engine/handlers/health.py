@@ -1,6 +1,8 @@
 """What is told of the machine and the site: probes whose resources break or are well again, memory that
 becomes scarce."""
 
+from typing import Any
+
 from nqspy.core.resource_health import tried
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import observations as ob
@@ -41,24 +43,22 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
 
 def tell_machine(tx: Transaction, before: Found) -> None:
     """Raise an alarm where the machine has other CPUs than before, or a consumable other units."""
-    old, new = (
-        {cpu for pe, cpu in enumerate(found.cpus) if pe not in found.offline}
-        for found in (before, tx.site.found)
-    )
-    gone, come = sorted(old - new), sorted(new - old)
-    kinds = (gone, "gone"), (come, "there")
-    told = [f"CPU {', '.join(map(str, cpus))} {what}" for cpus, what in kinds if cpus]
-    if told:
-        text = f"the machine has changed: {' and '.join(told)}; {len(new)} CPUs are left for PEs"
+    now = tx.site.found
+    old, new = ({c for pe, c in enumerate(found.cpus) if pe not in found.offline} for found in (before, now))
+    if told := _changed("CPU ", old, new):
+        text = f"the machine has changed: {told}; {len(new)} CPUs are left for PEs"
         more = "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
-        tx.alarm("machine", text, "the machine has changed", more if gone else "")
+        tx.alarm("machine", text, "the machine has changed", more if old - new else "")
     for each in tx.site.settings.consumables.values():
-        had, has = set(units_of(each, before)), set(units_of(each, tx.site.found))
-        changed = (sorted(had - has), "gone"), (sorted(has - had), "there")
-        told = [f"{', '.join(units)} {what}" for units, what in changed if units]
-        if told:
-            text = f"the machine has changed: {each.name} {' and '.join(told)}; {len(has)} are left"
+        has = set(units_of(each, now))
+        if told := _changed("", set(units_of(each, before)), has):
+            text = f"the machine has changed: {each.name} {told}; {len(has)} are left"
             tx.alarm("machine", text, f"{each.name} has other units")
+
+
+def _changed(name: str, had: set[Any], has: set[Any]) -> str:
+    changes = (sorted(had - has), "gone"), (sorted(has - had), "there")
+    return " and ".join(f"{name}{', '.join(map(str, some))} {what}" for some, what in changes if some)
 
 
 def _probe(tx: Transaction, news: ob.ObservedResource) -> None:

@@ -98,7 +98,12 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         raise Refusal("bad_key", most=KEY_MAX)
     if sum(len(item.spec.attributes) + len(item.after) for item in command.items) > NAMED_MAX:
         raise Refusal("too_many_named", most=NAMED_MAX)
-    owners = _owners(tx, command, caller)
+    others = {item.user for item in command.items if item.user is not None} - {caller.user}
+    if others:  # only a manager hands in for others, and for root root alone
+        need(tx.site.settings, caller, "manager", f"submitting as {min(others)}")
+    if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
+        raise Refusal("submit_as_root")
+    owners = dict.fromkeys(item.user or caller.user for item in command.items)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
     if command.key and not command.dry_run:
         before = _before(tx, owners, command.key, digest)
@@ -142,16 +147,6 @@ def _warned(
     taken = [(seq, each.spec, each.target) for seq, each in zip(seqs, accepted, strict=True)]
     said = advice(tx, taken, caller)
     return {"warnings": said} if said else {}
-
-
-def _owners(tx: Transaction, command: Submit, caller: Caller) -> Iterable[str]:
-    """Whom the requests belong to; only a manager hands in for others, and for root root alone."""
-    others = {item.user for item in command.items if item.user is not None} - {caller.user}
-    if others:
-        need(tx.site.settings, caller, "manager", f"submitting as {min(others)}")
-    if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
-        raise Refusal("submit_as_root")
-    return dict.fromkeys(item.user or caller.user for item in command.items)
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
