@@ -39,34 +39,11 @@ def test_without_shifts_or_before_the_first_there_is_none():
     assert calendar.next_firing(settings_of(()), PARIS, Instant(0)) is None
 
 
-def test_a_time_that_the_spring_change_skips_fires_at_the_change():
-    shifts = (Shift("a", ("0 1 * * *",)), Shift("b", ("30 2 * * *",)))
-    assert in_force(shifts, "2026-03-29T01:59:59+01:00") == "a"
-    assert in_force(shifts, "2026-03-29T03:00:00+02:00") == "b"
-    assert firings(shifts, "2026-03-28T23:59:00+01:00", 25) == [
-        "2026-03-29T01:00:00+01:00 a",
-        "2026-03-29T03:00:00+02:00 b",
-        "2026-03-30T01:00:00+02:00 a",
-    ]
-
-
 def test_of_several_skipped_times_the_latest_on_the_wall_is_in_force():
     shifts = (Shift("late", ("50 2 * * *",)), Shift("zero", ("10 2 * * *",)), Shift("mid", ("30 2 * * *",)))
     assert in_force(shifts, "2026-03-29T03:00:00+02:00") == "late"
     assert in_force((*shifts, Shift("after", ("0 3 * * *",))), "2026-03-29T03:00:00+02:00") == "after"
     assert in_force(shifts, "2026-03-28T02:15:00+01:00") == "zero"
-
-
-def test_a_time_that_the_autumn_change_repeats_fires_at_its_first_occurrence_only():
-    shifts = (Shift("a", ("0 1 * * *",)), Shift("b", ("30 2 * * *",)), Shift("c", ("45 2 * * *",)))
-    assert in_force(shifts, "2026-10-25T02:29:59+02:00") == "a"
-    assert in_force(shifts, "2026-10-25T02:30:00+02:00") == "b"
-    assert in_force(shifts, "2026-10-25T02:45:00+02:00") == "c"
-    assert in_force(shifts, "2026-10-25T02:30:00+01:00") == "c", "the second 02:30 is none"
-    assert firings(shifts, "2026-10-25T01:30:00+02:00", 5) == [
-        "2026-10-25T02:30:00+02:00 b",
-        "2026-10-25T02:45:00+02:00 c",
-    ]
 
 
 @pytest.mark.parametrize("cron", ["0 0 * * *", "30 0 * * *", "59 0 * * *", "0 3 * * *", "59 1 * * *"])

@@ -97,18 +97,6 @@ def test_a_restart_after_a_sleep_over_the_change_enters_only_what_is_due(start, 
     place.is_sound()
 
 
-@BOTH
-def test_a_holiday_in_that_week_is_night(start, expected):
-    day, word = ("2026-03-31", "Tue 31") if start == SPRING else ("2026-10-27", "Tue 27")
-    place = site(start, f"set calendar extra=({day})")
-    end = end_of(start)
-    while place.sim.now < end:
-        place.sim.run(min(end, Instant(place.sim.now + 7 * HOUR)))
-        place.sim.restart()
-    assert switches(place) == [each for each in expected if not each.startswith(word)]
-    place.is_sound()
-
-
 NIGHTLY = (
     PLAIN
     + """
