@@ -139,7 +139,7 @@ def each_is_foreseen(centre: Centre) -> int:
     return sum(isinstance(each.event, ev.Starting) and each.event.until is not None for each in events)
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(QUEUE, min_size=3, max_size=3),
     FACTORS,
@@ -188,7 +188,7 @@ HOLE = [
 def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
     filled = 0
 
-    @settings(max_examples=examples(120), deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(st.lists(HOLES, min_size=3, max_size=3), st.lists(FILLING, min_size=3, max_size=20), st.booleans())
     def foreseen(queues, requests, sampled):
         nonlocal filled
@@ -197,7 +197,7 @@ def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
         filled += each_is_foreseen(centre)
 
     foreseen()
-    assert filled >= examples(120) // 30, f"only {filled} holes were filled after somebody had asked"
+    assert filled >= examples(80) // 30, f"only {filled} holes were filled after somebody had asked"
 
 
 def test_a_start_promised_beside_one_that_a_shift_suspends_is_kept():

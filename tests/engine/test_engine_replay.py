@@ -37,7 +37,7 @@ def unlike(journal: Any) -> list:
     return follower.differences
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps)
 def test_whatever_happened_happens_again_to_the_event(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -67,7 +67,7 @@ def happened(events: Iterable[Recorded]) -> list:
     ]
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps)
 def test_a_change_that_changes_nothing_leaves_the_night_as_it_was(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -95,7 +95,7 @@ def test_a_course_without_a_change_is_what_happened():
     assert (was.hands.unknown[2], was.hands.unknown[6]) == ((300_000, ENDLESS), None)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps)
 def test_a_night_under_other_settings_goes_to_its_end(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)

@@ -14,7 +14,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.site_checks import check_site
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(JOB, min_size=2, max_size=12),
     st.sampled_from([0, 700, 20_000]),
