@@ -24,6 +24,7 @@ from nqspy.model import indices
 from nqspy.model.domains import numbers
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq, index_of, request_named
+from nqspy.model.observations import ObservedResource
 from nqspy.model.people import Caller
 
 UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -160,6 +161,12 @@ class Story:
         """Set the clock; nothing happens in between."""
         self.centre.sim.now = moment(time)
         self.centre.sim.feed([])
+
+    def probe(self, words: str) -> None:
+        """Have a probe find its resource ``broken`` or ``ok``."""
+        name, state = words.split()
+        self.centre.sim.feed([ObservedResource(name, state)])
+        self.centre.sim.run(self.centre.sim.now)
 
     def down(self, time: str) -> None:
         """Be down until an instant, and begin a new engine from the journal then."""

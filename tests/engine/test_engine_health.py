@@ -2,13 +2,13 @@
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
+from engine.story import play
 from engine.test_engine_late_plans import Late
 
 from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.errors import Refusal
 from nqspy.store.journal import SqliteJournal
 
 NIGHT = (
@@ -172,35 +172,22 @@ def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along
     centre.is_sound()
 
 
-def test_an_operator_does_not_let_go_on_what_needs_something_broken():
-    centre = night("suspend", length=7200)
-    centre.submit("anne queue=night")
-    centre.until("2026-03-02T23:10:00+01:00")
-    answer = centre.ask(cm.SuspendRequests(("1",), resume=True))
-    assert "resource nfs is broken; it goes on when probe nfs is well again" in answer["failed"][0]["text"]
+STORIES = {
+    "an operator does not let go on what needs something broken": """qmgr set probe nfs running=suspend
+        probe nfs ok; submit anne queue=night; probe nfs broken; state 1 suspended
+        resume 1 -> 1:wrong_state""",
+    "needs of its own are modified": """probe licence broken; submit anne needs=nfs+licence, ben
+        state 1 queued 2 running; why 1 RESOURCE probe licence; qmgr modify request 1 needs=nfs by anne
+        state 1 running; has 1 spec.ask.needs=["nfs"]; submit anne pes=2 needs=licence
+        qmgr modify request 3 needs=none by anne; has 3 spec.ask.needs=[]""",
+    "an unknown probe": """refuse anne needs=nfs+tape -> unknown_probe; submit anne held
+        modify 1 ask.needs=["tape"] -> 1:unknown_probe""",
+}
 
 
-def test_a_request_of_its_own_needs_waits_and_is_released_when_that_is_modified():
-    centre = Centre(NIGHT.format("hold"))
-    broken(centre, "licence")
-    centre.submit("anne needs=nfs+licence", "ben")
-    assert (centre.state(1), centre.state(2)) == ("queued", "running")
-    assert reason(centre, 1).who == "probe licence"
-    centre.qmgr("modify request 1 needs=nfs", by=ANNE)
-    assert centre.state(1) == "running"
-    assert centre.request(1).spec.ask.needs == ("nfs",)
-    centre.submit("anne pes=2 needs=licence")
-    centre.qmgr("modify request 3 needs=none", by=ANNE)
-    assert centre.request(3).spec.ask.needs == ()
-
-
-def test_an_unknown_probe_is_refused_with_those_there_are():
-    centre = Centre(NIGHT.format("hold"))
-    with pytest.raises(Refusal, match=r"there is no probe tape to need; probes: nfs, licence"):
-        centre.submit("anne needs=nfs+tape")
-    centre.submit("anne held")
-    answer = centre.ask(centre.command("modify request 1 needs=tape"))
-    assert "there is no probe tape" in answer["failed"][0]["text"]
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], settings=NIGHT.format("hold"))
 
 
 # ---------------------------------------------------------------- late plans
