@@ -1,113 +1,65 @@
 """A shift that is typed begins at its next firing; one of a file is in force when its latest one says so."""
 
-from engine.harness import OLGA, PLAIN, ROOT, Centre, moment
+import pytest
+from engine.harness import PLAIN, ROOT, Centre, moment
+from engine.story import Story
 from msgspec.structs import replace
 
-from nqspy.model import commands as cm
-from nqspy.model import events as ev
-
-DAY = """
-define shift day when=("30 8 * * *")
-  set run_limit=1 batch
-end
-"""
-NIGHT = """
-define shift night when=("0 18 * * *"){}
-  set run_limit=5 batch
-end
-"""
+DAY = 'define shift day when=("30 8 * * *") | set run_limit=1 batch | end'
+NIGHT = 'define shift night when=("0 18 * * *") | set run_limit=5 batch | end'
+LATE = NIGHT.replace("18", "23")
 
 
-def centre(settings: str = PLAIN + DAY) -> Centre:
-    return Centre(settings, at="2026-03-02T20:00:00+01:00")
+class TypedStory(Story):
+    """A story in which commands are typed at a terminal, or stand in a file."""
+
+    def typed(self, words: str, expected: str = "") -> None:
+        """Type one command, and check how the answer begins; without it there is none."""
+        command = self.centre.command(words.replace("|", "\n"))
+        told = str(self.centre.ask(replace(command, live=True), ROOT).get("text", ""))
+        assert told.startswith(expected) if expected else not told, told
+        self.later("1s")
+
+    def file(self, words: str) -> None:
+        """Have a command stand in a file of ``queues.d``."""
+        self.centre.ask(replace(self.centre.command(words.replace("|", "\n")), upsert=True), ROOT)
+        self.later("1s")
 
 
-def typed(place: Centre, text: str) -> str:
-    """Types one command; what it answers."""
-    answer = place.ask(replace(place.command(text), live=True), ROOT)
-    place.later(seconds=1)
-    return str(answer.get("text", ""))
+BEGINS = "-> shift night begins at its next firing,"
+STORIES = {
+    "it begins at its next firing and says so": f"""typed {NIGHT} {BEGINS} tomorrow 18:00; shift day 1
+        restart
+        later 3h; shift day 1; qmgr set shift automatic by olga; shift day 1
+        until 2026-03-03T18:00:00+01:00; shift night 5""",
+    "with the word now the firing that is past counts": f"""typed {NIGHT.replace(") |", ") now |", 1)}
+        shift night 5""",
+    "from a file the firing that is past counts": f"qmgr {NIGHT}; shift night 5",
+    "a file that alters it says what holds": f"typed {NIGHT} {BEGINS}; file {NIGHT}; shift night 5",
+    "other times count from now on": f"""qmgr {LATE}
+        typed set shift night when=("0 19 * * *", "0 23 * * *") {BEGINS} today 23:00; shift day 1
+        until 2026-03-03T19:00:00+01:00; shift night 5""",
+    "times that it had already count as before": f"""qmgr {NIGHT}; shift night 5
+        typed set shift night when=("0 1 * * *", "0 18 * * *") {BEGINS}; qmgr switch shift day by olga
+        qmgr set shift automatic by olga; shift night 5""",
+    "other times with the word now count at once": f"""qmgr {LATE}
+        typed set shift night when=("0 19 * * *") now; shift night 5""",
+    "nothing else changes": f"""events shift_changed 1; typed {NIGHT} {BEGINS}
+        typed set shift night spill=drain; events shift_changed 1""",
+}
 
 
-def in_force(place: Centre) -> tuple[str | None, int | None]:
-    return place.site.shift.current, place.site.settings.queues["batch"].run_limit
-
-
-def test_a_shift_that_is_typed_begins_at_its_next_firing_and_says_so():
-    place = centre()
-    assert typed(place, NIGHT.format("")) == (
-        "shift night begins at its next firing, tomorrow 18:00; "
-        "with now behind its times, one that is past counts too\n"
-    )
-    assert in_force(place) == ("day", 1)
-    place.sim.restart()
-    place.later(hours=3)
-    assert in_force(place) == ("day", 1), "nor after a restart"
-    place.ask(cm.AutomaticShift(), OLGA)
-    assert in_force(place) == ("day", 1), "nor by the calendar"
-    place.until("2026-03-03T18:00:00+01:00")
-    assert in_force(place) == ("night", 5)
-    place.is_sound()
-
-
-def test_with_the_word_now_the_firing_that_is_past_counts():
-    place = centre()
-    assert typed(place, NIGHT.format(" now")) == ""
-    assert in_force(place) == ("night", 5)
-
-
-def test_from_a_file_the_firing_that_is_past_counts():
-    place = centre().qmgr(NIGHT.format(""))
-    assert in_force(place) == ("night", 5)
-
-
-def test_what_counts_outlasts_snap_and_files_alike():
-    """A file that alters a typed shift says what holds."""
-    place = centre()
-    typed(place, NIGHT.format(""))
-    define = place.command(NIGHT.format(""))
-    place.ask(replace(define, upsert=True), ROOT)
-    place.later(seconds=1)
-    assert in_force(place) == ("night", 5)
-
-
-def test_other_times_that_are_typed_count_from_now_on():
-    place = centre(PLAIN + DAY + NIGHT.replace("18", "23").format(""))
-    told = typed(place, 'set shift night when=("0 19 * * *", "0 23 * * *")')
-    assert told.startswith("shift night begins at its next firing, today 23:00; ")
-    assert in_force(place) == ("day", 1)
-    place.until("2026-03-03T19:00:00+01:00")
-    assert in_force(place) == ("night", 5)
-    place.is_sound()
-
-
-def test_times_that_a_shift_had_already_count_as_before():
-    place = centre(PLAIN + DAY + NIGHT.format(""))
-    assert in_force(place) == ("night", 5)
-    typed(place, 'set shift night when=("0 1 * * *", "0 18 * * *")')
-    assert place.site.settings.shifts["night"].counts.keys() == {"0 1 * * *"}
-    place.ask(cm.SwitchShift("day"), OLGA)
-    place.ask(cm.AutomaticShift(), OLGA)
-    assert in_force(place) == ("night", 5)
-
-
-def test_other_times_with_the_word_now_count_at_once():
-    place = centre(PLAIN + DAY + NIGHT.replace("18", "23").format(""))
-    assert typed(place, 'set shift night when=("0 19 * * *") now') == ""
-    assert in_force(place) == ("night", 5)
+@pytest.mark.parametrize("title", STORIES)
+def test_typed_shifts(title):
+    story = TypedStory(Centre(PLAIN).qmgr(DAY.replace("|", "\n")))
+    story.play(STORIES[title])
+    story.centre.is_sound()
 
 
 def test_a_clock_that_was_years_ahead_when_it_was_typed_says_nothing():
-    place = Centre(PLAIN, at="2036-03-02T20:00:00+01:00")
-    typed(place, DAY)
-    place.sim.now = moment("2026-03-02T20:00:00+01:00")
-    place.sim.feed([])
-    assert place.site.shift.current == "day"
-
-
-def test_nothing_else_than_the_shift_changes_when_one_is_typed():
-    place = centre()
-    before = len(place.events(ev.ShiftChanged))
-    typed(place, NIGHT.format(""))
-    typed(place, "set shift night spill=drain")
-    assert len(place.events(ev.ShiftChanged)) == before
+    story = TypedStory(Centre(PLAIN, at="2036-03-02T20:00:00+01:00"))
+    command = story.centre.command(DAY.replace("|", "\n"))
+    story.centre.ask(replace(command, live=True), ROOT)
+    story.centre.sim.now = moment("2026-03-02T20:00:00+01:00")
+    story.centre.sim.feed([])
+    assert story.centre.site.shift.current == "day"
