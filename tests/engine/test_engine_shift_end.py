@@ -1,7 +1,8 @@
 """The shipped site over days and nights, where night work cannot end before the day shift."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, Failpoint, asked, item, moment
+from engine.harness import ANNE, PLAIN, Failpoint, asked, item, moment
+from engine.story import Story
 from engine.test_engine_late_plans import Late
 from scenarios.computing_centre import Site
 
@@ -92,42 +93,36 @@ def test_a_restart_while_it_is_parked_changes_nothing():
     assert state_at(place, "2026-03-04T00:00:00+01:00", 1) == ["ended"]
 
 
-@pytest.mark.parametrize(("up", "now"), [("2026-03-03T09:00:00+01:00", "suspended"), (EVENING, "running")])
-def test_a_daemon_that_slept_over_the_switch_does_what_is_due_when_it_wakes(up, now):
-    place = site("suspend", "name=h34-a mem=1mw")
-    place.until("2026-03-03T03:00:00+01:00")
-    place.sim.now = moment(up)
-    place.sim.restart()
-    place.sim.run(place.sim.now)
-    assert place.state(1) == now
-    place.is_sound()
+TEN, NOON = "2026-03-03T10:00:00+01:00", "2026-03-03T12:00:00+01:00"
+STORIES = {
+    "parked ones are deleted, run again and not held": (3, "suspend", f"""
+        submit anne name=h14-a mem=1mw queue=night, anne name=h14-b mem=1mw queue=night
+        submit anne name=h14-c mem=1mw queue=night; until {TEN}; delete 1 force; state 1 ended; rerun 2
+        state 2 queued; has 2 pes_released=false; hold 3 -> 3:wrong_state; state 3 suspended
+        until {EVENING}; state 2 running 3 running"""),
+    "an operator lets one go on once its PE is free": (1, "suspend", f"""qmgr add managers = (olga:o)
+        submit anne name=h14-a mem=1mw queue=night; until 2026-03-03T09:00:00+01:00
+        submit anne name=h1-x cpu=10:00 queue=normal; resume 1 by olga -> 1:wrong_state
+        until 2026-03-03T10:30:00+01:00; state 2 ended; resume 1 by olga; until {NOON}; state 1 running
+        submit anne name=h1-x cpu=10:00 queue=normal; until 2026-03-03T12:30:00+01:00; state 1 running"""),
+    "requeue runs it again in the evening": (2, "requeue", f"""
+        submit anne name=h14-a mem=1mw queue=night, anne name=h14-b mem=1mw once queue=night
+        until {MORNING}; state 1 queued 2 running; events requeued 1; until 2026-03-03T11:00:00+01:00
+        state 2 ended; until {EVENING}; state 1 running; has 1 attempts=2"""),
+    "asleep over the switch, awake by day": (2, "suspend", """submit anne name=h34-a mem=1mw queue=night
+        until 2026-03-03T03:00:00+01:00; down 2026-03-03T09:00:00+01:00; later 0s; state 1 suspended"""),
+    "asleep over the switch, awake in the evening": (2, "suspend", f"""
+        submit anne name=h34-a mem=1mw queue=night; until 2026-03-03T03:00:00+01:00; down {EVENING}; later 0s
+        state 1 running"""),
+}  # fmt: skip
 
 
-def test_parked_requests_can_be_deleted_run_again_and_not_held():
-    place = site("suspend", *(f"name=h14-{name} mem=1mw" for name in "abc"), pes=3)
-    place.until("2026-03-03T10:00:00+01:00")
-    assert place.ask(cm.Delete(("1",), force=True))["failed"] == []
-    assert place.state(1) == "ended"
-    assert place.ask(cm.RerunRequests(("2",)))["failed"] == []
-    assert (place.state(2), place.request(2).pes_released) == ("queued", False)
-    assert place.ask(cm.HoldRequests(("3",)))["failed"]
-    assert place.state(3) == "suspended"
-    place.is_sound()
-    assert state_at(place, EVENING, 2, 3) == ["running", "running"]
-
-
-def test_an_operator_lets_one_go_on_once_its_pe_is_free_and_it_is_left_alone():
-    place = site("suspend", "name=h14-a mem=1mw", pes=1, more="add managers = (olga:o)")
-    place.until("2026-03-03T09:00:00+01:00")
-    [anne] = place.submit("anne name=h1-x cpu=10:00 queue=normal")
-    [failure] = place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"]
-    assert "it needs a PE to go on, and none is free" in failure["text"]
-    place.until("2026-03-03T10:30:00+01:00")
-    assert place.state(anne) == "ended"
-    assert place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"] == []
-    assert state_at(place, "2026-03-03T12:00:00+01:00", 1) == ["running"]
-    place.submit("anne name=h1-x cpu=10:00 queue=normal")
-    assert state_at(place, "2026-03-03T12:30:00+01:00", 1) == ["running"]
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    pes, spill, text = STORIES[title]
+    story = Story(site(spill, pes=pes))
+    story.play(text)
+    story.centre.is_sound()
 
 
 def test_a_switch_by_hand_until_after_the_morning_moves_the_end_of_the_night():
@@ -140,17 +135,6 @@ def test_a_switch_by_hand_until_after_the_morning_moves_the_end_of_the_night():
 
 
 # ---------------------------------------------------------------- requeue
-
-
-def test_requeue_runs_it_again_from_the_beginning_in_the_evening():
-    place = site("requeue", "name=h14-a mem=1mw", "name=h14-b mem=1mw once")
-    assert state_at(place, MORNING, 1, 2) == ["queued", "running"]
-    assert [e.text for e in place.events(ev.Requeued)] == [
-        "rerun by shift day: shift day stopped queue night"
-    ]
-    assert state_at(place, "2026-03-03T11:00:00+01:00", 2) == ["ended"]
-    assert state_at(place, EVENING, 1) == ["running"]
-    assert place.request(1).attempts == 2
 
 
 # ---------------------------------------------------------------- told
