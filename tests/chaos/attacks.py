@@ -86,7 +86,7 @@ ATTACKS = (
     Attack("9", "lose what was acknowledged by damaging the log after a crash",
            ("daemon/test_daemon_lost_log.py",)),
     Attack("9", "say as a manager what root's jobs run or read, by the variable of a consumable",
-           (f"{_OWNED}::test_a_manager_sets_no_variable_but_those_that_show_devices",
+           (f"{_OWNED}::test_a_manager_does_not_set",
             f"{_OWNED}::test_nor_does_he_change_which_variables_a_request_of_roots_has")),
     Attack("9", "have mpprun wait for an application that was lost", ("daemon/test_daemon_deserted.py",)),
     Attack("9", "take all descriptors by applications that wait, mail to a program or to strangers",

@@ -28,7 +28,7 @@ def test_of_all_queues_it_is_set_where_it_has_an_effect() -> None:
     queues = centre.site.settings.queues
     centre.ask(cm.Configure((Change("set", "queue/pp/run_limit", 3),), upsert=True))
     assert [line.split()[0] for line in without_effect(queues.values())] == ["run_limit"]
-    assert "run_limit" not in show._queue_settings(queues["pp"])
+    assert "run_limit" not in show.show_queue(centre.site.settings, ("pp",), long=True)
     centre.qmgr("set queue * user_limit=2")
     assert (queues["batch"].user_limit, queues["pp"].user_limit) == (2, None)
     centre.qmgr("set queue * run_limit=unlimited")
