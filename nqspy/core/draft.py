@@ -110,6 +110,7 @@ class Draft:
         return self._make_ledger(None)
 
     def ledger_of(self, domain: str) -> FairShare:
+        """Return use and entitlement in a domain."""
         if not self.site.is_divided():
             return self.ledger
         if domain not in self._ledgers:
@@ -148,6 +149,7 @@ class Draft:
         return bool(self.short_domains) and self.board(queue).domain.name in self.short_domains
 
     def say_short(self, queue: str) -> None:
+        """Record that a request of that queue waits only for PEs."""
         self.short_domains.add(self.board(queue).domain.name)
 
     def left_of(self, request: Request) -> int:

@@ -66,6 +66,7 @@ class Explanation:
                 self._draft.reasons[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
+        """Note that a candidate was examined and does not start."""
         self._draft.reasons[request.seq] = reason
         self._blocked[request.seq] = request, forced, self._draft.proposals
         if reason.code is ReasonCode.NO_PES:
@@ -86,6 +87,7 @@ class Explanation:
     # ------------------------------------------------------------ after the last start
 
     def finish(self) -> None:
+        """Word all reasons."""
         draft, offers = self._draft, self._offers
         waiting = {
             seq: each

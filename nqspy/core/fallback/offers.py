@@ -73,6 +73,7 @@ class Reached:
         self._bounded: list[tuple[str, alike.Fields, Answer]] = []
 
     def note(self, request: Request, answer: Answer | None) -> None:
+        """Note an answer about a request."""
         if answer is None or answer.alike is None:
             return
         fields = alike.fields_of(request, answer.alike)

@@ -5,8 +5,9 @@ There is one bumper at a time in a domain, unless one of a higher class comes. I
 earlier; then its block is let go. All other jobs are loaded in the order of their classes, under the limits,
 nearest to PE 0. A job with several sizes is loaded on the largest that fits; a block is cleared for its
 least. A job that would delay a reserved start of another queue waits, unless a block was cleared for it.
-Where the seed is silent processors.md 4 decides: a job that limits hold is no bumper. The block is a fact
-that is kept across passes (`model.promises`), so that a restart finds it.
+Where the seed is silent processors.md 4 decides: a job that limits hold is no bumper, and a job of a class
+that does not wait bumps none of equal class. The block is kept across passes (`model.promises`), so that a
+restart finds it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

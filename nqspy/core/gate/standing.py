@@ -87,6 +87,7 @@ class StandingReservations:
     # ------------------------------------------------------------ as it is by now
 
     def has_begun(self, request: Request) -> bool:
+        """True if this pass starts the request, or an index of it."""
         return request.seq in self._begun
 
     def reservation_of(self, request: Request) -> Reservation | None:
@@ -106,6 +107,7 @@ class StandingReservations:
         return kept | self.changes
 
     def count(self, queue: str) -> int:
+        """Return how many requests of a queue have a reservation."""
         return len(self._as_found.get(queue, ())) + self._more[queue]
 
     def for_now(self, queue: str) -> list[int]:
