@@ -335,3 +335,19 @@ def test_what_has_ended_is_listed_from_the_last_on_and_what_is_left_out_is_said(
     assert "last 1" in err
     assert [each["id"] for each in json.loads(ask(site, "json", ended=True)[1])] == [later, site.gone]
     assert ask(site, "json", ended=True, since=site.daemon.clock.now() + 1) == (0, "[]\n", "")
+
+
+# ---------------------------------------------------------------- the same choice for JSON
+
+
+def test_json_lists_choose_as_the_tables_do(site):
+    def listed(**fields):
+        answer = site.ask("root", "qstat", text="json", **fields)
+        return answer["exit"], [each["id"] for each in json.loads(answer["out"] or "[]")]
+
+    [array] = site.submit("owner", array={"indices": [[0, 2, 1]]}, held=True)
+    each = [f"{number(array.replace('[', '.'))}[{index}].{site.server}" for index in range(3)]
+    assert listed(ids=[array], expand=True) == (0, [array, *each])
+    assert listed(ids=[f"spare@{site.server}"]) == listed(queue="spare") == (0, [site.wait])
+    assert listed(history=True, state="running") == (0, [site.run])
+    assert listed(history=True, state="ended")[1] == [site.gone]
