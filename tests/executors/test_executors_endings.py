@@ -28,13 +28,18 @@ def test_status_and_signal_are_exact_and_told_apart(bench, ask):
         assert (ending.reason, ending.status, ending.signal) == expected
 
 
-def test_use_of_all_processes_is_counted_and_told_while_it_runs(bench):
+def test_use_of_all_processes_is_counted(bench):
     (bench.work / "busy.py").write_text("import time\nwhile time.process_time() < 0.3: pass\n")
-    request = bench.start("python3 -S busy.py & python3 -S busy.py & wait\n")
+    ending = bench.run("python3 -S busy.py & python3 -S busy.py & wait\n")
+    assert 600 <= ending.used.cpu < 1500
+    assert ending.used.wall >= 300
+
+
+def test_use_is_told_while_it_runs(bench):
+    request = bench.running("while :; do :; done\n")
     assert bench.expect(ObservedUse, request).used.cpu >= 200
-    used = bench.ending(request).used
-    assert 600 <= used.cpu < 1500
-    assert used.wall >= 300
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    bench.ending(request)
 
 
 @BOTH
