@@ -4,6 +4,7 @@ import pytest
 from core.harness import refuse
 from core.story import Story
 
+from nqspy.core import alike as within
 from nqspy.ports import Answer
 from nqspy.sim.workloads.nights import MW
 
@@ -182,3 +183,13 @@ def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at
     assert told.plan.wake_at == house.now + 1
     house.apply(told)
     assert house.go().starts == [ben]
+
+
+@pytest.mark.parametrize(("least", "most"), [(2, 3), (0, None), (3, 3), (5, 9), (None, None)])
+def test_bounds_hold_one_request_as_they_hold_a_column(house, least, most):
+    house.machine(pes=9).queue("night")
+    house.submit("anne pes=1", "ben pes=2", "cleo pes=3", "dora pes=4")
+    bounds, columns = (("pes", least, most),), house.site.waiting["night"]
+    inside = [within.lies_within(columns.request(row), bounds) for row in range(4)]
+    assert inside == within.rows(house.site, columns, (), bounds).tolist()
+    assert inside == [least is not None and least <= pes <= (most or pes) for pes in (1, 2, 3, 4)]

@@ -54,6 +54,10 @@ def test_a_list_is_accepted_whole_and_in_its_order_by_one_commit():
     assert [centre.request(seq).name for seq in (2, 3, 4)] == ["a", "b", "c"]
 
 
+def test_an_empty_list_is_refused():
+    assert refused(Centre()).code == "empty_list"
+
+
 def test_one_bad_line_refuses_the_whole_list_and_is_named():
     centre = Centre()
     refusal = refused(centre, "anne name=a", "anne queue=nowhere", "anne name=c")
