@@ -12,10 +12,9 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from nqspy.daemon.log import LOG
-from nqspy.executors.proc import readable
+from nqspy.executors.proc import Stat, readable
 from nqspy.model.events import Recorded, Submitted
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Spec
@@ -26,8 +25,6 @@ ENDED = signal.SIGURG
 MOST = 16_384
 """Applications whose callers are watched at most: each takes a descriptor. At most a quarter of those that
 this process may have open."""
-_BEGAN = 19
-"""Place of the time a process began among the fields of /proc/PID/stat behind its name (proc(5))."""
 
 
 class CallerWatch:
@@ -112,9 +109,8 @@ def _opened(pid: int, began: int, uid: int) -> int | None:
     except (ProcessLookupError, OverflowError):
         return None
     with contextlib.suppress(OSError):  # once it is held: its number is not another's meanwhile
-        place = Path(f"/proc/{pid}")
-        words = (place / "stat").read_text(encoding="latin-1").rpartition(")")[2].split()
-        if int(words[_BEGAN]) == began and place.stat().st_uid == uid and not readable(fd):
+        same = Stat(pid).start == began and os.stat(f"/proc/{pid}").st_uid == uid
+        if same and not readable(fd):
             return fd
     os.close(fd)
     return None

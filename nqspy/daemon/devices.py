@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from nqspy.executors.proc import text
 from nqspy.model.domains import GREATEST
 from nqspy.model.machine import Device
 
@@ -25,21 +26,17 @@ _CARD = re.compile(r"card\d+")
 def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
     """The devices there are: NVIDIA's by their numbers, then AMD's, numbered from 0."""
     root = Path(environment.get(ROOT) or "/")
-    return (*_nvidia(root), *_amd(root))
-
-
-def _nvidia(root: Path) -> Iterator[Device]:
     files = _files(root / "dev", _NVIDIA_FILE)
     places = _nvidia_places(root) or _nvidia_in_order(root, [number for number, _ in files])
-    for number, file in files:
-        yield _device(root, "nvidia", number, [file], places.get(number))
+    nvidia = (_device(root, "nvidia", number, [file], places.get(number)) for number, file in files)
+    return (*nvidia, *_amd(root))
 
 
 def _nvidia_places(root: Path) -> dict[int, Path]:
     """The directory of each device in ``/sys``, by its number: the driver tells of each under its address."""
     places: dict[int, Path] = {}
     for each in _listed(root / "proc/driver/nvidia/gpus"):
-        lines = _text(each / "information").splitlines()
+        lines = text(each / "information").splitlines()
         minor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("Device Minor")), "")
         if minor.isdigit():
             places[int(minor)] = root / "sys/bus/pci/devices" / each.name
@@ -48,8 +45,8 @@ def _nvidia_places(root: Path) -> dict[int, Path]:
 
 def _nvidia_in_order(root: Path, numbers: list[int]) -> dict[int, Path]:
     """Return them in the order of their addresses, if there are as many: the driver does not tell."""
-    cards = [each for each in _listed(root / "sys/bus/pci/devices") if _text(each / "vendor") == _NVIDIA]
-    shown = [each for each in cards if (_text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
+    cards = [each for each in _listed(root / "sys/bus/pci/devices") if text(each / "vendor") == _NVIDIA]
+    shown = [each for each in cards if (text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
     return dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}
 
 
@@ -58,7 +55,7 @@ def _amd(root: Path) -> Iterator[Device]:
     has_driver = (root / "dev/kfd").exists()
     for minor, file in _files(root / "dev/dri", _RENDER_FILE):
         place = root / f"sys/class/drm/renderD{minor}/device"
-        vendor = _text(place / "vendor")
+        vendor = text(place / "vendor")
         if vendor == _AMD or (not vendor and has_driver):
             cards = [
                 root / "dev/dri" / each.name for each in _listed(place / "drm") if _CARD.fullmatch(each.name)
@@ -92,15 +89,15 @@ def _near(root: Path, place: Path | None) -> tuple[int, ...]:
     """The CPUs of a device's NUMA node, or those that are local to it; none where ``/sys`` is silent."""
     if place is None:
         return ()
-    node = _text(place / "numa_node")
-    of_node = _text(root / f"sys/devices/system/node/node{node}/cpulist") if node.isdigit() else ""
-    return _cpus(of_node or _text(place / "local_cpulist"))
+    node = text(place / "numa_node")
+    of_node = text(root / f"sys/devices/system/node/node{node}/cpulist") if node.isdigit() else ""
+    return _cpus(of_node or text(place / "local_cpulist"))
 
 
-def _cpus(text: str) -> tuple[int, ...]:
+def _cpus(told: str) -> tuple[int, ...]:
     """The numbers of ``0-3,8``."""
     found: set[int] = set()
-    for part in text.split(","):
+    for part in told.split(","):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= GREATEST:
             return ()
@@ -113,10 +110,3 @@ def _listed(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""

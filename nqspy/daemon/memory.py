@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from nqspy.core import swap
 from nqspy.daemon.log import LOG
+from nqspy.executors import proc
 from nqspy.model.health import Level
 from nqspy.model.ids import Seq
 from nqspy.model.observations import ObservedPressure
@@ -42,31 +43,14 @@ class MachineMemory(Struct, frozen=True):
 
 
 def look() -> MachineMemory:
-    """The memory now. Raises OSError."""
-    found = parse_meminfo(Path("/proc/meminfo").read_text())
-    try:
-        stalled = parse_pressure(Path("/proc/pressure/memory").read_text())
-    except OSError:
-        stalled = 0.0  # a kernel without CONFIG_PSI, or where it is switched off
-    return MachineMemory(
-        found.get("MemTotal", 0), found.get("MemAvailable", 0), found.get("SwapTotal", 0), stalled
+    """Return the memory now. Raises OSError."""
+    told = proc.contents("/proc/meminfo").decode("ascii")
+    total, available, size = (
+        proc.field(told, name) * 1024 for name in ("MemTotal:", "MemAvailable:", "SwapTotal:")
     )
-
-
-def parse_meminfo(text: str) -> dict[str, int]:
-    """Bytes by name of ``/proc/meminfo``."""
-    found = {}
-    for line in text.splitlines():
-        name, _, rest = line.partition(":")
-        if rest.endswith(" kB"):
-            found[name] = int(rest.split()[0]) * 1024
-    return found
-
-
-def parse_pressure(text: str) -> float:
-    """``some avg10`` of a file of ``/proc/pressure``; 0 when there is none."""
-    found = re.search(r"^some avg10=([\d.]+)", text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    # There is no such file where the kernel has no CONFIG_PSI, or it is switched off.
+    stalled = re.match(r"some avg10=([\d.]+)", proc.text("/proc/pressure/memory"))
+    return MachineMemory(total, available, size, float(stalled[1]) if stalled else 0.0)
 
 
 def people_at_work(idle: float) -> bool:

@@ -32,7 +32,7 @@ class Descriptor:
         os.close(self.fd)
 
 
-def contents(path: str) -> bytes:
+def contents(path: "str | os.PathLike[str]") -> bytes:
     """Return all that is in a file. Raises OSError."""
     with Descriptor(os.open(path, os.O_RDONLY)) as fd:
         data = b""
@@ -63,7 +63,7 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
         raise
 
 
-def text(path: str) -> str:
+def text(path: "str | os.PathLike[str]") -> str:
     """Return the text of a file without the space around it, "" when it cannot be read."""
     try:
         return contents(path).decode("utf-8", "surrogateescape").strip()

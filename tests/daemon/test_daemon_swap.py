@@ -17,7 +17,6 @@ from stillness import stands_still
 
 from nqspy.core import swap
 from nqspy.daemon import memory
-from nqspy.daemon.memory import parse_meminfo, parse_pressure
 from nqspy.model.site import Site
 
 MB = 1 << 20
@@ -117,7 +116,7 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         assert re.fullmatch(said, why["reason"]["text"])
         assert re.search(said, live.run("qstat", "--why", id).ok().out)
         shown = live.run("qmgr", "-c", "show swap_control").ok().out
-        assert re.search(rf"{id} +gave way once \(\d+ Mw\), is away", shown), shown
+        assert re.search(rf"{id} +gave way once", shown), shown
         late = live.submit("true")
         live.restart()
         assert (live.job(id)["state"], live.job(late)["state"]) == ("suspended", "queued")
@@ -161,17 +160,13 @@ def test_the_doctor_says_what_giving_way_means_here(live):
 # ---------------------------------------------------------------- what the kernel says
 
 
-def test_the_kernels_figures_are_read():
-    found = parse_meminfo(
-        "MemTotal:       24684096 kB\nMemAvailable:   20000000 kB\nHugePages_Total:       0\n"
-    )
-    assert found == {"MemTotal": 24684096 * 1024, "MemAvailable": 20000000 * 1024}
-    text = "some avg10=12.34 avg60=1.00 avg300=0.10 total=9\nfull avg10=3.00 avg60=0.00 avg300=0.00 total=1\n"
-    assert parse_pressure(text) == 12.34
-    assert parse_pressure("") == 0.0
+def test_the_kernels_figures_are_read(monkeypatch):
     now = memory.look()
     assert 0 < now.available < now.total
     assert 0 < now.used < 100
+    for text, stalled in (("some avg10=12.34 avg60=1.00\nfull avg10=3.00", 12.34), ("", 0.0)):
+        monkeypatch.setattr(memory.proc, "text", lambda path, text=text: text)
+        assert memory.look().stalled == stalled
 
 
 def test_people_work_where_somebody_typed_of_late(tmp_path, monkeypatch):
