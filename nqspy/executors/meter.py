@@ -17,25 +17,14 @@ _FIRST = 0.2
 _NOTABLE = 0.2
 
 
-class Reaped:
-    """Use of one job's processes that were waited for: CPU seconds, memory of the largest in bytes."""
-
-    def __init__(self) -> None:
-        self.cpu = 0.0
-        self.memory = 0
-
-    def add(self, usage: resource.struct_rusage) -> None:
-        """Count one more, with those that it had waited for itself."""
-        self.cpu += usage.ru_utime + usage.ru_stime
-        self.memory = max(self.memory, usage.ru_maxrss * 1024)
-
-
 class Meter:
-    """Use and limits of one job. ``memory``: greatest so far, in bytes; ``closing``: it is being ended."""
+    """Use and limits of one job. ``memory``: greatest so far, in bytes; ``closing``: it is being ended;
+    ``reaped``: CPU seconds of processes that were waited for."""
 
-    def __init__(self, cage: Cage, order: dict[str, Any], started: float, reaped: Reaped) -> None:
+    def __init__(self, cage: Cage, order: dict[str, Any], started: float) -> None:
         self.cage = cage
-        self.reaped = reaped
+        self.reaped = 0.0
+        self._largest = 0
         self.wall = WallClock(order, started)
         self.limits: dict[str, int | None] = order["limits"]
         self.speed: float = order["speed"]
@@ -49,6 +38,11 @@ class Meter:
         self.closing = False
         self.over: dict[int, float] = {}
         self.cpus = len(order["cpus"] or ()) or os.cpu_count() or 1
+
+    def reap(self, usage: resource.struct_rusage) -> None:
+        """Count a process that was waited for, with those that it had waited for itself."""
+        self.reaped += usage.ru_utime + usage.ru_stime
+        self._largest = max(self._largest, usage.ru_maxrss * 1024)
 
     def used(self, now: float) -> list[int]:
         """Return CPU and wall time in ms of the clock, and the greatest memory in bytes."""
@@ -87,7 +81,7 @@ class Meter:
         self.tasks = sum(reading.threads for reading in seen)
         caged = self.cage.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
-        self.cpu = max(self.cpu, living + self.reaped.cpu if caged is None else caged)
+        self.cpu = max(self.cpu, living + self.reaped if caged is None else caged)
         memory = sum(reading.rss for reading in seen)
         if memory > self.memory:
             # Resident pages are those of files, too, and count for each process; asked only when it matters.
@@ -142,10 +136,10 @@ class Meter:
     def finish(self) -> None:
         """Take the last reading, when all processes have been waited for."""
         caged = self.cage.cpu()
-        self.cpu = max(self.cpu, self.reaped.cpu, caged or 0.0)
+        self.cpu = max(self.cpu, self.reaped, caged or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
-        if self.reaped.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
-            self.memory = max(self.memory, self.reaped.memory)
+        if self._largest > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
+            self.memory = max(self.memory, self._largest)
         self.memory = max(self.memory, self.cage.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from nqspy.executors import asides, cage, child, forks, outset, patience, person
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
 from nqspy.executors.login_taker import LoginSeeker
-from nqspy.executors.meter import Meter, Reaped, SpoolMeter
+from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
 from nqspy.executors.wall_limit import within
@@ -41,7 +41,6 @@ class Shepherd(AttemptReporter):
         super().__init__(order, station)
         self.wake = wake
         self.ready = ready
-        self.reaped = Reaped()
         self.born = born
         self.cage: cage.Cage = born or cage.Cage()
         self.leader = 0
@@ -125,7 +124,7 @@ class Shepherd(AttemptReporter):
             self.cage.kill()
             os.waitpid(pid, 0)
         if not problem:
-            self.meter = Meter(self.cage, order, begun, self.reaped)
+            self.meter = Meter(self.cage, order, begun)
             self.asides = asides.Asides(order, self.streams, self.home)
             self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
             self.marks = scratch.mark(order) if child.marks(order, who) else ""
@@ -181,7 +180,7 @@ class Shepherd(AttemptReporter):
 
     def _give_up(self, waited: patience.Wait) -> None:
         """Record an attempt that did not come to run the script, and was ended before."""
-        self.meter = Meter(self.cage, self.order, waited.begun, self.reaped)
+        self.meter = Meter(self.cage, self.order, waited.begun)
         self.cage.remove()
         kill, wall = waited.kill, self.meter.passed(now())
         reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
@@ -256,7 +255,7 @@ class Shepherd(AttemptReporter):
             while (ended := os.wait4(-1, os.WNOHANG))[0]:
                 pid, status, usage = ended
                 if not self.asides.reaped(pid):
-                    self.reaped.add(usage)
+                    self.meter.reap(usage)
                     self.raw = status if pid == self.leader else self.raw
         except ChildProcessError:
             self.childless = True
@@ -271,7 +270,7 @@ class Shepherd(AttemptReporter):
             self._reap()
             if self.raw is None:
                 self.raw, self.traced = seen.code, True
-                self.reaped.cpu += seen.cpu + seen.reaped
+                self.meter.reaped += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
         others = {*self.cage.pids(), *proc.children(os.getpid())} - {self.asides.writer}
