@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from nqspy.executors import scan
@@ -17,7 +17,7 @@ from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
 from nqspy.executors.pageout import Residents
 from nqspy.executors.patience import DELIVERY, LAUNCH
-from nqspy.executors.scan import QUIET, SpoolCleaner
+from nqspy.executors.scan import QUIET, Fate, SpoolCleaner
 from nqspy.executors.spares import PATIENCE
 from nqspy.executors.watch import Watch
 from nqspy.model import actions as act
@@ -129,7 +129,10 @@ class LocalExecutor:
         """Return an observation for each expected attempt, then one for each stray; those that run are
         watched from now on; one whose output was not delivered is exiting until it is. Raises OSError."""
         self._watch.seize()
-        strays = list(self._sweep_attempts(expected))
+        strays: list[Observation] = []
+        for folder, seq, attempt in scan.attempts(self._spool):
+            if expected.get(seq) != attempt and (fate := self._sweep(folder)) not in ("void", "unclaimed"):
+                strays.append(ob.ObservedStray(seq, attempt, fate))
         scan.sweep_aside(self._spool, self._watch.identifier)
         if not list(scan.attempts(self._spool)):  # no attempt can use the scripts that an earlier nqspy kept
             shutil.rmtree(os.path.join(self._spool, "scripts"), ignore_errors=True)
@@ -178,20 +181,16 @@ class LocalExecutor:
         self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
 
-    def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Observation]:
-        """Remove what is left of attempts with a committed end, and tell those that are not expected."""
-        for folder, seq, attempt in scan.attempts(self._spool):
-            if expected.get(seq) == attempt:
-                continue
-            finding = scan.look(folder, self._watch.identifier)
-            finding.close()
-            if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):
-                scan.end_remains(folder, self._home, self._watch.identifier)
-                scan.keep_lost(folder)
-            if finding.fate in ("done", "void", "unclaimed", "lost"):
-                scan.remove(folder)
-            if finding.fate not in ("void", "unclaimed"):
-                yield ob.ObservedStray(seq, attempt, finding.fate)
+    def _sweep(self, folder: str) -> Fate:
+        """Remove what is left of an attempt that is not expected, if it has ended; return its fate."""
+        finding = scan.look(folder, self._watch.identifier)
+        finding.close()
+        if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):
+            scan.end_remains(folder, self._home, self._watch.identifier)
+            scan.keep_lost(folder)
+        if finding.fate in ("done", "void", "unclaimed", "lost"):
+            scan.remove(folder)
+        return finding.fate
 
 
 def _checked(digest: str, data: bytes) -> bytes:

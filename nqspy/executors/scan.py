@@ -16,7 +16,6 @@ from nqspy.model.keys import name_of
 from nqspy.model.observations import (
     Observation,
     ObservedEnded,
-    ObservedLost,
     ObservedNotStarted,
     ObservedVoid,
 )
@@ -211,14 +210,6 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
     return ObservedEnded(seq, attempt, Ending(*how, Used(*record["used"]), record["text"], *files))
 
 
-def loss(
-    key: tuple[int, int], folder: str, used: Used, text: str = "", *, sure: bool, brief: bool
-) -> ObservedLost:
-    """Tell that the end of an attempt was lost, and what it has left in the spool."""
-    files = map(stayed(folder).get, ("stdout", "stderr"))
-    return ObservedLost(*key, used, text, not sure, brief, *files)
-
-
 def stayed(folder: str) -> dict[str, str]:
     """The streams that have output in the spool, and where."""
     found = {}
@@ -247,16 +238,13 @@ def keep_lost(folder: str) -> bool:
     return False
 
 
-def go_on(folder: str, identifier: proc.Identifier) -> None:
-    """Has the shepherd of a stray go on, should somebody have stopped it. Raises OSError."""
+def set_aside(folder: str, identifier: proc.Identifier) -> None:
+    """Give the folder of a stray a name under which no attempt is looked for, and have its shepherd go on if
+    it was stopped. Raises OSError."""
     finding = look(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
     finding.close()
-
-
-def set_aside(folder: str) -> None:
-    """Gives the folder a name under which no attempt is looked for. Raises OSError."""
     spool, name = os.path.split(folder)
     for number in range(1000):
         aside = f"{spool}/stray-{name}" + (f"-{number}" if number else "")

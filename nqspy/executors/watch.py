@@ -169,8 +169,7 @@ class Watch:
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
-            scan.go_on(self.path(key), self.identifier)
-            scan.set_aside(self.path(key))
+            scan.set_aside(self.path(key), self.identifier)
         except FileNotFoundError:
             pass  # it had nothing to keep
         except OSError as error:
@@ -390,7 +389,8 @@ class Watch:
         sure = scan.end_remains(folder, self._home, self.identifier)
         if wait and not sure and scan.inherited(folder, self.identifier):
             return None
-        return scan.loss(key, folder, used, text, sure=sure, brief=brief)
+        files = map(scan.stayed(folder).get, ("stdout", "stderr"))
+        return ob.ObservedLost(*key, used, text, not sure, brief, *files)
 
     def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":
