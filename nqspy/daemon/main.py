@@ -26,7 +26,7 @@ from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import EngineCall, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
-from nqspy.daemon.maintenance import Maintenance, Trouble
+from nqspy.daemon.maintenance import Maintenance
 from nqspy.daemon.memory import PressureWatch
 from nqspy.daemon.night_report_job import NightReportJob
 from nqspy.daemon.notices import ExitNotices, Notices
@@ -90,7 +90,7 @@ class Daemon:
             str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed
         )
         self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)
-        self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put)
+        self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put, self.tell_trouble)
         self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
         self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(EngineCall(work)))
         self.hooks = ExitNotices(self.exits, self.notices, self.notice_runner)
@@ -226,8 +226,6 @@ class Daemon:
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 self.inbox.put_message(item)
-            elif isinstance(item, Trouble):
-                self.note(Alarm(item.who, item.text))
             elif isinstance(item, FromWorker):
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
@@ -353,9 +351,9 @@ class Daemon:
         """So many bytes were sent out."""
         self.clearance.sent(size)
 
-    def tell_trouble(self, text: str) -> None:
-        """Has an alarm journaled that cannot be mailed; from any thread."""
-        self.inbox.put(EngineCall(lambda: self.note(Alarm("mail", text))))
+    def tell_trouble(self, text: str, who: str = "mail") -> None:
+        """Have an alarm journaled that cannot be mailed; from any thread."""
+        self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""

@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
-
 from nqspy.daemon.inbox import Ring
 from nqspy.daemon.log import LOG
 from nqspy.model.ids import DAY, HOUR, Instant
@@ -28,13 +26,6 @@ _LEFT = 1 << 30
 """Bytes that a backup leaves free, or a fiftieth of the disk."""
 
 
-class Trouble(Struct, frozen=True):
-    """Something of the upkeep that failed: for the inbox."""
-
-    who: str
-    text: str
-
-
 class Stopped(Exception):
     """The daemon ends: what is under way is given up, and made anew later."""
 
@@ -48,12 +39,16 @@ Wishes = tuple[Backup, History]
 
 
 class Maintenance:
-    """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it."""
+    """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it.
+    ``tell`` is told what failed, and whose alarm that is."""
 
-    def __init__(self, journal: SqliteJournal, reports: Path, put: Callable[[Trouble | Ring], None]) -> None:
+    def __init__(
+        self, journal: SqliteJournal, reports: Path, put: Callable[[Ring], None],
+        tell: Callable[[str, str], None],
+    ) -> None:  # fmt: skip
         self._journal, self._reports = journal, reports
         self._path: Path = journal.path
-        self._put = put
+        self._put, self._tell = put, tell
         self._worker = ThreadPoolExecutor(1, "upkeep")
         self._work: Future[Instant] | None = None
         self._stop = threading.Event()
@@ -94,7 +89,7 @@ class Maintenance:
             LOG.info("upkeep of the database was given up: the daemon stops")
         except Exception as error:
             LOG.exception("upkeep of the database failed")
-            self._put(Trouble("upkeep", f"upkeep of the database failed: {error}"))
+            self._tell(f"upkeep of the database failed: {error}", "upkeep")
             due = Instant(now + HOUR)
         return due
 
@@ -111,7 +106,7 @@ class Maintenance:
         try:
             file = self.copy(now, backup.keep)
         except copies.SPOILT as error:
-            self._put(Trouble("backup", f"no backup could be made: {plain(error)}; it is tried again"))
+            self._tell(f"no backup could be made: {plain(error)}; it is tried again", "backup")
             return Instant(now + min(backup.every, HOUR))
         LOG.info("backup %s made and checked", file)
         return Instant(now + backup.every)
@@ -142,7 +137,7 @@ class Maintenance:
                 return
             done = rotation.run(before)
         except StoreError as error:
-            self._put(Trouble("history", f"{error}; it is tried again tomorrow, nothing is lost"))
+            self._tell(f"{error}; it is tried again tomorrow, nothing is lost", "history")
             return
         if done:
             LOG.info(
