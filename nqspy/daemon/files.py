@@ -19,9 +19,6 @@ from nqspy.userexit.loader import writable_by_others
 
 _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
-Applied = tuple[str, str, tuple[dict[str, Any], ...]]
-"""Name, content hash and commands of a file."""
-
 
 def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     """(name, content hash, text) of each ``*.qmgr`` file, in name order; ``owner``: uid of the home's owner,
@@ -95,7 +92,7 @@ class QueueFiles:
             return "no file has changed"
         try:
             # Files that did not change keep their place and bring no commands.
-            parsed: tuple[Applied, ...] = tuple(
+            parsed = tuple(
                 (name, digest, parse(name, text) if name in changed else ()) for name, digest, text in files
             )
         except ParseError as error:

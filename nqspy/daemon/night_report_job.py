@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from nqspy.answers import nights
@@ -46,13 +44,8 @@ MAILS = "mails.json"
 Addresses = dict[str, tuple[str, ...]]
 
 
-class _Made(Struct, frozen=True):
-    """A report whose files are written."""
-
-    day: str
-    data: dict[str, Any]
-    event: Reported
-    folder: Path
+_Made = tuple[Reported, dict[str, Any]]
+"""Event and data of a report whose files are written."""
 
 
 class NightReportJob:
@@ -131,14 +124,14 @@ class NightReportJob:
         if not self._host.exits.has("night_report"):
             cut.clear()
             let_go(data)
-        return _Made(day, data, event, folder)
+        return event, data
 
     def _finish(self, made: _Made | None, error: str) -> None:
         host, self._busy = self._host, False
         if made is not None:
-            host.note(made.event)
+            host.note(made[0])
             host.commit()
-            if host.engine.site.reported != made.day:
+            if host.engine.site.reported != made[0].day:
                 error = "the night's report could not be journaled; it is tried again every minute"
         if error:
             self._try_again(error)
@@ -149,8 +142,9 @@ class NightReportJob:
             mails = host.home.reports / site.reported / MAILS
             self._notices.mail_queue.send_file(mails, copy(site.settings.mail), site.name)
         if made is not None:
-            LOG.info("the night of %s is reported in %s", made.day, made.folder)
-            self._hooks.report(made.data)
+            event, data = made
+            LOG.info("the night of %s is reported in %s", event.day, host.home.reports / event.day)
+            self._hooks.report(data)
 
     def _try_again(self, error: str) -> None:
         if not self._told:
