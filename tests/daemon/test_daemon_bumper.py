@@ -26,7 +26,7 @@ def events(live: Live, kind: str) -> list[dict[str, object]]:
     return [each for each in live.client.events() if each["kind"] == kind]
 
 
-def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on(make_live):
+def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on_over_a_kill(make_live):
     live = make_live().site(SITE).start()
     work = begun(live, "work", 2, "production")
     mine = pid(live, "work")
@@ -38,47 +38,22 @@ def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on(make_live)
     why = live.run("qstat", "--why", work).ok().out
     assert quick in why
     assert "interactive" in why
+    live.kill()
     go(live, "quick")
+    live.start()
     assert live.ended(quick)["exit_status"] == 0
     live.running(work)
     assert live.job(work)["moved"]["times"] == 1
-    assert "it left its PEs once" in live.run("qstat", "--why", work).ok().out
     until(lambda: not stands_still(mine), "it goes on")
     go(live, "work")
     assert live.ended(work)["exit_status"] == 0
     [out] = events(live, "moved_out")
     assert out["request"] == work
     assert out["paged"] >= 0
-    _, gang = map(json.loads, live.run("gangparms", "--json").ok().lines)
-    assert gang["moves"]["count"] == 1
-
-
-def test_who_gave_way_is_not_left_behind_by_kills(make_live):
-    live = make_live().site(SITE).start()
-    work = begun(live, "work", 2, "production")
-    mine = pid(live, "work")
-    live.kill()
-    live.start()
-    quick = begun(live, "quick", 2, "interactive")
-    live.running(quick)
-    live.kill()
-    go(live, "quick")
-    live.start()
-    assert live.ended(quick)["exit_status"] == 0
-    live.running(work)
-    until(lambda: not stands_still(mine), "it goes on")
-    go(live, "work")
-    assert live.ended(work)["exit_status"] == 0
-    starts = [each["request"] for each in events(live, "starting")]
-    assert starts == [work, quick]
-
-
-def test_gangparms_shows_and_sets_what_qmgr_does(make_live):
-    live = make_live().site(SITE).start()
-    assert "interactive" in live.run("gangparms").ok().out
+    assert [each["request"] for each in events(live, "starting")] == [work, quick]
     live.run("gangparms", "production", "wait=10:00").ok()
-    classes, _ = map(json.loads, live.run("gangparms", "--json").ok().lines)
-    assert classes["production"]["wait"] == 600_000
+    classes, gang = map(json.loads, live.run("gangparms", "--json").ok().lines)
+    assert (classes["production"]["wait"], gang["moves"]["count"]) == (600_000, 1)
     live.run("gangparms", "gang", "job_limit=1").ok()
-    live.run("gangparms", "production").refused("gangparms", "wait=10:00")
+    live.run("gangparms", "production").refused("wait=10:00")
     live.run("gangparms", "fast", "wait=1").refused("fast")
