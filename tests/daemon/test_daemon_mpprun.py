@@ -260,7 +260,9 @@ def test_one_that_is_deleted_while_it_waits_says_so(site, call):
     [job] = waiting(site)
     site.run("qdel", job["id"]).ok()
     assert two.ends() == 1
-    assert two.err.splitlines() == [f"mpprun: application {job['id']} ended before it began: deleted"]
+    [said] = two.err.splitlines()
+    assert job["id"] in said
+    assert said.endswith("deleted")
     go(site, "there")
     assert one.ends() == 0
 
@@ -300,7 +302,7 @@ def test_inside_a_request_with_pes_it_runs_on_those(site):
     mine, its, status, refusal, *rest = site.text("inside").splitlines()
     assert mine == its == f"0-1 {id}"
     assert (status, rest) == ("5", ["1", "124"])
-    assert refusal == f"mpprun: -n 3: request {id} has 2 PEs, and its programs run on those"
+    assert refusal.startswith(f"mpprun: -n 3: request {id} has 2 PEs")
     assert not apps(site)
 
 

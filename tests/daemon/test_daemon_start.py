@@ -120,7 +120,7 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live):
     (live.home / "queues.d" / "20-more.qmgr").write_text("set run_limit=9 batch\n")
     live.stop()
     live.accepts_trouble = True
-    assert "may be written by all users" in live.run("nqsd", "start").ok().err
+    assert "written by all users" in live.run("nqsd", "start").ok().err
     assert "9" not in live.qmgr("show queue").ok().out
 
 
@@ -357,7 +357,7 @@ def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
     done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=6", "--"])
     assert done.status == 1
     assert len(done.err.splitlines()) == 1, done.err
-    assert "no daemon can be started" in done.err
+    assert "no daemon" in done.err
     assert not live.home.exists()
 
 

@@ -235,7 +235,7 @@ def test_an_attempt_of_a_former_boot_is_lost_and_says_so_unless_its_end_was_writ
         assert found.ending.status == 12
     else:
         assert isinstance(found, ObservedLost)
-        assert found.text == "the machine was restarted while it ran"
+        assert "restarted" in found.text
 
 
 def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
