@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple, NoReturn
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -62,44 +62,32 @@ def backup(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]")] = None, home: HomeOption = None
 ) -> None:
     """Make a backup now: FILE, else one more in the home's folder of backups."""
-    where = _where(home)
-    try:
-        made, size = _back_up(where, file)
-    except NqspyError as error:
-        _fail(error)
-    print(f"{made} made and checked, {size // 1024} KiB")
-
-
-def _back_up(where: Home, file: Path | None) -> tuple[Path, int]:
+    where = home_of(home)
     if not where.database.exists():
         raise StoreError(f"{where.database} does not exist; there is nothing to copy")
     if not os.access(where.database, os.R_OK):
         raise StoreError(f"{where.database} is not yours to read; its owner or root makes backups")
     with Reader(where.database) as reader:
-        if file is not None:
-            return file, reader.backup(file)
+        size = None if file is None else reader.backup(file)
         keep = reader.settings("backup").keep
-    try:
-        with places.as_owner(where.path):
-            made = copies.back_up(where.database, clock_of(where.path, None).now(), keep)
-            return made, made.stat().st_size
-    except copies.SPOILT as error:
-        raise StoreError(f"no backup could be made: {plain(error)}") from error
+    if file is None:
+        try:
+            with places.as_owner(where.path):
+                file = copies.back_up(where.database, clock_of(where.path, None).now(), keep)
+                size = file.stat().st_size
+        except copies.SPOILT as error:
+            raise StoreError(f"no backup could be made: {plain(error)}") from error
+    print(f"{file} made and checked, {(size or 0) // 1024} KiB")
 
 
 @app.command()
 def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOption = None) -> None:
     """Put a backup in the database's place; the daemon must be stopped. The replaced one is kept."""
-    where = _where(home)
+    where = home_of(home)
     try:
-        print(_restore(where, file.absolute()))
+        file = file.absolute()
     except FileNotFoundError:
-        _fail(f"{file}: the current folder is gone; give the whole path")
-    except NqspyError as error:
-        _fail(error)
-
-
-def _restore(where: Home, file: Path) -> str:
+        raise NqspyError(f"{file}: the current folder is gone; give the whole path") from None
     if not where.path.is_dir():
         raise StoreError(f"home {where.path} does not exist; make it with: nqsd init --home {where.path}")
     if not where.is_new() and not where.is_one():
@@ -118,29 +106,17 @@ def _restore(where: Home, file: Path) -> str:
         lost = f"the {done.lost} events after number {done.n} ({_utc(done.at)}) are lost with it"
     else:
         lost = f"nothing happened after its last event, number {done.n} ({_utc(done.at)})"
-    return f"{file} is {where.database.name} now; {kept}; {lost}"
+    print(f"{file} is {where.database.name} now; {kept}; {lost}")
 
 
 def _utc(at: Instant) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _where(home: str | None) -> Home:
-    try:
-        return home_of(home)
-    except NqspyError as error:
-        _fail(error)
-
-
-def _fail(error: object) -> NoReturn:
-    print(f"nqspy: {error}", file=sys.stderr)
-    raise SystemExit(1)
-
-
 @app.command()
 def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     """Look the installation over; exit status 1 when something is bad."""
-    findings = list(examine(_where(home)))
+    findings = list(examine(home_of(home)))
     if as_json:
         print(json.dumps([each._asdict() for each in findings]))
     else:
@@ -354,4 +330,8 @@ _ASKED = {what: _LOOKS[what] for what in ("home", "daemon")}
 """What whoever it is can look at: the daemon tells its alarms to everybody."""
 
 if __name__ == "__main__":
-    app(prog_name="nqspy")
+    try:
+        app(prog_name="nqspy")
+    except NqspyError as error:
+        print(f"nqspy: {error}", file=sys.stderr)
+        raise SystemExit(1) from None

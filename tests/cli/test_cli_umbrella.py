@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from nqspy.cli import nqspy as umbrella
 from nqspy.cli.umbrella import book
 from nqspy.daemon import tools
+from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.night import night_bounds, night_report
@@ -287,9 +288,8 @@ def test_whoever_asks_waits_for_no_room_of_the_daemon():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_database_of_somebody_else_is_not_backed_up(tmp_path, monkeypatch, capsys):
+def test_a_database_of_somebody_else_is_not_backed_up(tmp_path, monkeypatch):
     (tmp_path / "nqs.db").write_text("")
     monkeypatch.setattr("nqspy.daemon.tools.os.access", lambda path, mode: False)
-    with pytest.raises(SystemExit):
+    with pytest.raises(NqspyError, match="is not yours to read"):
         tools.backup(None, str(tmp_path))
-    assert "is not yours to read; its owner or root makes backups" in capsys.readouterr().err
