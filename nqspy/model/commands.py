@@ -7,15 +7,30 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct
 
-from nqspy.model.events import Change
+from nqspy.model.events import Change, written_name
 from nqspy.model.ids import Instant
 from nqspy.model.requests import AfterWord, Spec
 
+COMMANDS: dict[str, type["Command"]] = {}
+"""Every command by its name on the wire."""
+
 
 class Command(Struct, frozen=True):
-    """Base of all commands."""
+    """Base of all commands. ``cmd``: its name on the wire, that of its class unless it says otherwise."""
 
     cmd: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__name__ != "Query" and not cls.__name__.endswith("Command"):  # a base of several commands
+            cls.cmd = vars(cls).get("cmd") or written_name(cls)
+            COMMANDS[cls.cmd] = cls
+
+
+class RequestsCommand(Command, frozen=True):
+    """Base of the commands that name requests."""
+
+    ids: tuple[str, ...]
 
 
 class Query(Command, frozen=True):
@@ -44,7 +59,6 @@ class Submit(Command, frozen=True):
     """Submit these requests in this order: all or none. ``key``: the same key of the same user again gives
     the same answer."""
 
-    cmd: ClassVar[str] = "submit"
     items: tuple[Submission, ...]
     key: str = ""
     dry_run: bool = False
@@ -55,7 +69,6 @@ class Configure(Command, frozen=True):
     create of what exists alters it; ``live``: a person types it, so that new times of shifts count from now
     on only; ``advise``: what can never start or be routed is answered too."""
 
-    cmd: ClassVar[str] = "configure"
     changes: tuple[Change, ...]
     source: str = ""
     upsert: bool = False
@@ -68,18 +81,15 @@ class ApplyFiles(Command, frozen=True):
     """Apply the changed files of ``queues.d``: ``files`` are (name, content hash, commands in `encode`
     form)."""
 
-    cmd: ClassVar[str] = "apply_files"
     files: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]
 
 
-class Delete(Command, frozen=True):
+class Delete(RequestsCommand, frozen=True):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
     they get that and no more. ``mails``: so many owners' mails go out at most; ``cascade``: what waits for
     them is deleted too; ``lenient``: one that has ended meanwhile is no failure;
     ``history``: nor is one that had ended before, but it is told that its record stays."""
 
-    cmd: ClassVar[str] = "delete"
-    ids: tuple[str, ...]
     kill: bool = False
     signal: int | None = None
     force: bool = False
@@ -90,94 +100,83 @@ class Delete(Command, frozen=True):
     history: bool = False
 
 
-class HoldRequests(Command, frozen=True):
+class HoldRequests(RequestsCommand, frozen=True):
     """Hold waiting requests; ``letter``: u, o, s or several of them, "n": none (None: what the caller's role
     gives)."""
 
     cmd: ClassVar[str] = "hold"
-    ids: tuple[str, ...]
     letter: str | None = None
 
 
-class ReleaseRequests(Command, frozen=True):
+class ReleaseRequests(RequestsCommand, frozen=True):
     """Take holds off, as `HoldRequests` puts them on. ``lenient``: one that is not held is no failure."""
 
     cmd: ClassVar[str] = "release"
-    ids: tuple[str, ...]
     letter: str | None = None
     lenient: bool = False
 
 
-class MoveRequests(Command, frozen=True):
+class MoveRequests(RequestsCommand, frozen=True):
     """Move waiting requests into another queue (``ids``), or all of a queue (``source``)."""
 
     cmd: ClassVar[str] = "move"
-    ids: tuple[str, ...]
     queue: str
     source: str | None = None
 
 
-class ModifyRequest(Command, frozen=True):
+class ModifyRequest(RequestsCommand, frozen=True):
     """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
     still matter."""
 
     cmd: ClassVar[str] = "modify"
-    ids: tuple[str, ...]
     values: dict[str, Any]
 
 
-class RerunRequests(Command, frozen=True):
+class RerunRequests(RequestsCommand, frozen=True):
     """End started requests and queue them again; ``force``: by KILL at once."""
 
     cmd: ClassVar[str] = "rerun"
-    ids: tuple[str, ...]
     force: bool = False
 
 
-class SuspendRequests(Command, frozen=True):
+class SuspendRequests(RequestsCommand, frozen=True):
     """Stop (or let go on, ``resume``) started requests."""
 
     cmd: ClassVar[str] = "suspend"
-    ids: tuple[str, ...]
     resume: bool = False
 
 
-class SignalRequests(Command, frozen=True):
+class SignalRequests(RequestsCommand, frozen=True):
     """Send a signal to all processes of running requests; 0: only see whether they run."""
 
     cmd: ClassVar[str] = "signal"
-    ids: tuple[str, ...]
     signal: int
 
 
-class WriteMessage(Command, frozen=True):
+class WriteMessage(RequestsCommand, frozen=True):
     """Write a line into these outputs of running requests."""
 
     cmd: ClassVar[str] = "message"
-    ids: tuple[str, ...]
     message: str
     streams: tuple[Literal["stdout", "stderr"], ...] = ("stderr",)
 
 
-class ExchangeRequests(Command, frozen=True):
+class ExchangeRequests(RequestsCommand, frozen=True):
     """Exchange the places of two waiting requests of one queue."""
 
     cmd: ClassVar[str] = "exchange"
-    ids: tuple[str, ...]
 
 
-class ScheduleRequest(Command, frozen=True):
+class ScheduleRequest(RequestsCommand, frozen=True):
     """``schedule request ID first|next|now|system``."""
 
     cmd: ClassVar[str] = "schedule"
-    ids: tuple[str, ...]
     place: Literal["first", "next", "now", "system"]
 
 
 class AbortQueue(Command, frozen=True):
     """TERM, after ``seconds`` KILL, to every running request of a queue."""
 
-    cmd: ClassVar[str] = "abort_queue"
     queue: str
     seconds: int = 60
 
@@ -185,7 +184,6 @@ class AbortQueue(Command, frozen=True):
 class PurgeQueue(Command, frozen=True):
     """Delete all waiting requests of a queue."""
 
-    cmd: ClassVar[str] = "purge_queue"
     queue: str
 
 
@@ -193,7 +191,6 @@ class CorrectUsage(Command, frozen=True):
     """Set the decayed use of a group, groups below it included, to ``ms`` (of what is charged); ``relative``:
     change it by so much, never below 0."""
 
-    cmd: ClassVar[str] = "correct_usage"
     group: str
     ms: int
     relative: bool = False
@@ -203,7 +200,6 @@ class SwitchShift(Command, frozen=True):
     """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the
     site's zone)."""
 
-    cmd: ClassVar[str] = "switch_shift"
     shift: str
     until: Instant | str | None = None
 
@@ -211,33 +207,25 @@ class SwitchShift(Command, frozen=True):
 class AutomaticShift(Command, frozen=True):
     """Return to the shift that is due."""
 
-    cmd: ClassVar[str] = "automatic_shift"
-
 
 class ReloadExits(Command, frozen=True):
     """Load the exits again: the whole set is verified first, a broken one leaves the old set in force."""
 
-    cmd: ClassVar[str] = "reload_exits"
-
 
 class ReloadQueues(Command, frozen=True):
     """Apply the files of ``queues.d`` that changed: all of them, or none if one is wrong."""
-
-    cmd: ClassVar[str] = "reload_queues"
 
 
 class Shutdown(Command, frozen=True):
     """Stop the daemon: leave running requests (default), wait for them (``drain``) or queue them again
     (``requeue``)."""
 
-    cmd: ClassVar[str] = "shutdown"
     mode: Literal["leave", "drain", "requeue"] = "leave"
 
 
 class ListRequests(Query, frozen=True):
     """Requests as objects (`explain.view`); no filter: all that have not ended."""
 
-    cmd: ClassVar[str] = "list_requests"
     ids: tuple[str, ...] = ()
     queue: str | None = None
     user: str | None = None
@@ -248,7 +236,6 @@ class ListRequests(Query, frozen=True):
 class Why(Query, frozen=True):
     """Ask why a request waits, or what ended it."""
 
-    cmd: ClassVar[str] = "why"
     id: str
 
 
@@ -268,19 +255,6 @@ EACH_ALONE = (
     SignalRequests, WriteMessage, ScheduleRequest,
 )  # fmt: skip
 """Commands that do to each request they name what they would do to it alone."""
-
-COMMANDS: dict[str, type[Command]] = {}
-"""Every command by its name on the wire."""
-
-
-def _collect(base: type[Command]) -> None:
-    for cls in base.__subclasses__():
-        if cls.cmd:
-            COMMANDS[cls.cmd] = cls
-        _collect(cls)
-
-
-_collect(Command)
 
 
 def encode(command: Command) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state."""
 
+import re
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -17,13 +18,28 @@ from nqspy.model.machine import Device
 from nqspy.model.requests import AfterWord, EndReason, Prerequisite, Reservation, Retry, Spec, Used
 from nqspy.model.shapes import Lacked
 
+KINDS: dict[str, type["Event"]] = {}
+"""Every kind of event by its name in the journal."""
+
+
+def written_name(cls: type) -> str:
+    """Return the name of a class as journal and wire write it: ``dependency_met`` of ``DependencyMet``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
 
 class Event(Struct, frozen=True, omit_defaults=True):
-    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning. The
-    journal leaves out fields that have their defaults, so a default never changes."""
+    """Base of all events. ``kind``: its name in the journal, that of its class unless it says otherwise;
+    ``version`` rises with a field's meaning. The journal leaves out fields that have their defaults, so a
+    default never changes."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__name__.endswith("Event"):  # a base of several kinds
+            cls.kind = vars(cls).get("kind") or written_name(cls)
+            KINDS[cls.kind] = cls
 
 
 class Recorded(Struct, frozen=True):
@@ -45,11 +61,27 @@ class Change(Struct, frozen=True):
     value: Any = None
 
 
-class Submitted(Event, frozen=True):
+class RequestEvent(Event, frozen=True):
+    """Base of events that happen to one request."""
+
+    seq: Seq
+
+
+class AttemptEvent(RequestEvent, frozen=True):
+    """Base of events that happen to an attempt of a request."""
+
+    attempt: int
+
+
+class RequestsEvent(Event, frozen=True):
+    """Base of events that happen to several requests."""
+
+    seqs: tuple[Seq, ...]
+
+
+class Submitted(RequestEvent, frozen=True):
     """A request was accepted into a queue. ``key`` and ``digest`` make a repeated submission recognisable."""
 
-    kind: ClassVar[str] = "submitted"
-    seq: Seq
     spec: Spec
     queue: str
     state: Literal["waiting", "held", "queued"]
@@ -57,30 +89,22 @@ class Submitted(Event, frozen=True):
     digest: str = ""
 
 
-class Routed(Event, frozen=True):
+class Routed(RequestEvent, frozen=True):
     """A pipe queue passed a request on."""
 
-    kind: ClassVar[str] = "routed"
-    seq: Seq
     queue: str
     former: str
 
 
-class Eligible(Event, frozen=True):
+class Eligible(RequestsEvent, frozen=True):
     """The date of these waiting requests has come: they are queued from now on."""
 
-    kind: ClassVar[str] = "eligible"
-    seqs: tuple[Seq, ...]
 
-
-class Starting(Event, frozen=True):
+class Starting(AttemptEvent, frozen=True):
     """A decision to start an attempt on these PEs and units; the executor may once this is committed.
     ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
     `actions.Start` has them."""
 
-    kind: ClassVar[str] = "starting"
-    seq: Seq
-    attempt: int
     pes: tuple[int, ...]
     forced: bool = False
     units: Units = ()
@@ -89,12 +113,9 @@ class Starting(Event, frozen=True):
     lacked: Lacked = ()
 
 
-class Started(Event, frozen=True):
+class Started(AttemptEvent, frozen=True):
     """The executor started an attempt; ``began``: when, where they could only tell of its end."""
 
-    kind: ClassVar[str] = "started"
-    seq: Seq
-    attempt: int
     pes: tuple[int, ...]
     began: Instant | None = None
 
@@ -102,7 +123,6 @@ class Started(Event, frozen=True):
 class Suspended(Event, Caused, frozen=True):
     """An attempt was stopped by ``by``, for ``text``. ``parked``, ``leaving``: as `requests.Pause` has it."""
 
-    kind: ClassVar[str] = "suspended"
     seq: Seq
     attempt: int
     by: str
@@ -114,30 +134,23 @@ class Suspended(Event, Caused, frozen=True):
 class Resumed(Event, Caused, frozen=True):
     """A suspended attempt goes on; ``pes``: the PEs it has from now on, none: those it had."""
 
-    kind: ClassVar[str] = "resumed"
     seq: Seq
     attempt: int
     by: str
     pes: tuple[int, ...] = ()
 
 
-class Exiting(Event, frozen=True):
+class Exiting(AttemptEvent, frozen=True):
     """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered.
     ``text``: why."""
 
-    kind: ClassVar[str] = "exiting"
-    seq: Seq
-    attempt: int
     used: Used = Used()
     text: str = ""
 
 
-class Ended(Event, frozen=True):
+class Ended(AttemptEvent, frozen=True):
     """An attempt ended, and the request with it. ``stdout`` and ``stderr``: where its output lies."""
 
-    kind: ClassVar[str] = "ended"
-    seq: Seq
-    attempt: int
     end_reason: EndReason
     exit_status: int | None = None
     exit_signal: int | None = None
@@ -147,14 +160,11 @@ class Ended(Event, frozen=True):
     stderr: str | None = None
 
 
-class Requeued(Event, frozen=True):
+class Requeued(AttemptEvent, frozen=True):
     """An attempt ended, its request waits again, dated as before. ``losses`` and ``retry`` as
     `requests.Request` has them. ``stdout``, ``stderr``: where its output lies, as in
     `requests.AttemptOutput`; None: it never ran."""
 
-    kind: ClassVar[str] = "requeued"
-    seq: Seq
-    attempt: int
     text: str
     used: Used = Used()
     losses: int = 0
@@ -167,7 +177,6 @@ class Held(Event, Caused, frozen=True):
     """Waiting requests were held; ``letter`` u (owner), o (operator), s (system). ``indices``, here and
     below: of an array, those that it is about, if not all."""
 
-    kind: ClassVar[str] = "held"
     seqs: tuple[Seq, ...]
     letter: str
     who: str
@@ -175,34 +184,28 @@ class Held(Event, Caused, frozen=True):
     indices: Runs = ()
 
 
-class Released(Event, frozen=True):
+class Released(RequestsEvent, frozen=True):
     """Holds were taken off; ``letters`` are those taken. ``aging``: age counts from now on (`age_from`)."""
 
-    kind: ClassVar[str] = "released"
-    seqs: tuple[Seq, ...]
     letters: str
     who: str
     aging: bool = False
     indices: Runs = ()
 
 
-class Redated(Event, frozen=True):
+class Redated(RequestsEvent, frozen=True):
     """Waiting requests got a new date in queue, one event however many. ``place`` as in `Redating`."""
 
-    kind: ClassVar[str] = "redated"
-    seqs: tuple[Seq, ...]
     date: Instant
     cause: Seq | None
     who: str
     place: Seq | None = None
 
 
-class DependencyMet(Event, frozen=True):
+class DependencyMet(RequestsEvent, frozen=True):
     """Requests whose wait for ``prerequisite`` (``words``) is over, or counts as over; one that awaits
     nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
 
-    kind: ClassVar[str] = "dependency_met"
-    seqs: tuple[Seq, ...]
     prerequisite: Seq
     words: tuple[AfterWord, ...]
     text: str = ""
@@ -211,40 +214,32 @@ class DependencyMet(Event, frozen=True):
     what: Prerequisite | None = None
 
 
-class DependencyFailed(Event, frozen=True):
+class DependencyFailed(RequestsEvent, frozen=True):
     """Requests that wait for ``prerequisite`` (``words``) in vain: an operator releases them."""
 
-    kind: ClassVar[str] = "dependency_failed"
-    seqs: tuple[Seq, ...]
     prerequisite: Seq
     words: tuple[AfterWord, ...]
     text: str = ""
     indices: Runs = ()
 
 
-class Ranked(Event, frozen=True):
+class Ranked(RequestEvent, frozen=True):
     """``schedule request``: rank 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
 
-    kind: ClassVar[str] = "ranked"
-    seq: Seq
     rank: int
     who: str
 
 
-class Moved(Event, frozen=True):
+class Moved(RequestsEvent, frozen=True):
     """Waiting requests were moved into another queue by a person."""
 
-    kind: ClassVar[str] = "moved"
-    seqs: tuple[Seq, ...]
     queue: str
     who: str
 
 
-class Modified(Event, frozen=True):
+class Modified(RequestEvent, frozen=True):
     """A request asks for something else; ``spec`` is the whole new specification."""
 
-    kind: ClassVar[str] = "modified"
-    seq: Seq
     spec: Spec
     who: str
 
@@ -252,7 +247,6 @@ class Modified(Event, frozen=True):
 class Deleting(Event, Caused, frozen=True):
     """A started request is to be ended by order of ``who``, or to be run again (``rerun``); ``text``: why."""
 
-    kind: ClassVar[str] = "deleting"
     seq: Seq
     attempt: int
     who: str
@@ -260,11 +254,9 @@ class Deleting(Event, Caused, frozen=True):
     text: str = ""
 
 
-class Deleted(Event, frozen=True):
+class Deleted(RequestEvent, frozen=True):
     """A waiting request was deleted: it has ended without having run."""
 
-    kind: ClassVar[str] = "deleted"
-    seq: Seq
     who: str
     text: str = ""
     indices: Runs = ()
@@ -275,7 +267,6 @@ class Decided(Event, frozen=True):
     ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
     ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when."""
 
-    kind: ClassVar[str] = "decided"
     as_of: int
     samples: tuple[tuple[Seq, Used], ...] = ()
     failures: tuple[ExitFailure, ...] = ()
@@ -291,7 +282,6 @@ class Reserved(Event, frozen=True):
     None: the promise is taken back, for a cause in ``causes``. ``as_of``: the number of the event by which
     something had become free when all promises were last gone through."""
 
-    kind: ClassVar[str] = "reserved"
     starts: dict[Seq, Reservation | None]
     as_of: int = 0
     causes: dict[Seq, str] = field(default_factory=dict)
@@ -302,22 +292,17 @@ class Reserved(Event, frozen=True):
         return tuple(self.starts)
 
 
-class Parted(Event, frozen=True):
+class Parted(RequestEvent, frozen=True):
     """Indices of an array became requests of their own, without having begun: something concerns them that
     does not concern the others."""
 
-    kind: ClassVar[str] = "parted"
-    seq: Seq
     indices: Runs
 
 
-class MovedOut(Event, frozen=True):
+class MovedOut(AttemptEvent, frozen=True):
     """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms;
     ``paged``: bytes that left the memory meanwhile."""
 
-    kind: ClassVar[str] = "moved_out"
-    seq: Seq
-    attempt: int
     took: int = 0
     paged: int = 0
 
@@ -325,7 +310,6 @@ class MovedOut(Event, frozen=True):
 class Promised(Event, frozen=True):
     """A feature has promised ``value`` under ``key``, or taken it back (null)."""
 
-    kind: ClassVar[str] = "promised"
     feature: str
     key: str
     value: Any = None
@@ -334,7 +318,6 @@ class Promised(Event, frozen=True):
 class ShiftChanged(Event, frozen=True):
     """Another shift is in force. ``fired``: the firing this belongs to; ``manual``: an operator switched."""
 
-    kind: ClassVar[str] = "shift_changed"
     shift: str | None
     former: str | None
     fired: Instant | None
@@ -345,7 +328,6 @@ class ShiftChanged(Event, frozen=True):
 class ShiftFailed(Event, frozen=True):
     """Entering a shift failed: the former settings stay; it is tried again."""
 
-    kind: ClassVar[str] = "shift_failed"
     shift: str
     text: str
 
@@ -353,7 +335,6 @@ class ShiftFailed(Event, frozen=True):
 class SettingsChanged(Event, frozen=True):
     """Settings were changed, all of these or none."""
 
-    kind: ClassVar[str] = "settings_changed"
     changes: tuple[Change, ...]
     who: str = ""
     source: str = ""
@@ -362,7 +343,6 @@ class SettingsChanged(Event, frozen=True):
 class UsageCorrected(Event, frozen=True):
     """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
 
-    kind: ClassVar[str] = "usage_corrected"
     group: str
     former: int
     value: int
@@ -373,7 +353,6 @@ class MachineFound(Event, frozen=True):
     """Machine as found at start, or when CPUs went or came: the CPUs that PEs stand for, in order;
     ``offline``: PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
 
-    kind: ClassVar[str] = "machine_found"
     cpus: tuple[int, ...]
     memory: int
     host: str
@@ -385,7 +364,6 @@ class MachineFound(Event, frozen=True):
 class FilesApplied(Event, frozen=True):
     """Files of ``queues.d`` were applied: content hashes by name."""
 
-    kind: ClassVar[str] = "files_applied"
     files: tuple[tuple[str, str], ...]
 
 
@@ -400,7 +378,6 @@ class LoadedExits(Event, frozen=True):
 class ExitOff(Event, frozen=True):
     """An exit was switched off after failures on five different requests in a row."""
 
-    kind: ClassVar[str] = "exit_off"
     exit: str
     text: str
 
@@ -431,7 +408,6 @@ class PressureChanged(Event, frozen=True):
 class Restored(Event, frozen=True):
     """A backup was restored. ``next_seq``: the first number never given out; ``attempts``: the last since."""
 
-    kind: ClassVar[str] = "restored"
     text: str
     next_seq: Seq
     attempts: tuple[tuple[Seq, int], ...] = ()
@@ -440,7 +416,6 @@ class Restored(Event, frozen=True):
 class Alarm(Event, frozen=True):
     """Something the managers must know. ``since``: when it began, if earlier; ``failures``: no pass's."""
 
-    kind: ClassVar[str] = "alarm"
     who: str
     text: str
     since: Instant | None = None
@@ -450,7 +425,6 @@ class Alarm(Event, frozen=True):
 class DaemonStarted(Event, frozen=True):
     """A daemon took the installation over. ``last``: instant of the last event; ``clean``: it was stopped."""
 
-    kind: ClassVar[str] = "daemon_started"
     last: Instant
     clean: bool
 
@@ -461,7 +435,6 @@ class Reported(Event, frozen=True):
     kept with it: ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues
     waited: sequence number or queue, code, who, text)."""
 
-    kind: ClassVar[str] = "reported"
     day: str
     as_of: int
     taken: Instant
@@ -471,9 +444,6 @@ class Reported(Event, frozen=True):
     own: tuple[tuple[Seq, str, str, str], ...] = ()
     closing: tuple[tuple[str, str, str, str], ...] = ()
 
-
-KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
-"""Every kind of event by its name in the journal."""
 
 _encoder = msgspec.json.Encoder()
 _decoders = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
