@@ -26,7 +26,7 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, Seq, full_id
-from nqspy.model.people import walk, with_default
+from nqspy.model.people import entitlements, walk, with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.model.tree import items
@@ -39,7 +39,7 @@ from nqspy.report import counters
 from nqspy.report.quota_accounts import quotas_since
 from nqspy.report.shares import QuotaSums
 from nqspy.report.time_text import Zone, short
-from nqspy.shares import ALL, FairShare, entitlements
+from nqspy.shares import ALL, FairShare
 from nqspy.userexit.seats import shadows
 
 
@@ -144,7 +144,7 @@ def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
 def _shares(serving: Serving) -> list[dict[str, Any]]:
     """The share tree with entitlement and decayed use, of all domains added up, parents before children."""
     site, now = serving.engine.site, serving.clock.now()
-    samples, entitled = serving.engine.samples, entitlements(site.settings.groups)
+    samples, entitled = serving.engine.samples, entitlements(with_default(site.settings.groups))
     ledger = FairShare(site, now, samples)
     ledgers = {APPLICATION: ledger}
     if len(shared := site.shared()) > 1:

@@ -44,11 +44,6 @@ def bits(days: Iterable[date]) -> int:
     return _union(1 << day.timetuple().tm_yday - 1 for day in days)
 
 
-@lru_cache(maxsize=14)
-def _year(kind: tuple[bool, int]) -> "_Year":
-    return _Year(_MODEL[kind])
-
-
 class _Year:
     """The days of a kind of year: ``months[1..12]``, ``days[1..31]`` (those of that number in each month),
     ``weekdays[0..6]`` from Sunday, ``nth[1..5]`` (the first to fifth of their weekday in the month), ``last``
@@ -71,6 +66,9 @@ class _Year:
             self.work_ends |= bit if day.day == last_weekday else 0
 
 
+_year = lru_cache(maxsize=14)(_Year)
+
+
 @dataclass(frozen=True)
 class Cron:
     """An expression as it was read. ``wild``: minute or hour begins with a star: such times follow the clock
@@ -90,21 +88,16 @@ class Cron:
         return _days_of(self, year) if sundays is no_sundays else self._days(year, sundays)
 
     def _days(self, year: int, sundays: Sundays) -> int:
-        kind = _year((isleap(year), date(year, 1, 1).weekday()))
+        kind = _year(_MODEL[isleap(year), date(year, 1, 1).weekday()])
         months = _union(kind.months[each] for each in self.months)
-        numbers = _union(self._of_number(kind, each) for each in self.numbers)
+        ends = {CronSim.LAST: kind.ends, CronSim.LAST_WEEKDAY: kind.work_ends}
+        numbers = _union(ends.get(each) or kind.days[each] for each in self.numbers)
         may = months & numbers if self.both else months
         if not may or {each for each in self.weekdays if isinstance(each, int)} >= set(range(7)):
             return may
         special = sundays(year)
         weekdays = _union(self._of_weekday(kind, each, special) for each in self.weekdays)
         return may & weekdays if self.both else months & (numbers | weekdays)
-
-    @staticmethod
-    def _of_number(kind: _Year, number: int) -> int:
-        if number == CronSim.LAST:
-            return kind.ends
-        return kind.work_ends if number == CronSim.LAST_WEEKDAY else kind.days[number]
 
     @staticmethod
     def _of_weekday(kind: _Year, wanted: int | tuple[int, int], special: int) -> int:

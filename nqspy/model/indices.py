@@ -52,7 +52,13 @@ def _tidy(runs: Callable[[], list[Run]]) -> Runs:
 
 def show(runs: Runs) -> str:
     """The set as people write it."""
-    return ",".join(map(_shown, runs))
+    return ",".join(
+        str(first) if first == last
+        else f"{first}-{last}" if step == 1
+        else f"{first},{last}" if first + step == last
+        else f"{first}-{last}:{step}"
+        for first, last, step in runs
+    )  # fmt: skip
 
 
 def brief(runs: Iterable[Run]) -> str:
@@ -94,22 +100,13 @@ def has(runs: Runs, index: int) -> bool:
 
 
 def drop(runs: Runs, index: int) -> Runs:
-    """Without this one."""
-    place = _place(runs, index)
-    if not has(runs, index):
-        return runs
-    return (*runs[:place], *_split(runs[place], index), *runs[place + 1 :])
+    """Return the set without this index."""
+    return minus(runs, ((index, index, 1),))
 
 
 def add(runs: Runs, index: int) -> Runs:
-    """With this one besides."""
-    place = _place(runs, index)
-    if has(runs, index):
-        return runs
-    if place < len(runs) and runs[place][0] < index:  # between two of a run with a step
-        return plus(runs, ((index, index, 1),))
-    near = _joined([*runs[max(0, place - 1) : place], (index, index, 1), *runs[place : place + 1]])
-    return (*runs[: max(0, place - 1)], *near, *runs[place + 1 :])
+    """Return the set with this index."""
+    return plus(runs, ((index, index, 1),))
 
 
 def plus(one: Runs, other: Runs) -> Runs:
@@ -154,14 +151,6 @@ def _run(first: int, last: int, step: int) -> Run:
 def _place(runs: Runs, index: int) -> int:
     """The place of the first run that does not end before an index."""
     return bisect_left(runs, index, key=_last)
-
-
-def _split(run: Run, index: int) -> Iterator[Run]:
-    first, last, step = run
-    if first < index:
-        yield _run(first, index - step, step)
-    if index < last:
-        yield _run(index + step, last, step)
 
 
 def _near(runs: Runs, run: Run) -> Runs:
@@ -282,12 +271,3 @@ def _join(one: Run, next_: Run) -> Run | None:
     step = gap if alone and single else next_[2] if alone else one[2]
     fits = gap == step and (single or next_[2] == step)
     return (one[0], next_[1], step) if fits else None
-
-
-def _shown(run: Run) -> str:
-    first, last, step = run
-    if first == last:
-        return str(first)
-    if step == 1:
-        return f"{first}-{last}"
-    return f"{first},{last}" if first + step == last else f"{first}-{last}:{step}"

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from nqspy.model.decay import lasting_use
+from nqspy.model.accounts import lasting_use
 from nqspy.model.tree import setting
 
 Role = Literal["manager", "operator", "user"]

@@ -6,7 +6,6 @@ imports `core.features` first, so that all are there.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -140,7 +139,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
     def dump(self, node: T) -> dict[str, Any]:
         """An object's row: what differs from the defaults."""
         kind: Any = self.kind
-        fresh = _fresh(kind) if self.extra else None
+        fresh = kind("") if self.extra else None
         extra = {name: value for name in self.extra if (value := getattr(node, name)) != getattr(fresh, name)}
         return extra | tree.dump(node)
 
@@ -152,12 +151,6 @@ class SettingsObject(Struct, Generic[T], frozen=True):
             if each in values:
                 setattr(node, each, values[each])
         return node
-
-
-@cache
-def _fresh(kind: Any) -> Any:
-    """An object with a name as it is made, to compare others with."""
-    return kind("")
 
 
 def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:

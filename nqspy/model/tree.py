@@ -10,6 +10,7 @@ imported.
 """
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
@@ -171,13 +172,10 @@ def check_value(info: Declared, value: Any) -> None:
         for word in (each for each in value if each not in info.words):
             wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
             raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
-    elif info.unit == "amounts" and not all(map(_is_amount, value)):
+    elif info.unit == "amounts" and not all(
+        found and int(found[1]) <= GREATEST for found in map(re.compile("[^=]+=([0-9]+)").fullmatch, value)
+    ):
         raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
-
-
-def _is_amount(text: str) -> bool:
-    name, _, number = text.partition("=")
-    return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
 
 
 def _check_number(info: Declared, value: Any) -> None:
@@ -243,6 +241,11 @@ def put(node: Any, path: str, value: Any) -> None:
     setattr(node, last, value)
 
 
+@cache
+def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
+    return tuple((f.name, "branch" in f.metadata) for f in dataclasses.fields(kind))
+
+
 def twin(node: Any) -> Any:
     """A copy of an object of settings that can be changed without changing it; values are shared."""
     kind: Any = type(node)
@@ -255,11 +258,6 @@ def twin(node: Any) -> Any:
             value = dict(value)
         setattr(made, name, value)
     return made
-
-
-@cache
-def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
-    return tuple((f.name, "branch" in f.metadata) for f in dataclasses.fields(kind))
 
 
 def dump(node: Any) -> dict[str, Any]:

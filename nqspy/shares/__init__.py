@@ -16,7 +16,7 @@ from nqspy.shares.charging import (
     settle,
     tune,
 )
-from nqspy.shares.ledger import FairShare, entitlements
+from nqspy.shares.ledger import FairShare
 from nqspy.shares.rule import ALL
 from nqspy.shares.standings import Many, Stock
 
@@ -35,7 +35,6 @@ __all__ = [
     "charge",
     "correct_use",
     "division_of",
-    "entitlements",
     "ready",
     "remember",
     "rest",

@@ -4,8 +4,7 @@ the entitlement e of `division`, U the decayed use with committed use. The value
 
 from collections.abc import Iterable, Sequence
 
-from nqspy.model.accounts import account_of
-from nqspy.model.decay import remaining_of_even
+from nqspy.model.accounts import account_of, remaining_of_even
 from nqspy.model.domains import account_keys
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site

@@ -17,10 +17,9 @@ from math import fsum
 from weakref import proxy
 
 from nqspy.model import people
-from nqspy.model.decay import remaining_of_even
+from nqspy.model.accounts import remaining_of_even
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.settings import cpu_limit, wall_limit
 from nqspy.model.site import Site
@@ -33,11 +32,6 @@ EXPECTED_MS = 60_000
 
 ACTIVE_MS = 1.0
 """Least decayed use (ms) with which a user without requests is active: no account decays to 0."""
-
-
-def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Return each group's nominal part of the whole, ``default`` included: its part while all have work."""
-    return people.entitlements(people.with_default(groups))
 
 
 Booked = tuple[str, str, Attempt | None, float, float]

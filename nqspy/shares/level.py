@@ -13,8 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from nqspy.model.accounts import Entry
-from nqspy.model.decay import remaining, remaining_of_even
+from nqspy.model.accounts import Entry, remaining, remaining_of_even
 from nqspy.model.ids import HOUR, MINUTE, Instant
 
 PE = 1000

@@ -15,8 +15,8 @@ from math import ceil
 from msgspec import Struct
 
 from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, gravest, table
+from nqspy.model.accounts import span_to
 from nqspy.model.columns import Columns
-from nqspy.model.decay import span_to
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
