@@ -1,6 +1,6 @@
 """Worked examples of CONTRIBUTING.md, put into a copy of nqspy, work on a live daemon and are there after a
-kill: a limit, an order, a placement, a share rule, a fallback policy, each one file and one line; an option
-of a request, a field, a declaration and its types."""
+kill: a limit, an order, a placement, a share rule, a fallback policy, a feature, each one file and one line;
+an option of a request, a field, a declaration and its types."""
 
 import re
 import shutil
@@ -8,14 +8,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from daemon.live import ONE_QUEUE, ROOT, Live
+from daemon.live import ONE_QUEUE, ROOT, Live, until
 
 _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _CODE = re.compile(r"`(nqspy/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 _LIST = re.compile(r"^FILES = \(\n(?:    .*\n)*", re.MULTILINE)
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+FEATURE = Path(__file__).with_name("feature") / "rest.py"
+LISTED = '    "preemption.rest": "they have worked for a while",\n'
+BEFORE = '    "choose": "",  # choose the requests that start, and their PEs\n'
 KINDS = ("A limit", "An order", "A placement", "A share rule", "A fallback policy")
 
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -59,6 +63,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         found = _LIST.search(code)
         assert found, f"{list_path} has no list FILES"
         listed.write_text(code[: found.end()] + line + code[found.end() :])
+    shutil.copy(FEATURE, folder / "nqspy" / "core" / "preemption")
+    listed = folder / "nqspy" / "core" / "features.py"
+    assert BEFORE in listed.read_text()
+    listed.write_text(listed.read_text().replace(BEFORE, BEFORE + LISTED))
     section = PAGE.partition("## An option of a request\n")[2].partition("\n## ")[0]
     for (name, begin, line), block in zip(PLACES, _BLOCK.findall(section), strict=True):
         file = folder / "nqspy" / name
@@ -159,6 +167,38 @@ def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(s
     site.client.delete(first, kill=True)
     assert site.ended(wide)["started"] < site.ended(long)["started"]
     site.set("set queue batch backfill=limit reserve=0")
+
+
+def test_a_feature_is_set_shown_kept_explained_and_remembered(site):
+    wrong = site.run("qmgr", "-c", "set rest on work=1 pause=0")
+    assert wrong.status == 1
+    assert "pause" in wrong.err
+    site.qmgr("set rest on work=1 pause=1:00:00").ok()
+    told = [" ".join(line.split()) for line in site.qmgr("show rest").ok().lines]
+    assert told[:3] == ["rest on", "work 1", "pause 1:00:00"]
+    assert "how long it rests" in site.qmgr("help set rest").ok().out
+    job = site.qsub("sleep 2\necho rested\n")
+    site.until(job, lambda found: found["state"] == "suspended", "rest")
+    why = site.why(job)["reason"]
+    assert (why["code"], why["who"]) == ("SUSPENDED", "rest")
+    said = site.run("qstat", "--why", job).ok().out
+    assert "its rest must be over" in said
+    assert "an operator must" not in said
+    rests = until(lambda: rests_of(site, job), "it is shown until when it rests")
+
+    kill_and_start(site)
+    assert rests_of(site, job) == rests, "what was promised is remembered"
+    assert site.job(job)["state"] == "suspended"
+    assert "set rest on work=1 pause=1:00:00" in site.qmgr("snap").ok().lines
+
+    site.qmgr("set rest off").ok()
+    assert site.ended(job)["exit_status"] == 0
+    until(lambda: site.events("promised")[-1]["value"] is None, "nothing is promised any more")
+
+
+def rests_of(site: Live, job: str) -> str:
+    rows = [line.split(maxsplit=1) for line in site.qmgr("show rest").ok().lines]
+    return dict(each for each in rows if len(each) == 2).get(job, "")
 
 
 # ---------------------------------------------------------------- an option of a request

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 import pytest
 
-from nqspy.model.decay import remaining_of_even
+from nqspy.model.accounts import remaining_of_even
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 from nqspy.model.people import Group
 from nqspy.model.site import Site

@@ -1,6 +1,6 @@
 """Rest: a request that has run for a while rests, and goes on by itself when its rest is over.
 
-The worked example of CONTRIBUTING.md: a whole feature in one file. `test_a_feature_is_one_file` puts it into
+The worked example of CONTRIBUTING.md: a whole feature in one file. `test_house_additions` puts it into
 a copy of nqspy, adds its line to the list of features, and uses it as a site would.
 """
 
