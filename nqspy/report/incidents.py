@@ -13,7 +13,7 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
 from nqspy.report.replay import HistoryReplay
-from nqspy.report.time_text import Zone
+from nqspy.report.time_text import Zone, some
 
 SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
@@ -73,39 +73,32 @@ class IncidentLog:
         shift or a probe whose failure is told by an event of its own."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
-        told = [
-            each
-            for each in self.incidents
-            if (each.end is None or each.end >= since)
-            and not (each.kind == "alarm" and each.who in elsewhere)
-        ]
         return [
             {
-                "kind": each.kind,
-                "who": each.who,
-                "begin": zone.text(each.begin),
-                "end": zone.stamp(each.end),
-                "text": each.text,
-                "requests": _ids(each.seqs, host),
+                "kind": each.kind, "who": each.who, "begin": zone.text(each.begin),
+                "end": zone.stamp(each.end), "text": each.text, "requests": _ids(each.seqs, host),
             }
-            for each in sorted(told, key=lambda each: each.begin)
-        ]
+            for each in sorted(self.incidents, key=lambda each: each.begin)
+            if (each.end is None or each.end >= since)
+            and not (each.kind == "alarm" and each.who in elsewhere)
+        ]  # fmt: skip
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The exits that failed at ``since`` or later."""
         found = []
         for name, exit in self.exits.items():
-            told = [each for each in exit.told if each[0] >= since]
+            if not (told := [each for each in exit.told if each[0] >= since]):
+                continue
             seqs: dict[str, dict[Seq, None]] = {}
             for _, group, seq, _ in told:
                 if seq is not None:
                     seqs.setdefault(group, {})[seq] = None
-            if told:
-                off = exit.off if exit.off is not None and exit.off >= since else None
-                (first, *_), (last, *_, text) = told[0], told[-1]
-                times = {"first": zone.text(first), "last": zone.text(last), "off": zone.stamp(off)}
-                ids = {"text": text, "requests": _ids(seqs, host)}
-                found.append({"exit": name, "count": len(told), **times, **ids})
+            off = exit.off if exit.off is not None and exit.off >= since else None
+            (first, *_), (last, *_, text) = told[0], told[-1]
+            times = {"first": zone.text(first), "last": zone.text(last), "off": zone.stamp(off)}
+            found.append(
+                {"exit": name, "count": len(told), **times, "text": text, "requests": _ids(seqs, host)}
+            )
         return found
 
     # ------------------------------------------------------------ events
@@ -253,15 +246,12 @@ _MOST = 10
 def sentence(incident: Mapping[str, Any]) -> str:
     """An incident in words, without its times."""
     ids = [id for each in incident["requests"].values() for id in each]
-    one = len(ids) == 1
-    many = "1 request was" if one else f"{len(ids)} requests were"
-    ends = "the end of 1 request was" if one else f"the ends of {len(ids)} requests were"
+    many, ends = f"{len(ids)} requests were", f"the ends of {len(ids)} requests were"
+    if len(ids) == 1:
+        many, ends = "1 request was", "the end of 1 request was"
     said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
     text = f"{said}: {incident['text']}" if incident["text"] and said else said or incident["text"]
-    if not ids:
-        return text
-    more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""
-    return f"{text} ({', '.join(ids[:_MOST])}{more})"
+    return f"{text} ({some(ids, _MOST)})" if ids else text
 
 
 _SENTENCES = {
