@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE
-from nqspy.report.quota_svg import quota_svg
+from nqspy.report.utilisation_svg import quota_svg
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -23,11 +23,6 @@ class Since(NamedTuple):
     day: Instant
     week: Instant
 
-    @property
-    def first(self) -> Instant:
-        """The instant from which on events are needed."""
-        return min(self)
-
 
 def since(site: Site, now: Instant, entered: Instant | None = None) -> Since:
     """Day and week (from Monday) on the site's clocks; the planning period (`Usage.period`) is counted from
@@ -46,7 +41,7 @@ def counters(
     entered: Instant | None = None,
     samples: Mapping[Seq, Used] | None = None,
 ) -> dict[str, Any]:
-    """The counters as JSON-able data; ``events`` from `Since.first` on (earlier ones do no harm);
+    """The counters as JSON-able data; ``events`` from the first of `since` on (earlier ones do no harm);
     ``samples``: what running requests have used by now, where it is newer than the site's.
 
     ``used_s`` is what this period was charged with (``charge``: CPU time, or PEs x wall time), running

@@ -18,12 +18,11 @@ from nqspy.report.labels import RequestLabels, Why
 from nqspy.report.night_metrics import night_line
 from nqspy.report.outlook import outlook
 from nqspy.report.quota_accounts import QuotaAccounts
-from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import QuotaSums, department_shares, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
-from nqspy.report.utilisation_svg import quarters, step_of
+from nqspy.report.utilisation_svg import division_of, quarters, step_of
 
 NIGHT = "night"
 """Name of the shift whose time is the night."""
@@ -214,8 +213,7 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    then = SiteThen(site, around.before)
-    last = now if bounds.end is None else min(now, bounds.end)
+    then, last = SiteThen(site, around.before), now if bounds.end is None else min(now, bounds.end)
     charge, step = site.settings.usage.charge, step_of(last - bounds.start)
     accounts = QuotaAccounts(then, charge, bounds.start, last, step)
     night.replay.watchers.append(accounts)
@@ -228,36 +226,33 @@ def night_report(
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
     sums = accounts.total() if fractions else QuotaSums()
-    named = [name for name in fractions if name in sums.worked]
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.pes, then.cpus)
     used = night_metrics.used_by_group(every, bounds.start, end)
     step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
-    those = [history for history in histories if history.waits]
-    waiting = [labels.waiting(history, night.reasons, around.why) for history in those]
-    hopeless = {each.request.seq for each, row in zip(those, waiting, strict=True) if row["never"]}
+    waiting = {
+        each.request.seq: labels.waiting(each, night.reasons, around.why) for each in histories if each.waits
+    }
+    hopeless = {seq for seq, row in waiting.items() if row["never"]}
     # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
     left = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
-    overtaken = [
-        {"at": zone.text(at), "started": site.id_of(seq), "before": site.id_of(before)}
-        | {"group": night.replay.histories[seq].request.group}
-        for at, seq, before in night.overtaken
-    ]
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
-        **_heading(night, busy, now, around, zone),
-        "deviation": largest(sums.deviations.values()),
-        "little_use": sums.little,
-        "parts": division_of(accounts, named, zone),
+        **_heading(night, busy, sums, now, around, zone),
+        "parts": division_of(accounts, [name for name in fractions if name in sums.worked], zone),
         "charge": charge,
         "order_kept": not night.overtaken,
-        "overtaken": overtaken,
+        "overtaken": [
+            {"at": zone.text(at), "started": site.id_of(seq), "before": site.id_of(before)}
+            | {"group": night.replay.histories[seq].request.group}
+            for at, seq, before in night.overtaken
+        ],
         "groups": groups,
         **night_metrics.outcome(groups),
         "moves": night.moves.told(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
-        "waiting": waiting,
+        "waiting": list(waiting.values()),
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
         "never": sum(each["never"] for each in left),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
@@ -266,17 +261,13 @@ def night_report(
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
-        "outlook": {
-            "departments": left,
-            "coming": [dict(switch) for switch in around.coming],
-            "holidays": list(around.holidays),
-        },
+        "outlook": {"departments": left, "coming": list(around.coming), "holidays": list(around.holidays)},
     }
     return {"line": night_line(data), **data}
 
 
 def _heading(
-    night: Night, busy: night_metrics.Busy | None, now: Instant, around: Around, zone: Zone
+    night: Night, busy: night_metrics.Busy | None, sums: QuotaSums, now: Instant, around: Around, zone: Zone
 ) -> dict[str, Any]:
     bounds, made = night.bounds, now if around.made is None else around.made
     ongoing = bounds.end is None or now < bounds.end or bool(night.replay.running)
@@ -286,4 +277,5 @@ def _heading(
         "clock": around.clock or None, "requests": sum(history.weight for history in night.histories()),
         "busy": busy and busy.allocated, "cpu_busy": busy and busy.used,
         "busy_from": busy and zone.text(busy.begin), "busy_until": busy and zone.text(busy.end),
+        "deviation": largest(sums.deviations.values()), "little_use": sums.little,
     }  # fmt: skip

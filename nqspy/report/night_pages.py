@@ -5,8 +5,7 @@ from html import escape
 from typing import Any
 
 from nqspy.report.pages import figures, paragraphs, period, sections
-from nqspy.report.quota_svg import quota_svg
-from nqspy.report.utilisation_svg import utilisation_svg
+from nqspy.report.utilisation_svg import quota_svg, utilisation_svg
 
 Data = Mapping[str, Any]
 

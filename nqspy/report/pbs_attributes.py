@@ -19,9 +19,9 @@ from nqspy.model.machine import Torus, base_of
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.output_paths import shown_paths
 from nqspy.model.requests import POSIX_LETTER, STARTED, AfterWord, Request, Spec, State, Used, finite
-from nqspy.model.shapes import Layout
+from nqspy.model.shapes import Layout, shown_sizes
 from nqspy.model.specs import field_part
-from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
+from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, span
 from nqspy.report.time_text import Zone
 
 Value = str | int | Mapping[str, str | int] | VariableList
@@ -260,7 +260,11 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
         "select": words if way == "select" else notes.get("select", chunk),
         "software": number_or_text(notes.get("software")),
     }
-    found |= {} if spec.mold is None else sizes_list(spec.mold)
+    if (mold := spec.mold) is not None:  # it may run on several numbers of PEs
+        curve = mold.speedup
+        speedup = None if curve is None else f"{curve.parallelism:g}:{curve.sigma:g}"
+        walls = ",".join(map(span, mold.walls)) or None
+        found |= {"pes": shown_sizes(mold.sizes), "speedup": speedup, "walltimes": walls}
     found |= {"ngpus" if name == "gpu" else name: count for name, count in ask.consumables}
     return {name: found[name] for name in sorted(found) if found[name] is not None}
 

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import msgspec
 
-from nqspy.model.shapes import Mold, shown_sizes
 from nqspy.report.time_text import clock_span
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -24,16 +23,6 @@ _TWINS = frozenset({f"QSUB_{name}" for name in (*_FIRST, "USER")})
 def span(ms: int) -> str:
     """``HH:MM:SS``."""
     return clock_span(ms // 1000)
-
-
-def sizes_list(mold: Mold) -> dict[str, str | int | None]:
-    """The part of ``Resource_List`` for a request that may run on several numbers of PEs."""
-    curve = mold.speedup
-    return {
-        "pes": shown_sizes(mold.sizes),
-        "speedup": None if curve is None else f"{curve.parallelism:g}:{curve.sigma:g}",
-        "walltimes": ",".join(map(span, mold.walls)) or None,
-    }
 
 
 def kilobytes(size: int) -> str:

@@ -253,12 +253,11 @@ def quota_report(
         _add_up(site, used, group, more)
         used[""] = used.get("", 0.0) + more
     could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
-    own = sorted({history.request.group for history in histories})
-    others = (name for name in own if name in used or name in presence.worked)
-    names = list(dict.fromkeys((*departments(site.settings.groups), *others)))
+    own = sorted({history.request.group for history in histories} & (used.keys() | presence.worked.keys()))
+    names = list(dict.fromkeys((*departments(site.settings.groups), *own)))
     marks = zip(accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False)
-    each = ((begin, end, now.since(before)) for begin, end, before, now in marks if end - begin >= HOUR)
-    hours = [hour for hour in each if not hour[2].little]  # those in which enough was used to tell
+    every = ((begin, end, now.since(before)) for begin, end, before, now in marks if end - begin >= HOUR)
+    hours = [hour for hour in every if not hour[2].little]  # those in which enough was used to tell
     shares, rows = entitlements(with_default(site.settings.groups)), list[dict[str, Any]]()
     for name in names:
         row: dict[str, Any] = {"name": name, "entitlement": shares.get(name, 0.0)}

@@ -13,7 +13,7 @@ from nqspy.model.columns import turn_of
 from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member
 from nqspy.model.requests import Attempt, Request, State, Used
-from nqspy.report.attempts import AttemptHistory
+from nqspy.report.over_time import AttemptHistory
 
 _QUEUED, _RUNNING, _SUSPENDED = State.QUEUED, State.RUNNING, State.SUSPENDED
 _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
