@@ -20,8 +20,8 @@ from nqspy.answers import (
     listing,
     many,
     pbs_select,
-    pbs_views,
     queries,
+    queues,
     texts,
 )
 from nqspy.answers.serving import Serving
@@ -270,7 +270,7 @@ _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "reload_queues": lambda serving, asked: {"text": language.reload_queues(serving, asked.caller)},
     "qstat": listing.qstat,
     "qselect": pbs_select.qselect,
-    "pbsnodes": pbs_views.nodes,
+    "pbsnodes": queues.nodes,
     "list_requests": listing.list_requests,
     "choose": choosing.choose,
     "graph": graph.answer,

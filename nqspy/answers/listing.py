@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.answers import pbs_jobs, pbs_views, queues
+from nqspy.answers import pbs_jobs, queues
 from nqspy.answers.choice import Listing, RequestChoice
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -207,8 +207,8 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
 
 _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "json": _json, "why": _why, "eta": _eta, "table": pbs_jobs.table, "alternate": pbs_jobs.alternate,
-    "full": pbs_jobs.full, "posix": pbs_views.queue_list, "queue_limits": pbs_views.queue_limits,
-    "server": pbs_views.server,
+    "full": pbs_jobs.full, "posix": queues.queue_list, "queue_limits": queues.queue_limits,
+    "server": queues.server,
 }  # fmt: skip
 """Forms of ``qstat`` that are about requests, and PBS's."""
 

@@ -1,12 +1,23 @@
-"""qstat's views of queues, complexes and limits, and the counts they show."""
+"""Queues, the server and the node, with the counts they show: NQS's summaries of ``qstat``, and PBS's
+``qstat -Q``, ``-q``, ``-B``, ``pbsnodes`` (pbs-clients.md 8.5, 9)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
+from nqspy.answers.choice import need_server, queue_of
 from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model.errors import Refusal
+from nqspy.model.queues import Queue
 from nqspy.model.requests import State
 from nqspy.model.site import Site
-from nqspy.report import summaries
+from nqspy.report import pbs_forms, pbs_objects, pbs_tables, summaries
+from nqspy.report.pbs_attributes import Attributes
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+from nqspy.rpc.version import version
 
 
 def counts(serving: Serving) -> dict[str, dict[str, int]]:
@@ -26,6 +37,7 @@ def _tally(site: Site) -> Counter[tuple[str, State]]:
     return tally
 
 
+T = TypeVar("T")
 Summary = Callable[[Site, Mapping[str, Mapping[str, int]]], str]
 
 FORMS: dict[str, Summary] = {
@@ -53,3 +65,103 @@ def server_text(serving: Serving) -> str:
     site = serving.engine.site
     row = (site.name, site.settings.global_.run_limit, len(site.requests), state_of(serving))
     return summaries.server_posix(*row, by_state(site))
+
+
+# ---------------------------------------------------------------- as PBS shows them
+
+
+def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -Q``, with ``f`` among the letters ``-Q -f``."""
+    site, counted = serving.engine.site, counts(serving)
+    chosen, wrong = _chosen(serving, asked)
+    if not _is_full(asked):
+        return _answer(asked, summaries.queues_posix(chosen, counted), wrong)
+    shown = {q.name: pbs_objects.queue_attributes(site, q, counted.get(q.name, {})) for q in chosen}
+    return _objects(serving, asked, shown, wrong, "Queue", "Queue: ")
+
+
+def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -q``."""
+    chosen, wrong = _chosen(serving, asked)
+    text = pbs_tables.queue_limits(serving.engine.site.name, chosen, counts(serving))
+    return _answer(asked, text, wrong)
+
+
+def server(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -B``, with ``f`` among the letters ``-B -f``."""
+    site = serving.engine.site
+    right, wrong = _named(asked, partial(need_server, site))
+    if wrong and not right:
+        return _answer(asked, "", wrong)
+    if not _is_full(asked):
+        return _answer(asked, server_text(serving), wrong)
+    found = pbs_objects.server_attributes(site, by_state(site), version(), state_of(serving))
+    return _objects(serving, asked, {site.name: found}, wrong, "Server", "Server: ")
+
+
+def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``pbsnodes``: the one host that runs jobs; with ``l`` among the letters only where it is out of use,
+    which it is not while its daemon answers."""
+    site = serving.engine.site
+    node = pbs_objects.node_name(site)
+
+    def need_node(word: str) -> None:
+        if word not in (node, site.host, site.name):
+            raise Refusal("unknown_node", node=word, name=node)
+
+    right, wrong = _named(asked, need_node)
+    if (wrong and not right) or "l" in str(asked.message.get("letters") or ""):
+        return _answer(asked, "", wrong)
+    found: dict[str, Any] = dict(
+        pbs_objects.node_attributes(site, version(), Visibility(serving, asked.caller).sees)
+    )
+    if asked.message.get("format") == "json" and "jobs" in found:
+        found["jobs"] = pbs_objects.jobs_of(found)
+    return _objects(serving, asked, {node: found}, wrong, "nodes", "", "     ", "Name=")
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refusal]]:
+    """The queues that the operands name, all without; and what is wrong with operands."""
+    site = serving.engine.site
+    found, wrong = _named(asked, partial(queue_of, site))
+    if "" in found or not (found or wrong):
+        return list(site.settings.queues.values()), wrong
+    return [site.settings.queues[name] for name in dict.fromkeys(found)], wrong
+
+
+def _named(asked: rpc.Asked, look: Callable[[str], T]) -> tuple[list[T], list[Refusal]]:
+    """What looking at each operand gives; and what is wrong with the others."""
+    found, wrong = list[T](), list[Refusal]()
+    for word in asked.message.get("operands") or ():
+        try:
+            found.append(look(str(word)))
+        except Refusal as refusal:
+            wrong.append(refusal)
+    return found, wrong
+
+
+def _is_full(asked: rpc.Asked) -> bool:
+    return "f" in str(asked.message.get("letters") or "") or bool(asked.message.get("format"))
+
+
+def _objects(
+    serving: Serving, asked: rpc.Asked, shown: Mapping[str, Attributes], wrong: list[Refusal], key: str,
+    *layout_of: str,
+) -> bytes:  # fmt: skip
+    """Objects with all their attributes, in the form asked for. ``key`` in JSON; ``layout_of``: words before
+    the name of one, how far its attributes are set in, words before it in DSV (`pbs_forms.layout`)."""
+    layout = pbs_forms.layout(asked.message, *layout_of)
+    parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
+    if layout.form != "json":
+        return _answer(asked, "".join(parts), wrong)
+    head = pbs_forms.json_head(serving.clock.now(), version(), serving.engine.site.name)
+    members = f',"{key}":{{{",".join(parts)}}}' if parts else ""
+    return _answer(asked, f"{head}{members}}}\n", wrong)
+
+
+def _answer(asked: rpc.Asked, text: str, wrong: list[Refusal]) -> bytes:
+    status = wrong[-1].status if wrong else 0
+    return messages.text_answer(asked.handle.id, status, text, "".join(f"{each}\n" for each in wrong))

@@ -194,7 +194,7 @@ class OpenQuestions:
         seq = seq_of(self._serving, sight, str(message["request"]))
         offset = int(message.get("offset") or 0)
         if is_array(seq):
-            Visibility(self._serving, asked.caller).need(seq)
+            sight.need(seq)
             raise Refusal("output_of_indices", id=site.id_of(seq), number=number_of(seq))
         request = site.requests.get(seq)
         if request is None:
@@ -208,14 +208,16 @@ class OpenQuestions:
             return self._cat_former(asked, request, offset)
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
         place = output.place(seq, request.attempts, stream)
-        try:
-            data = output.read(self._serving.home.spool, place, offset, request.spec.uid)
-        except OSError:
-            data = b""
+        data = self._read(place, offset, request)
         if not data and message.get("follow"):
             self._tails.append(asked)
             return None
         return _piece(asked, data, offset)
+
+    def _read(self, place: str, offset: int, request: Request) -> bytes:
+        with contextlib.suppress(OSError):
+            return output.read(self._serving.home.spool, place, offset, request.spec.uid)
+        return b""
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
         """Answer with the place of the output of an ended request: the person who asks reads it; or with a
@@ -272,11 +274,7 @@ class OpenQuestions:
         path = paths[former.attempt]
         place = output.stayed(request.seq, path)
         if place:
-            try:
-                data = output.read(self._serving.home.spool, place, offset, request.spec.uid)
-            except OSError:
-                data = b""
-            return _piece(asked, data, offset)
+            return _piece(asked, self._read(place, offset, request), offset)
         if not path:
             raise Refusal("no_such_attempt", id=name, attempt=former.attempt, known="it left none")
         later = [last, *(paths[n] for n in paths if n > former.attempt)]
