@@ -81,6 +81,9 @@ def test_a_command_comes_back_from_the_wire_as_it_was(cmd, data):
 def test_an_older_journal_without_later_fields_is_read():
     assert ev.decode("requeued", b'{"seq":1,"attempt":2,"text":"x"}') == ev.Requeued(1, 2, "x")
     assert ev.decode("decided", b'{"as_of":7}') == ev.Decided(7)
+    assert ev.decode("starting", b'{"seq":1,"attempt":1,"pes":[0]}') == ev.Starting(1, 1, (0,))
+    machine = b'{"cpus":[0],"memory":1,"host":"ymp"}'
+    assert ev.decode("machine_found", machine) == ev.MachineFound((0,), 1, "ymp")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from nqspy.model import events as ev
 from nqspy.model.consumables import (
     Consumable,
     device_of,
@@ -13,7 +12,6 @@ from nqspy.model.consumables import (
     vendor_of,
     wrong,
 )
-from nqspy.model.events import MachineFound, Starting
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Device, Found
@@ -79,15 +77,6 @@ def test_what_cannot_be_is_told(holders, held, away):
 def test_a_holder_of_before_may_keep_what_went_offline():
     held = {"gpu": {"0": 1}}
     assert not list(wrong([(1, (("gpu", ("0",)),), (("gpu", 1),))], held, {"gpu": {"0": 1, "1": 0}}))
-
-
-def test_events_of_former_times_are_read():
-    event = ev.decode("starting", '{"seq":1,"attempt":1,"pes":[0]}')
-    assert event == Starting(1, 1, (0,))
-    found = ev.decode("machine_found", '{"cpus":[0],"memory":1,"host":"ymp"}')
-    assert found == MachineFound((0,), 1, "ymp")
-    told = Starting(1, 1, (0,), units=(("gpu", ("3", "0")),))
-    assert ev.decode("starting", ev.encode(told)) == told
 
 
 @pytest.mark.parametrize(

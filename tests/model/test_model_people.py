@@ -18,10 +18,6 @@ TREE = {
 }
 
 
-def test_while_all_have_work_each_has_its_part():
-    assert entitled_now(TREE, TREE) == pytest.approx(entitlements(TREE))
-
-
 def test_what_a_department_leaves_goes_to_its_siblings_first():
     found = entitled_now(TREE, {"d2", "d3", "admin"})
     assert (found["d2"], found["d3"], found["admin"]) == pytest.approx((0.6, 0.2, 0.2))
