@@ -2,6 +2,7 @@
 
 from nqspy.model.amounts import Wrong
 
+_BLANKS = " \t\r\n\f\v"
 _ESCAPED_IN_DOUBLE = '"\\$`'
 
 LINE_AFTER = "after:"
@@ -16,7 +17,7 @@ def split(line: str) -> list[str]:
     words: list[str] = []
     at, end = 0, len(line)
     while True:
-        while at < end and line[at] in " \t\r\n\f\v":
+        while at < end and line[at] in _BLANKS:
             at += 1
         if at >= end or line[at] == "#":
             return words
@@ -26,43 +27,21 @@ def split(line: str) -> list[str]:
 
 def _word(line: str, at: int) -> tuple[str, int]:
     """The word that begins at ``at``, and the place after it."""
-    parts: list[str] = []
-    while at < len(line) and (char := line[at]) not in " \t\r\n\f\v":
-        if char == "'":
-            end = _closing(line, at, "'")
-            parts.append(line[at + 1 : end])
-            at = end + 1
-        elif char == '"':
-            text, at = _double(line, at)
-            parts.append(text)
-        elif char == "\\" and at + 1 < len(line):
-            parts.append(line[at + 1])
-            at += 2
+    text, quote, opened = "", "", 0
+    while at < len(line) and (quote or line[at] not in _BLANKS):
+        char, after = line[at], line[at + 1 : at + 2]
+        if char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote, opened = char, at
+        elif char == "\\" and after and (not quote or (quote == '"' and after in _ESCAPED_IN_DOUBLE)):
+            text, at = text + after, at + 1
         else:
-            parts.append(char)
-            at += 1
-    return "".join(parts), at
-
-
-def _double(line: str, at: int) -> tuple[str, int]:
-    """The inside of a double-quoted piece that opens at ``at``, and the place after it."""
-    parts: list[str] = []
-    start, at = at, at + 1
-    while at < len(line) and line[at] != '"':
-        if line[at] == "\\" and line[at + 1 : at + 2] and line[at + 1] in _ESCAPED_IN_DOUBLE:
-            at += 1
-        parts.append(line[at])
+            text += char
         at += 1
-    if at >= len(line):
-        _closing(line, start, '"', len(line))
-    return "".join(parts), at + 1
-
-
-def _closing(line: str, at: int, quote: str, start: int | None = None) -> int:
-    end = line.find(quote, at + 1 if start is None else start)
-    if end < 0:
-        raise Wrong(f"the quote {quote} at column {at + 1} is not closed")
-    return end
+    if quote:
+        raise Wrong(f"the quote {quote} at column {opened + 1} is not closed")
+    return text, at
 
 
 def split_list(text: str) -> list[str]:
