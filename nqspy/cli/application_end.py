@@ -119,14 +119,10 @@ def _attend(link: socket.socket, pid: int) -> int:
                 poll.unregister(link.fileno())
                 patience, numbers = PATIENCE, (signal.SIGHUP, signal.SIGCONT)
         for number in numbers:
-            _signal_all(pid, number)
-
-
-def _signal_all(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except OSError:
-        pass  # it has ended, or is another user's by now
+            try:
+                os.killpg(pid, number)
+            except OSError:
+                pass  # it has ended, or is another user's by now
 
 
 def _end_like(status: int) -> None:

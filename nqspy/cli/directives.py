@@ -114,7 +114,7 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
     for word, (number, lines) in found.items():
         way = "; qsub reads them" if word in _OURS else "; write #QSUB or #PBS"
         if word == "#SBATCH":
-            from nqspy.cli.slurm_words import meaning
+            from nqspy.cli.slurm import meaning
 
             means = f" ({meant})" if (meant := meaning(lines)) else ""
             way = f"{means}; qsub --dialect slurm reads them, or write #QSUB or #PBS"

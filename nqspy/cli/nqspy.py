@@ -50,11 +50,9 @@ def _asks(room: typer.Typer, name: str, cmd: str, sentence: str) -> None:
 
 
 _asks(
-    app,
-    "counters",
-    "counters",
+    app, "counters", "counters",
     "Departments: share, CPU used and remaining in the period, finished and running today, this week.",
-)
+)  # fmt: skip
 
 
 @report.command()

@@ -113,22 +113,17 @@ def _letters(flags: set[str], dialect: str) -> str:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    if "--graph" in words:
-        return _graph(words)
+    if "--graph" in words:  # which requests wait for which
+        given, found, ids = fast.read_options("qstat", words)
+        others = [one.flag for one in found if one.target not in ("graph", "home")]
+        if others:
+            raise Failure(f"--graph goes with no {others[0]}", 2)
+        return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
     question, home = message(words)
     answer = DaemonConnection(home).call(question, repeat=True)
     if answer.rest.startswith(',"shared":['):
         answer.out = _put_together(answer)
     return fast.show("qstat", answer)
-
-
-def _graph(words: list[str]) -> int:
-    """``qstat --graph``: which requests wait for which."""
-    given, found, ids = fast.read_options("qstat", words)
-    others = [one.flag for one in found if one.target not in ("graph", "home")]
-    if others:
-        raise Failure(f"--graph goes with no {others[0]}", 2)
-    return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
 
 
 def _put_together(answer: "TextAnswer") -> str:

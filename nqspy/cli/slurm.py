@@ -6,11 +6,11 @@ request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
 """
 
 from nqspy.cli import rare
-from nqspy.cli.fast import Failure, Given
+from nqspy.cli.fast import Failure, Given, Parser
 from nqspy.cli.resources import Listed, parse_array
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.slurm_options import REFUSED
-from nqspy.cli.words import split_variables
+from nqspy.cli.slurm_options import REFUSED, TABLE
+from nqspy.cli.words import split, split_variables
 from nqspy.model import amounts
 from nqspy.model.amounts import Wrong
 
@@ -288,3 +288,46 @@ def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
             said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
             unit = name.removeprefix("unit ")
             sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", said_of)
+
+
+# ------------------------------------------------------------------------------------------ in other words
+
+_IN_PBS = {
+    "name": "-N {}", "time": "-l walltime={}", "tasks": "-l select={}", "cpus": "-l ncpus={}",
+    "nodes": "-l nodes={}", "memory": "-l mem={}", "queue": "-q {}", "account": "-A {}", "output": "-o {}",
+    "error": "-e {}", "folder": "-d {}", "array": "-J {}", "depend": "-W depend={}", "begin": "-a {}",
+    "held": "-h", "mail_type": "-m", "mail.to": "-M {}", "export": "-v", "rerunnable": "-r {}",
+    "gpus": "-l gpus={}",
+}  # fmt: skip
+"""What is said in PBS's words for Slurm's."""
+MOST = 12
+"""Directives that are explained; more are counted."""
+
+
+def meaning(lines: list[str]) -> str:
+    """``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``; empty where nothing can be said."""
+    parser, found = Parser(TABLE), list[str]()
+    for line in lines:
+        try:
+            options, _ = parser.parse(split(line))
+        except (Failure, Wrong):
+            continue
+        for given in options:
+            if given.target in _IN_PBS:
+                between = "=" if given.flag[:2] == "--" and given.value else " "
+                said = f"{given.flag}{between}{given.value}".rstrip()
+                found.append(f"{said} is {_IN_PBS[given.target].format(_value(given))}".rstrip())
+    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
+    return ", ".join([*found[:MOST], *more])
+
+
+def _value(given: Given) -> str:
+    if given.kind in ("on", "off"):
+        return "y" if given.kind == "on" else "n"
+    if given.target != "time":
+        return given.value
+    try:
+        seconds = parse_time(given.value) // 1000
+    except Wrong:
+        return given.value
+    return "unlimited" if seconds < 0 else f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.cli import submit
-from nqspy.cli.slurm import marks, parse_memory, parse_time
+from nqspy.cli.slurm import marks, meaning, parse_memory, parse_time
 from nqspy.cli.slurm_options import REFUSED, SLURM
-from nqspy.cli.slurm_words import meaning
 from nqspy.model.amounts import UNLIMITED, Wrong
 from nqspy.model.commands import decode
 
