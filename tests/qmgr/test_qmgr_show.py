@@ -1,14 +1,14 @@
 """What `show` prints."""
 
+from qmgr.test_qmgr_round_trip import build
+
 from nqspy.core.resource_health import PROBES
-from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
 from nqspy.model.events import Change
 from nqspy.model.machine import Found
 from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
 from nqspy.qmgr import show, show_shifts
-from nqspy.qmgr.parser import parse_text
 
 SITE = """
 set sched_factor share 0 cpu 6 memory 1 time 10
@@ -35,11 +35,7 @@ end
 
 
 def site() -> Settings:
-    settings = Settings()
-    for parsed in parse_text(SITE):
-        assert isinstance(parsed.command, Configure)
-        apply_changes(settings, parsed.command.changes)
-    return settings
+    return build(SITE)
 
 
 def test_the_factors_come_with_their_bound_for_each_queue_that_differs():
@@ -126,11 +122,7 @@ def test_show_all_tells_every_object_and_settings_alone():
 
 
 def test_probes_show_what_they_try_and_what_they_found():
-    settings = Settings()
-    text = 'create probe nfs command="check -v" every=90 fails=1\ncreate probe web http=http://a/'
-    for parsed in parse_text(text):
-        assert isinstance(parsed.command, Configure)
-        apply_changes(settings, parsed.command.changes)
+    settings = build('create probe nfs command="check -v" every=90 fails=1\ncreate probe web http=http://a/')
     found = {"nfs": ("[broken] since 23:00", "tried last 23:41: stale")}
     assert show.show_listed(settings, PROBES, ("nfs",), found) == (
         "nfs [broken] since 23:00\n"
