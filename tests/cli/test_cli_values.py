@@ -5,7 +5,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.cli import words
@@ -15,17 +15,12 @@ from nqspy.cli.resources import Resources, read_list, read_needs, resolve
 from nqspy.model.amounts import Wrong
 
 
-@given(st.text("ab \\\"'#\t=", max_size=20))
-@example('a \'b c\' "d\\"e" f\\ g # comment')
+@given(st.text("ab \"'\t=", max_size=20))  # of comments and escapes shlex has other rules: below
 def test_lines_are_split_as_a_shell_does(line):
-    reference = shlex.shlex(line, posix=True, punctuation_chars=False)
-    reference.whitespace_split = True
     try:
         expected = shlex.split(line, comments=False)
     except ValueError:
         expected = None
-    if "#" in line or line.endswith("\\") or '\\"' in line or "\\" in line:
-        return  # shlex knows comments inside words and other escapes; the examples below fix ours
     if expected is None:
         with pytest.raises(Wrong, match="not closed"):
             words.split(line)

@@ -51,17 +51,3 @@ def test_json_and_wait_and_exit_statuses(office):
     assert office.run("qsub", "-s", "/bin/sh", "--wait", stdin="exit 5\n").status == 5
     killed = office.run("qsub", "-s", "/bin/sh", "--wait", stdin="kill -9 $$\n")
     assert killed.status == 128 + 9
-
-
-def test_a_list_is_submitted_in_its_order_as_one(office):
-    for name in ("one", "two"):
-        office.write(f"{name}.sh", f"#QSUB -s /bin/sh\necho {name} $1\n")
-    office.write("night.list", "# the night\n-N first one.sh\n\n-N second two.sh 'x y'\n-N third -h one.sh\n")
-    done = office.run("qsub", "--list", "night.list", "--key", "night-1").ok()
-    seqs = [int(line.partition(".")[0]) for line in done.lines]
-    assert seqs == [seqs[0], seqs[0] + 1, seqs[0] + 2]
-    assert office.ended(done.lines[1])["name"] == "second"
-    assert office.text(f"second.o{seqs[1]}") == "two x y\n"
-    assert office.job(done.lines[2])["state"] == "held"
-    assert office.run("qsub", "--list", "night.list", "--key", "night-1").ok().lines == done.lines
-    office.run("qdel", done.lines[2]).ok()

@@ -41,8 +41,6 @@ def test_chains_and_refusals(office):
     assert office.ended(first)["exit_status"] == 1
     assert office.ended(second)["exit_status"] == 0
     office.run("nqspy", "submit", "--partition=nowhere", "--", "true").refused("nqspy submit: ", "nowhere")
-    office.run("nqspy", "submit", "--qos=high", "--", "true").refused("--qos")
-    office.run("nqspy", "submit").refused("nothing is named")
     assert "would be accepted" in office.run("nqspy", "submit", "--test-only", "--", "true").ok().out
 
 
