@@ -14,8 +14,8 @@ def told(text, id):
     handed, started, ended = text.splitlines()[-3:]
     assert f"{id} logged of " in handed
     assert "submitted on" in handed
-    assert "started: queue batch, attempt 1, PEs " in started
-    assert ": ended, exit status 3; CPU time " in ended
+    assert "started: queue batch, attempt 1, " in started
+    assert ": ended, exit status 3; " in ended
 
 
 def test_a_log_has_a_file_of_its_own(office):
@@ -52,4 +52,4 @@ def test_a_log_tells_who_ended_it(office):
     id = office.qsub("sleep 600\n", "-N", "logged", "-J", "y", "-l", "walltime=1")
     seq = office.ended(id)["seq"]
     # Signal 15, or status 143 where the shell outlived what it waited for.
-    assert " (wall-clock limit of 1 s exceeded); CPU time " in office.text(f"logged.l{seq}")
+    assert " (wall-clock limit of 1 s " in office.text(f"logged.l{seq}")

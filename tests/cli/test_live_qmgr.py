@@ -139,9 +139,9 @@ def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(shar
         return [each["shift"] for each in shared.events("shift_changed")]
 
     text = 'define shift {} when=("0 0 {} 1 *"){}\nset run_limit=7 batch\nend\n'
-    assert "shift one begins at its next firing, " in shared.qmgr(text.format("one", 1, "")).ok().out
+    assert "shift one begins at " in shared.qmgr(text.format("one", 1, "")).ok().out
     piped = shared.run("qmgr", stdin=text.format("two", 2, "")).ok().out
-    assert "shift two begins at its next firing, " in piped
+    assert "shift two begins at " in piped
     assert shared.run("qmgr", str(shared.write("three.qmgr", text.format("three", 3, "")))).ok().out == ""
     until(lambda: current() == ["three"], "the shift of the file should be in force, and no other")
     file = shared.write("four.qmgr", text.format("four", 4, ""))
@@ -157,7 +157,7 @@ def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(shar
 
 def test_nobody_makes_the_daemon_count_switches_for_minutes(live):
     live.qmgr('define shift day when=("* * * * *")\nend').ok()
-    assert "too far ahead; at most 366d" in live.qmgr("show shifts --next 2000000000d").err
+    assert "at most 366d" in live.qmgr("show shifts --next 2000000000d").err
     live.qmgr("show shifts --next 366d").refused("there are more than 10,000 switches until then")
     assert live.qmgr("show shifts --next 6d").ok().out.count("  day\n") == 6 * 1440
     live.qmgr("show calendar --next 366d").ok()
