@@ -37,15 +37,14 @@ LONGEST_PAUSE = 60.0
 
 
 class _Strikes(Struct):
-    """State that outlives the daemon (`Backoff.dump`). An older version did not know on which owner's
-    requests workers were lost: those count no more."""
+    """State that outlives the daemon (`Backoff.dump`)."""
 
     out: dict[str, str]
-    died: dict[str, list[tuple[float, str] | float]]
+    off: dict[str, str]
+    died: dict[str, list[tuple[float, str]]]
+    files: dict[str, str]
     spares: list[Spare]
-    off: dict[str, str] | None = None
-    files: dict[str, str] = {}
-    rests: list[OwnerRest] = []
+    rests: list[OwnerRest]
 
 
 class Loss(Struct, frozen=True):
@@ -138,10 +137,9 @@ class Backoff:
     def load(self, data: dict[str, Any]) -> None:
         """Take that over. Raises msgspec.ValidationError for anything else."""
         kept, shift = msgspec.convert(data, _Strikes), time.time() - time.monotonic()
-        self.out, self.files, self.spares, self.rests = kept.out, kept.files, kept.spares, kept.rests
-        self.off = dict(kept.out) if kept.off is None else kept.off
-        for name, found in kept.died.items():
-            self._died[name] = [(each[0] - shift, each[1]) for each in found if isinstance(each, tuple)]
+        self.out, self.off, self.files = kept.out, kept.off, kept.files
+        self.spares, self.rests = kept.spares, kept.rests
+        self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in kept.died.items()}
 
     def meet(self, files: Mapping[str, str]) -> None:
         """Exits are loaded from these files: one that is another now begins anew, unless it is left out."""

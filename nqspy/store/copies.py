@@ -38,9 +38,9 @@ class Copy:
     path: Path
 
 
-def name_of(at: Instant, label: str = "") -> str:
+def name_of(at: Instant) -> str:
     """Name of a backup made at an instant."""
-    return f"nqs-{datetime.fromtimestamp(at // 1000, UTC):{_FORM}}Z{f'-{label}' if label else ''}.db"
+    return f"nqs-{datetime.fromtimestamp(at // 1000, UTC):{_FORM}}Z.db"
 
 
 def listed(path: Path) -> list[Copy]:
@@ -162,14 +162,12 @@ def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:
         db.close()
 
 
-def back_up(
-    path: Path, at: Instant, keep: int, label: str = "", go_on: Callable[[], None] = lambda: None
-) -> Path:
+def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lambda: None) -> Path:
     """Makes a backup, and once it is checked removes all but the newest ``keep``; returns its file. Raises
     sqlite3.Error, OSError."""
     folder = places.backups(path)
     places.make_folder(folder)
-    target = folder / name_of(at, label)
+    target = folder / name_of(at)
     with _alone(folder):
         for left in folder.glob("nqs-*.db.new"):  # of one that was killed
             left.unlink(missing_ok=True)

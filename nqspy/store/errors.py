@@ -29,13 +29,14 @@ def advice(path: Path) -> str:
     )
 
 
-class NewerStore(StoreError):
-    """The database was written by a newer version of nqspy."""
+class OtherFormat(StoreError):
+    """The database was written by a newer version of nqspy, or by one that is too old."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
+        newer = "start it with the newer nqspy that wrote it, or restore an older backup"
+        older = "start it once with nqspy of commit e13b55b9, which converts formats 1 to 6 to 7"
         super().__init__(
-            f"{path} has format {found}, this nqspy knows formats up to {known}:"
-            " start it with the newer nqspy that wrote it, or restore an older backup"
+            f"{path} has format {found}, this nqspy knows format {known}: {newer if found > known else older}"
         )
 
 

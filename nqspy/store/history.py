@@ -16,7 +16,7 @@ import peewee
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.ports import EndedRow
-from nqspy.store import archive, former, places, rows
+from nqspy.store import archive, places, rows
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
@@ -275,5 +275,7 @@ class _Wanted:
 
 def _row_of(line: bytes) -> rows.Row:
     named = archive.request_of(line)
-    named["live"] = former.live(named["live"])
+    if '"attempt":' in named["live"] and '"attempts":' not in named["live"]:
+        told = "is of format 4 or earlier: nqspy of commit e13b55b9 reads it"
+        raise StoreError(f"request {named['seq']} of the history {told}")
     return tuple(named[name] for name in _NAMES)

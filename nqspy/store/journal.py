@@ -102,7 +102,7 @@ class SqliteJournal(EventHistory):
     def open(cls, path: Path) -> Self:
         """Opens the database, making it (mode 0600) when it is not there.
 
-        Raises DamagedStore, NewerStore or StoreError; then the files are as they were.
+        Raises DamagedStore, OtherFormat or StoreError; then the files are as they were.
         """
         db = open_database(path)
         try:

@@ -1,42 +1,36 @@
-"""Opening a database: made if it is not there, refused if damaged or newer, brought up to date if older."""
+"""Opening a database: made if it is not there, refused if damaged or of another format."""
 
 import os
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 
 import peewee
 
-from nqspy.model.ids import Instant
-from nqspy.store import copies, places, schema
-from nqspy.store.errors import DamagedStore, NewerStore, StoreError, advice, cause, is_damage, plain
-from nqspy.store.migrations import STEPS, Step, upgrade, version
+from nqspy.store import places, schema
+from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, cause, is_damage, plain
 
 CHECKED_ALWAYS = 256 << 20
 """Up to this size (bytes) a ``quick_check`` is made also after a clean end (about 0.2 s); after any other the
 whole file passes ``integrity_check`` first."""
 
-KEPT_BEFORE_UPGRADE = 100
-"""Backups that stay when one is made before an upgrade: none goes then."""
 
-
-def open_database(path: Path, steps: Sequence[Step] = STEPS) -> peewee.SqliteDatabase:
+def open_database(path: Path) -> peewee.SqliteDatabase:
     """The database at ``path``, ready to be written.
 
-    Raises DamagedStore (and leaves all files as they are), NewerStore, or StoreError.
+    Raises DamagedStore (and leaves all files as they are), OtherFormat, or StoreError.
     """
     try:
         if places.restoring(path).exists():
             raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")
         if not path.exists():
-            _create(path, steps)
-        _check(path, len(steps))
-        return _connect(path, steps)
+            _create(path)
+        _check(path)
+        return _connect(path)
     except (OSError, sqlite3.Error, peewee.PeeweeException) as error:
         raise StoreError(f"{path} cannot be opened: {plain(error)}") from error
 
 
-def _create(path: Path, steps: Sequence[Step]) -> None:
+def _create(path: Path) -> None:
     """Makes it under another name first: a file under the right name is never half made, and an empty one
     is damage (it must not start again at request 1)."""
     if places.log_size(path) > 0:
@@ -52,15 +46,13 @@ def _create(path: Path, steps: Sequence[Step]) -> None:
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     db = schema.database(new)
     try:
-        connection = schema.connection(db)
-        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        upgrade(connection, steps)
+        schema.make_tables(db)
     finally:
         db.close()
     places.put_in_place(new, path)
 
 
-def _check(path: Path, known: int) -> None:
+def _check(path: Path) -> None:
     """Looks at the file through a connection that cannot write: a damaged one stays as it is."""
     if path.stat().st_size == 0:
         raise DamagedStore(path, "it is empty")
@@ -73,8 +65,8 @@ def _check(path: Path, known: int) -> None:
         connection = schema.connection(db)
         if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
             raise DamagedStore(path, "it is no database of nqspy")
-        if version(connection) > known:
-            raise NewerStore(path, version(connection), known)
+        if (found := schema.version(connection)) != schema.VERSION:
+            raise OtherFormat(path, found, schema.VERSION)
         if unclean:
             _check_pages(path, connection, "integrity_check")
         elif path.stat().st_size <= CHECKED_ALWAYS:
@@ -93,24 +85,11 @@ def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:
         raise DamagedStore(path, found[0] if found else f"no answer to {how}")
 
 
-def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
+def _connect(path: Path) -> peewee.SqliteDatabase:
     db = schema.database(path)
     try:
-        connection = schema.connection(db)
-        try:
-            if 0 < (former := version(connection)) < len(steps):
-                row = connection.execute("SELECT at FROM state").fetchone()  # when the last thing happened
-                at = Instant(row[0] if row is not None else 0)
-                copies.back_up(path, at, KEPT_BEFORE_UPGRADE, f"format{former}")
-            upgrade(connection, steps)
-        except (sqlite3.Error, OSError) as error:
-            old = version(connection)
-            raise StoreError(
-                f"{path} could not be brought from format {old} to {len(steps)}: {plain(error)};"
-                " it was left as it is"
-            ) from error
         path.chmod(0o600)
-        _give_back(connection)
+        _give_back(schema.connection(db))
     except BaseException:
         db.close()
         raise

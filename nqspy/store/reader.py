@@ -17,8 +17,7 @@ from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.history import SLICE, EventHistory, fetch_from
 from nqspy.store.loading import load_site
-from nqspy.store.migrations import VERSION, version
-from nqspy.store.schema import EventRow, SettingsRow
+from nqspy.store.schema import VERSION, EventRow, SettingsRow
 
 __all__ = ["SLICE", "Reader"]
 
@@ -140,7 +139,7 @@ def _sites(path: Path) -> Iterator[Site]:
             db = schema.readonly(copy.path)
             try:
                 connection = schema.connection(db)
-                if version(connection) == VERSION:
+                if schema.version(connection) == VERSION:
                     yield load_site(connection)
             finally:
                 db.close()

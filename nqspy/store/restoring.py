@@ -13,9 +13,8 @@ import msgspec
 
 from nqspy.model.ids import Instant, Seq, array_of, is_array
 from nqspy.model.keys import ARRAYS, PLAIN
-from nqspy.store import copies, former, places, schema
-from nqspy.store.errors import NewerStore, StoreError, plain
-from nqspy.store.migrations import VERSION, version
+from nqspy.store import copies, places, schema
+from nqspy.store.errors import OtherFormat, StoreError, plain
 
 
 class Rewound(msgspec.Struct):
@@ -78,13 +77,11 @@ def _check(file: Path) -> None:
         raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
     connection = schema.connection(schema.readonly(file))
     try:
-        found = version(connection)
+        found = schema.version(connection)
     finally:
         connection.close()
-    if found > VERSION:
-        raise NewerStore(file, found, VERSION)
-    if found == 0:
-        raise StoreError(f"{file} cannot be restored: it has no tables; nothing was changed")
+    if found != schema.VERSION:
+        raise OtherFormat(file, found, schema.VERSION)
 
 
 def _restore(path: Path, file: Path, date: str) -> RestoredBackup:
@@ -149,6 +146,12 @@ def _without_its_log(path: Path) -> Path | None:
 
 # ---------------------------------------------------------------- what the replaced one knew
 
+_ATTEMPTS = "coalesce(json_extract(live, '$.attempts'), json_extract(live, '$.attempt'), 0)"
+"""Attempts of a request, in databases of older formats too."""
+_LEFT = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words
+_BEGUN = f"SELECT {_ATTEMPTS}, ended FROM requests WHERE seq = ?"  # noqa: S608
+_INDICES = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE seq > ? AND seq < ?"  # noqa: S608
+
 
 def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
     row = connection.execute("SELECT n, at FROM state").fetchone()
@@ -165,10 +168,10 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
         n, _ = _last(old)
         begun = {
             seq: found
-            for seq, live in copy.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
-            if (found := _attempt_since(old, seq, former.attempts(live))) is not None
+            for seq, attempts in copy.execute(_LEFT)
+            if (found := _attempt_since(old, seq, attempts)) is not None
         } | _born_since(old, copy)
-    except (*copies.SPOILT, msgspec.MsgspecError):
+    except copies.SPOILT:
         return None
     finally:
         db.close()
@@ -180,14 +183,11 @@ def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, 
     known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
     if not any(map(is_array, known)):
         return {}
-    found = old.execute("SELECT seq, live FROM requests WHERE seq > ? AND seq < ?", (PLAIN, ARRAYS))
-    return {seq: former.attempts(live) for seq, live in found if array_of(seq) in known and seq not in known}
+    found = old.execute(_INDICES, (PLAIN, ARRAYS))
+    return {seq: attempts for seq, attempts in found if array_of(seq) in known and seq not in known}
 
 
-def _attempt_since(old: sqlite3.Connection, seq: Seq, attempt: int) -> int | None:
+def _attempt_since(old: sqlite3.Connection, seq: Seq, attempts: int) -> int | None:
     """The last attempt of a request if it was begun, or if the request ended, after the copy was made."""
-    row = old.execute("SELECT live, ended FROM requests WHERE seq = ?", (seq,)).fetchone()
-    if row is None:
-        return None
-    found = former.attempts(row[0])
-    return found if found > attempt or row[1] is not None else None
+    found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
+    return found if found > attempts or ended is not None else None

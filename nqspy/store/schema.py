@@ -1,10 +1,6 @@
-"""The tables that queries read, as peewee models, and how the database is connected.
+"""The tables of a database, and how it is connected.
 
-`migrations` makes the tables; a test keeps both alike. Hot paths use SQL on the connection. Tables without a
-model: ``accounts`` (use by account; ``owed``: JSON list of what it is owed, `model.accounts.Entry`),
-``lifetimes`` (`model.lifetimes`), ``state`` (one row: the rest of the site, `rows.SiteRow`), ``keys``
-(submissions by the key their owner gave them), ``kept`` (bytes that a user keeps; ``ran``: for a request that
-has been started).
+Those that queries read are peewee models, which make them; hot paths use SQL on the connection.
 """
 
 import sqlite3
@@ -21,7 +17,7 @@ class EventRow(peewee.Model):
     """The history. ``body``: JSON of the event's fields (`model.events`)."""
 
     n = peewee.IntegerField(primary_key=True)
-    at = peewee.IntegerField()
+    at = peewee.IntegerField(index=True)
     kind = peewee.TextField()
     version = peewee.IntegerField()
     body = peewee.TextField()
@@ -93,6 +89,49 @@ class ArchiveRow(peewee.Model):
 
     class Meta:
         table_name = "archives"
+
+
+MODELS = (EventRow, RequestRow, SettingsRow, BlobRow, ArchiveRow)
+_MORE = (
+    # One finds the few requests that have not ended (start-up), one answers every question about ended ones
+    # without reading their rows.
+    "CREATE INDEX requests_live ON requests (ended) WHERE ended IS NULL",
+    "CREATE INDEX requests_ended ON requests (ended, seq, owner, queue) WHERE ended IS NOT NULL",
+    # Use by account; ``owed``: JSON list of what it is owed (`model.accounts.Entry`).
+    """CREATE TABLE accounts (position INTEGER NOT NULL PRIMARY KEY, key TEXT NOT NULL UNIQUE,
+        value REAL NOT NULL, at INTEGER NOT NULL, recent TEXT NOT NULL, owed TEXT NOT NULL)""",
+    # One row: the rest of the site (`rows.SiteRow`).
+    """CREATE TABLE state (id INTEGER NOT NULL PRIMARY KEY, n INTEGER NOT NULL, at INTEGER NOT NULL,
+        next_seq INTEGER NOT NULL, rest TEXT NOT NULL)""",
+    # Submissions by the key that their owner gave them.
+    """CREATE TABLE keys (owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL,
+        seqs TEXT NOT NULL, PRIMARY KEY (owner, key)) WITHOUT ROWID""",
+    # Bytes that a user keeps; ``ran``: for a request that has been started.
+    """CREATE TABLE kept (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL,
+        ran INTEGER NOT NULL, PRIMARY KEY (owner, digest)) WITHOUT ROWID""",
+    "CREATE INDEX kept_digest ON kept (digest)",
+    # How long requests ran, by owner, name and size (`model.lifetimes`).
+    """CREATE TABLE lifetimes (owner TEXT NOT NULL, name TEXT NOT NULL, pes INTEGER NOT NULL,
+        runs TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (owner, name, pes)) WITHOUT ROWID""",
+)
+
+VERSION = 7
+"""The format: SQLite's ``user_version``."""
+
+
+def make_tables(db: peewee.SqliteDatabase) -> None:
+    """Make all tables of a new database. Raises peewee.PeeweeException, sqlite3.Error."""
+    with db.bind_ctx(MODELS):
+        db.create_tables(MODELS, safe=False)
+    for statement in _MORE:
+        connection(db).execute(statement)
+    connection(db).execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection(db).execute(f"PRAGMA user_version = {VERSION}")
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """Format of a database."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 PRAGMAS: tuple[tuple[str, Any], ...] = (

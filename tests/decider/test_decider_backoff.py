@@ -110,14 +110,6 @@ def test_it_is_remembered_as_it_was():
     assert die(later, call("gun", "ben")) == ("gun",)
 
 
-def test_of_what_an_older_version_remembered_the_owners_are_not_known():
-    spare = {"exit": "gun", "hook": "jobselect", "subject": 5, "at": NOW, "text": "no"}
-    strike = Backoff()
-    strike.load({"out": {"third": "no"}, "spares": [spare], "died": {"gun": [backoff.time.time()]}})
-    assert (strike.out, len(strike.spares), strike.rests) == ({"third": "no"}, 1, [])
-    assert die(strike, call("gun")) == ()
-
-
 def test_a_file_that_is_another_one_begins_anew_unless_it_is_left_out():
     strike = Backoff()
     die(strike, call("gun"), call("gun"), call("other"), call("other"), call("third"), call("third", "ben"))

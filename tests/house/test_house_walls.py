@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from house.checkout import PACKAGE, ROOT, parsed, place, sources, tracked
 
-DATA_FOLDERS = {"manual", "site", "migrations"}
+DATA_FOLDERS = {"manual", "site"}
 
 
 def test_every_import_respects_the_contracts_of_setup_cfg():

@@ -10,8 +10,8 @@ import pytest
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import DAY, Instant, member
-from nqspy.store import copies, migrations, opening, places, restoring
-from nqspy.store.errors import NewerStore, StoreError
+from nqspy.store import copies, opening, places, restoring, schema
+from nqspy.store.errors import OtherFormat, StoreError
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader
 from nqspy.store.rotation import Rotation
@@ -173,9 +173,9 @@ def test_a_damaged_database_is_replaced_and_kept_as_it_was(told, path, log):
     assert load(path).n == told.site.n
 
 
-def _newer(file):
+def _older(file):
     connection = sqlite3.connect(file)
-    connection.execute(f"PRAGMA user_version = {migrations.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
     connection.close()
 
 
@@ -186,9 +186,9 @@ def _newer(file):
         (lambda file: file.write_bytes(file.read_bytes()[:20_000]), "cannot be restored"),
         (lambda file: file.write_bytes(b"no database\n" * 900), "not a database"),
         (lambda file: file.unlink(), "is no file"),
-        (_newer, f"has format {migrations.VERSION + 1}"),
+        (_older, f"has format {schema.VERSION - 1}"),
     ],
-    ids=["empty", "torn", "foreign", "missing", "newer"],
+    ids=["empty", "torn", "foreign", "missing", "older"],
 )
 def test_a_file_that_is_no_good_backup_is_refused_and_nothing_changes(told, path, spoil, text):
     file = copies.back_up(path, NOON, 7)
@@ -198,7 +198,7 @@ def test_a_file_that_is_no_good_backup_is_refused_and_nothing_changes(told, path
         restoring.restore(path, file, "x")
     assert "\n" not in str(refused.value)
     assert {each.name: each.read_bytes() for each in path.parent.iterdir() if each.is_file()} == before
-    assert isinstance(refused.value, NewerStore) == (spoil is _newer)
+    assert isinstance(refused.value, OtherFormat) == (spoil is _older)
 
 
 def test_a_database_that_was_not_closed_is_restored_with_its_log(tmp_path, tell_story, same_site):

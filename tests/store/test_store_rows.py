@@ -1,7 +1,6 @@
 """Rows: all of a request is kept, whatever fields it has; events with anything in them are read or refused by
 a StoreError that names the event."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ from nqspy.model.requests import (
     State,
     Used,
 )
-from nqspy.store import former, history, rows
+from nqspy.store import history, rows
 from nqspy.store.errors import StoreError
 from nqspy.store.history import EventHistory
 from nqspy.store.schema import ArchiveRow
@@ -84,30 +83,9 @@ def test_what_a_request_has_not_takes_no_room():
     ]  # fmt: skip
 
 
-def test_what_rows_of_before_say_of_an_attempt_is_read_as_it_was_meant():
-    flat = (
-        '{"date_in_queue":2,"attempt":3,"hold_text":"shift day stopped queue night","pes":[1,2],"started":4,'
-        '"ending":"rerun by olga: once more","used":{"cpu":5,"wall":6,"memory":7},"charged":8,"rate":9,'
-        '"suspended_by":"shift day","parked":true,"suspended":10,"gave_way":2,"gave":11,"let_go":12}'
-    )
-    named = {
-        "seq": 17, "ended": None, "state": "suspended", "queue": "night", "owner": "anne", "submitted": 1,
-        "spec": json.dumps({"owner": "anne", "uid": 1, "name": "n", "queue": "q", "script": "s",
-                            "environment": "e", "workdir": "/"}),
-        "live": flat, "ending": None,
-    }  # fmt: skip
-    row = history._row_of(json.dumps(named).encode())
-    request = rows.request_of(row[:6], rows.SharedSpecs())
-    pause = Pause(Cause("shift", "day"), Instant(10), "shift day stopped queue night", True)
-    order = EndOrder(Cause("operator", "olga"), True, "once more")
-    run = Attempt(
-        3, (1, 2), Instant(4), False, Used(5, 6, 7), 8, 9, None, pause, None, Instant(12), order, 2, 11
-    )
-    assert (request.attempts, request.attempt, request.hold_text) == (3, run, "")
-    assert former.live(former.live(flat)) == former.live(flat)
-    assert former.live('{"date_in_queue":2}') == '{"date_in_queue":2}'
-    assert former.attempts(flat) == former.attempts(former.live(flat)) == 3
-    assert former.live('{"date_in_queue":2,"attempt":1}') == '{"date_in_queue":2,"attempts":1}'
+def test_a_request_that_an_old_file_of_the_history_holds_is_refused():
+    with pytest.raises(StoreError, match=r"request 17 .*e13b55b9"):
+        history._row_of(b'{"seq":17,"live":"{\\"date_in_queue\\":2,\\"attempt\\":3}"}')
 
 
 BODIES = (
