@@ -57,14 +57,13 @@ _PLAIN = {
 
 def plain(error: Exception) -> str:
     """Return what went wrong, for people: a full disk, a lock, an I/O error; else the error's own words."""
-    error = cause(error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    said = code(error)
+    found = cause(error)
+    if isinstance(found, OSError) and found.strerror:
+        return found.strerror
     for name, text in _PLAIN.items():
-        if said.startswith(name):
-            return f"{text} ({one_line(str(error))})"
-    return one_line(str(error)) or type(error).__name__
+        if code(found).startswith(name):
+            return f"{text} ({one_line(str(found))})"
+    return one_line(str(found)) or type(found).__name__
 
 
 def is_damage(error: Exception) -> bool:
@@ -77,10 +76,12 @@ def is_locked(error: Exception) -> bool:
     return code(cause(error)).startswith("SQLITE_BUSY")
 
 
-def cause(error: Exception) -> Exception:
-    """SQLite's own error where peewee wrapped it."""
-    inner = error.__cause__ or error.__context__
-    return inner if isinstance(inner, sqlite3.Error) and not isinstance(error, sqlite3.Error) else error
+def cause(error: BaseException) -> BaseException:
+    """Return what SQLite or the system said, however often it was wrapped since; else the error itself."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, sqlite3.Error | OSError):
+        found = found.__cause__ or found.__context__
+    return found or error
 
 
 def code(error: BaseException | None) -> str:

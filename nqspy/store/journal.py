@@ -33,22 +33,8 @@ from nqspy.store.open_mark import OpenMark
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
 
-_EVENT = "INSERT INTO events (n, at, kind, version, body) VALUES (?, ?, ?, ?, ?)"
-_BLOB = "INSERT OR IGNORE INTO blobs (digest, body, codec) VALUES (?, ?, ?)"
-_KEY = "INSERT OR REPLACE INTO keys (owner, key, digest, seqs) VALUES (?, ?, ?, ?)"
-_REQUEST = """INSERT INTO requests (seq, state, queue, owner, grp, name, submitted, ended, spec, live, ending)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (seq) DO UPDATE SET state = excluded.state, queue = excluded.queue, owner = excluded.owner,
-grp = excluded.grp, name = excluded.name, ended = excluded.ended, spec = excluded.spec, live = excluded.live,
-ending = excluded.ending"""
 _SETTING = """INSERT INTO settings (path, value) VALUES (?, ?)
 ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
-_ACCOUNT = """INSERT INTO accounts (key, value, at, recent, owed) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent,
-owed = excluded.owed"""
-_LIFETIME = "INSERT OR REPLACE INTO lifetimes (owner, name, pes, runs, last) VALUES (?, ?, ?, ?, ?)"
-_FORGET = "DELETE FROM lifetimes WHERE owner = ? AND name = ? AND pes = ?"
-_STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
 _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 
 _REMEMBERED_BLOBS = 10_000
@@ -147,7 +133,7 @@ class SqliteJournal(EventHistory):
         self._keeping.done(step)
         self._blobs -= step.dropped
         site.touched.clear()
-        if len(changes.events) + len(changes.requests) > _LARGE:
+        if sum(map(len, changes.rows.values())) > _LARGE:
             with contextlib.suppress(sqlite3.Error):  # it is committed
                 self._connection.execute("PRAGMA shrink_memory")
 
@@ -204,23 +190,9 @@ class SqliteJournal(EventHistory):
 
     def _write(self, changes: rows.RowChanges) -> None:
         connection = self._connection
-        for statement, some in (
-            (_EVENT, changes.events),
-            (_BLOB, changes.blobs),
-            (_KEY, changes.keys),
-            (_REQUEST, changes.requests),
-            (_ACCOUNT, changes.accounts),
-            (_LIFETIME, changes.lifetimes),
-            (_FORGET, changes.forgotten),
-        ):
+        for statement, some in changes.rows.items():
             if some:
                 connection.executemany(statement, some)
-        if changes.settings:
-            self._write_settings(changes)
-        connection.execute(_STATE, changes.state)
-
-    def _write_settings(self, changes: rows.RowChanges) -> None:
-        connection = self._connection
         for path, value in changes.settings:
             if value is None:
                 connection.execute("DELETE FROM settings WHERE path = ?", (path,))

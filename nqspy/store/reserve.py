@@ -4,12 +4,11 @@ does: so most of what makes room is written where the database's log has its roo
 
 import errno
 import os
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from nqspy.store.errors import StoreError, code
+from nqspy.store.errors import StoreError, cause, code
 
 T = TypeVar("T")
 
@@ -81,7 +80,7 @@ class Reserve:
 
     def lacks_room(self, error: BaseException) -> bool:
         """True if something failed for lack of room; SQLite calls that an I/O error at times."""
-        return is_full(error) or (code(_first(error)).startswith("SQLITE_IOERR") and self.needed())
+        return is_full(error) or (code(cause(error)).startswith("SQLITE_IOERR") and self.needed())
 
     def needed(self) -> bool:
         """True if there is less free than it has: what failed for lack of room did not fail by chance."""
@@ -173,14 +172,7 @@ def _size_on(disk: os.statvfs_result) -> int:
 
 def is_full(error: BaseException) -> bool:
     """True if something failed for lack of room."""
-    found = _first(error)
+    found = cause(error)
     if isinstance(found, OSError):
         return found.errno in (errno.ENOSPC, errno.EDQUOT)
     return code(found).startswith(_FULL)
-
-
-def _first(error: BaseException | None) -> BaseException | None:
-    """Return what SQLite or the system said, however often it was wrapped since."""
-    while error is not None and not isinstance(error, sqlite3.Error | OSError):
-        error = error.__cause__ or error.__context__
-    return error

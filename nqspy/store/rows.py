@@ -89,45 +89,51 @@ rest_decoder = msgspec.json.Decoder(SiteRow)
 
 # ---------------------------------------------------------------- what a commit writes
 
+_EVENT = "INSERT INTO events (n, at, kind, version, body) VALUES (?, ?, ?, ?, ?)"
+_BLOB = "INSERT OR IGNORE INTO blobs (digest, body, codec) VALUES (?, ?, ?)"
+_KEY = "INSERT OR REPLACE INTO keys (owner, key, digest, seqs) VALUES (?, ?, ?, ?)"
+_REQUEST = """INSERT INTO requests (seq, state, queue, owner, grp, name, submitted, ended, spec, live, ending)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET state = excluded.state, queue = excluded.queue, owner = excluded.owner,
+grp = excluded.grp, name = excluded.name, ended = excluded.ended, spec = excluded.spec, live = excluded.live,
+ending = excluded.ending"""
+_ACCOUNT = """INSERT INTO accounts (key, value, at, recent, owed) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent,
+owed = excluded.owed"""
+_LIFETIME = "INSERT OR REPLACE INTO lifetimes (owner, name, pes, runs, last) VALUES (?, ?, ?, ?, ?)"
+_FORGET = "DELETE FROM lifetimes WHERE owner = ? AND name = ? AND pes = ?"
+_STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
+
 
 @dataclass(slots=True)
 class RowChanges:
-    """The rows of one commit. ``settings``: value None deletes the row; ``order``: paths of all objects of
-    the kinds of which one was deleted, in the order of the site; ``forgotten``: keys of ``lifetimes`` whose
-    rows go."""
+    """What one commit writes. ``rows`` by statement; ``settings``: value None deletes the row; ``order``:
+    paths of all objects of the kinds of which one was deleted, in the order of the site."""
 
-    state: Row
-    events: list[Row] = field(default_factory=list)
-    blobs: list[Row] = field(default_factory=list)
-    keys: list[Row] = field(default_factory=list)
-    requests: list[Row] = field(default_factory=list)
+    rows: dict[str, list[Row]]
     settings: list[tuple[str, str | None]] = field(default_factory=list)
     order: dict[str, list[str]] = field(default_factory=dict)
-    accounts: list[Row] = field(default_factory=list)
-    lifetimes: list[Row] = field(default_factory=list)
-    forgotten: list[Row] = field(default_factory=list)
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
     """All rows that ``batch`` and ``site.touched`` ask for; ``blobs`` and the first ``accounts`` accounts
     have rows already. Raises ValueError, TypeError or OverflowError for what cannot be written."""
-    touched = site.touched
-    changes = RowChanges(
-        state=state_row(site),
-        events=[event_row(recorded) for recorded in batch.events],
-        blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
-        keys=[(*name, digest, text(seqs)) for name, (digest, seqs) in keys_in(batch.events).items()],
-        requests=[request_row(site.requests[seq]) for seq in sorted(touched.requests)],
-        accounts=[account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
-    )
+    touched, known = site.touched, site.lifetimes.known
+    requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):
         ending = EndingRow(each["ended"].kind, each["at"], msgspec.Raw(ev.encode(each["ended"])))
-        changes.requests.append(request_row(each["request"], each["at"], text(ending)))
-    for name in sorted(touched.lifetimes):
-        if (lived := site.lifetimes.known.get(name)) is None:
-            changes.forgotten.append(name)
-        else:
-            changes.lifetimes.append((*name, text(lived.runs), lived.last))
+        requests.append(request_row(each["request"], each["at"], text(ending)))
+    lived = [(name, known.get(name)) for name in sorted(touched.lifetimes)]
+    changes = RowChanges({
+        _EVENT: [event_row(recorded) for recorded in batch.events],
+        _BLOB: [blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
+        _KEY: [(*name, digest, text(seqs)) for name, (digest, seqs) in keys_in(batch.events).items()],
+        _REQUEST: requests,
+        _ACCOUNT: [account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
+        _LIFETIME: [(*name, text(each.runs), each.last) for name, each in lived if each is not None],
+        _FORGET: [name for name, each in lived if each is None],
+        _STATE: [state_row(site)],
+    })  # fmt: skip
     if touched.settings:
         _gather_settings(changes, batch, site)
     return changes

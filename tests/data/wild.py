@@ -14,11 +14,6 @@ import numpy
 from nqspy.userexit import refuse, userexit
 
 
-def loop():
-    while True:
-        pass
-
-
 def catastrophe():
     re.match("(a+)+$", "a" * 40 + "b")
 
@@ -26,10 +21,6 @@ def catastrophe():
 def sorting():
     while True:
         numpy.sort(numpy.arange(1_000_000)[::-1])
-
-
-def arrays():
-    numpy.correlate(numpy.ones(800_000), numpy.ones(800_000), "full")
 
 
 def total():
@@ -49,14 +40,6 @@ def deaf():
     time.sleep(3600)
 
 
-def deep():
-    return deep() + 1
-
-
-def huge():
-    return bytearray(10 << 30)
-
-
 def hoard():
     kept = []
     while True:
@@ -73,10 +56,6 @@ def leave():
 
 def crash():
     ctypes.string_at(0)
-
-
-def system_exit():
-    sys.exit(5)
 
 
 def stubborn():
@@ -126,10 +105,6 @@ def forge():
     worker.plans = type(plans)("plans")
     worker.plans.__dict__.update(plans.__dict__)
     worker.plans.plan_made = plan_made
-
-
-def nonsense():
-    return 42
 
 
 @userexit

@@ -27,12 +27,12 @@ def once(wild):
     assert len(starts) == len(set(starts))
 
 
-HANGS = ("total", "deaf", "arrays")
+HANGS = ("total", "deaf")
 DIES = ("leave", "crash")
-FAILS = dict.fromkeys(("loop", "catastrophe", "sorting", "stubborn"), "ran beyond its budget") | {
-    "sleep": "of wall time", "deep": "RecursionError", "huge": "MemoryError", "hoard": "",
-    "system_exit": "SystemExit", "threads": "start new thread", "nonsense": "jobselect answers None",
+FAILS = dict.fromkeys(("catastrophe", "sorting", "stubborn"), "ran beyond its budget") | {
+    "sleep": "of wall time", "hoard": "", "threads": "start new thread",
 }  # fmt: skip
+"""What only a process of its own shows: the rest stands in ``tests/userexit``."""
 
 
 @pytest.mark.slow
