@@ -35,26 +35,20 @@ class DueNotices:
         for recorded in happened:
             event = recorded.event
             if isinstance(event, Starting):
-                self._starting(event, site)
+                # Remembered: a short one is gone from the site when its start is told.
+                request = site.requests.get(event.seq)
+                if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
+                    self._begun[event.seq] = structs.replace(request, slot=-1)
             elif isinstance(event, Started) and event.seq in self._begun:
                 yield from self._of("jobinit", self._begun[event.seq], recorded, site)
-            elif isinstance(event, (Ended, Requeued)):
-                yield from self._ended(event, recorded, site)
+            elif isinstance(event, Ended | Requeued):
+                request = self._begun.pop(event.seq, None)
+                if request is not None and isinstance(event, Ended):
+                    run = structs.replace(request.run, used=event.used)
+                    ended = structs.replace(request, state=State.ENDED, attempt=run)
+                    yield from self._of("jobend", ended, recorded, site)
             elif isinstance(event, ShiftChanged) and self._exits.has("shift_changed"):
                 yield "shift_changed", {"old": event.former, "new": event.shift}
-
-    def _starting(self, event: Starting, site: Site) -> None:
-        """Remembers the request: a short one is gone from the site when its start is told."""
-        request = site.requests.get(event.seq)
-        if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
-            self._begun[event.seq] = structs.replace(request, slot=-1)
-
-    def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> Iterator[DueNotice]:
-        request = self._begun.pop(event.seq, None)
-        if request is not None and isinstance(event, Ended):
-            run = structs.replace(request.run, used=event.used)
-            ended = structs.replace(request, state=State.ENDED, attempt=run)
-            yield from self._of("jobend", ended, recorded, site)
 
     def _of(self, hook: str, request: Request, recorded: Recorded, site: Site) -> Iterator[DueNotice]:
         if self._exits.has(hook):

@@ -184,7 +184,10 @@ class WorkerProcess:
                     os.eventfd_read(self._wake)
                     poll.register(self._orders, select.POLLOUT)
                 elif fd == self._orders:
-                    self._flush(poll)
+                    with self._lock:
+                        del self._backlog[: self._write(self._backlog)]
+                        if not self._backlog:
+                            poll.unregister(self._orders)
                 elif fd == self._pidfd:
                     ended = True
                 elif not self._take(fd, heard if fd == self._answers else lines):
@@ -192,12 +195,6 @@ class WorkerProcess:
         self._take(self._answers, heard)
         self._take(self._printed, lines)
         self._end()
-
-    def _flush(self, poll: "select.poll") -> None:
-        with self._lock:
-            del self._backlog[: self._write(self._backlog)]
-            if not self._backlog:
-                poll.unregister(self._orders)
 
     def _take(self, fd: int, into: "_Frames | _Lines") -> bool:
         """Takes what is there; False when there will be no more."""

@@ -3,7 +3,7 @@ what they decide is asked of the worker, with a deadline; then the stock rule co
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.sight import FIELDS, Handed
@@ -14,6 +14,8 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.ports import PassView, RequestView, SubmitAnswer, is_change
+
+A = TypeVar("A", messages.SubmitAnswered, messages.RouteAnswered)
 
 FRESH = 0.5
 """Real seconds for which share terms that were asked for are good."""
@@ -96,11 +98,7 @@ class RemoteExits(NoExits):
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """Return what the exits say of a submission; accepted as it is where they do not say it in time."""
         order = messages.AskSubmit(0, 0, view.now, _fields(request))
-        silent = messages.SubmitAnswered(0, None, "", None, ())
-        found = self._client.query(order, silent, self._wall("submit"))
-        if found is silent:
-            self._silent("submit")
-        self._take(found.failures)
+        found = self._asked("submit", order, messages.SubmitAnswered(0, None, "", None, ()))
         if found.refusal is not None:
             return SubmitAnswer(found.refusal, found.who)
         fields = {name: value for name, value in (found.fields or {}).items() if is_change(name, value)}
@@ -109,11 +107,7 @@ class RemoteExits(NoExits):
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations to try; in the queue's order where the exits do not say it in time."""
         order = messages.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
-        silent = messages.RouteAnswered(0, tuple(destinations), ())
-        found = self._client.query(order, silent, self._wall("route"))
-        if found is silent:
-            self._silent("route")
-        self._take(found.failures)
+        found = self._asked("route", order, messages.RouteAnswered(0, tuple(destinations), ()))
         return [name for name in found.destinations if name in destinations]
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
@@ -133,14 +127,15 @@ class RemoteExits(NoExits):
     def _wall(self, hook: str) -> float:
         return self._client.registry.wall(hook) + QUESTION
 
-    def _take(self, failures: tuple[ExitFailure, ...]) -> None:
-        self._failures += plans.known_failures(failures, self._client.registry.names)
-
-    def _silent(self, hook: str) -> None:
-        for name in self._client.registry.of(hook):
+    def _asked(self, hook: str, order: messages.Order, silent: A) -> A:
+        """The worker's answer, its failures noted; that of the stock rule where it does not come in time."""
+        found, registry = self._client.query(order, silent, self._wall(hook)), self._client.registry
+        for name in registry.of(hook) if found is silent else ():
             text = f"{hook} was not answered in time; the stock rule counts"
             self._failures.append(ExitFailure(name, None, text))
-            self._client.registry.failed(name)
+            registry.failed(name)
+        self._failures += plans.known_failures(found.failures, registry.names)
+        return found
 
 
 def _fields(request: RequestView) -> dict[str, Any]:

@@ -122,26 +122,27 @@ class SqliteJournal(EventHistory):
                 break
             except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
                 if not self._makes_do(error, batch, tries):
-                    raise self._failed(error) from error
+                    passing = is_locked(error)
+                    if passing:
+                        self._wait_for_locks(schema.LOCKED_WAIT)
+                    text = f"nothing was written to {self.path}: {plain(error)}"
+                    raise CommitFailed(text, passing) from error
                 tries += 1
         if tries:
             self.set_aside()
         if self._hasty:
             self._wait_for_locks(schema.LOCK_WAIT)
         self._mark.note(site.n, site.next_seq)
-        self._remember(batch, site)
         self._keeping.done(step)
+        if len(self._blobs) > _REMEMBERED_BLOBS:
+            self._blobs.clear()
+        self._blobs |= batch.blobs.keys()
         self._blobs -= step.dropped
+        self._accounts = len(site.accounts)
         site.touched.clear()
         if sum(map(len, changes.rows.values())) > _LARGE:
             with contextlib.suppress(sqlite3.Error):  # it is committed
                 self._connection.execute("PRAGMA shrink_memory")
-
-    def _failed(self, error: Exception) -> CommitFailed:
-        passing = is_locked(error)
-        if passing:
-            self._wait_for_locks(schema.LOCKED_WAIT)
-        return CommitFailed(f"nothing was written to {self.path}: {plain(error)}", passing)
 
     def _wait_for_locks(self, seconds: float) -> None:
         """Set how long the next commits wait for another program's lock: not long while it is known to be
@@ -237,12 +238,6 @@ class SqliteJournal(EventHistory):
                 connection.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, peewee.PeeweeException):
             self._undo()  # the disk takes nothing at all; the next commit writes over it
-
-    def _remember(self, batch: Batch, site: Site) -> None:
-        if len(self._blobs) > _REMEMBERED_BLOBS:
-            self._blobs.clear()
-        self._blobs.update(batch.blobs)
-        self._accounts = len(site.accounts)
 
     def load(self) -> Site:
         """The site as of the last commit. Raises DamagedStore."""

@@ -166,11 +166,11 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
         old = schema.connection(db)
         next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
         n, _ = _last(old)
-        begun = {
-            seq: found
-            for seq, attempts in copy.execute(_LEFT)
-            if (found := _attempt_since(old, seq, attempts)) is not None
-        } | _born_since(old, copy)
+        begun = _born_since(old, copy)
+        for seq, attempts in copy.execute(_LEFT):
+            found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
+            if found > attempts or ended is not None:
+                begun[seq] = found
     except copies.SPOILT:
         return None
     finally:
@@ -185,9 +185,3 @@ def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, 
         return {}
     found = old.execute(_INDICES, (PLAIN, ARRAYS))
     return {seq: attempts for seq, attempts in found if array_of(seq) in known and seq not in known}
-
-
-def _attempt_since(old: sqlite3.Connection, seq: Seq, attempts: int) -> int | None:
-    """The last attempt of a request if it was begun, or if the request ended, after the copy was made."""
-    found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
-    return found if found > attempts or ended is not None else None

@@ -301,7 +301,8 @@ class Rotation:
     def _file_blobs(self, digests: list[str], top: int) -> None:
         name = f"blobs-{digests[0][:12]}-{digests[-1][:12]}-{top}.jsonl.gz"
         one = Archive(name, "blobs", 0, 0, 0, 0, 0, "")
-        made = self._file(one, self._blob_lines(digests))
+        query, run = "SELECT digest, body, codec FROM blobs WHERE digest = ?", self._connection.execute
+        made = self._file(one, (archive.blob_line(run(query, (digest,)).fetchone()) for digest in digests))
         for some in in_slices(digests, GONE):
             left = partial(self._blobs_left, some, top)
             self._rotated.blobs += self._in_turn("DELETE FROM blobs WHERE digest = ?", left)
@@ -314,10 +315,3 @@ class Rotation:
         gone = [digest for digest in digests if digest not in named]
         self._forget(gone)
         return [(digest,) for digest in gone]
-
-    def _blob_lines(self, digests: list[str]) -> Iterator[str]:
-        for digest in digests:
-            row = self._connection.execute(
-                "SELECT digest, body, codec FROM blobs WHERE digest = ?", (digest,)
-            )
-            yield archive.blob_line(row.fetchone())
