@@ -101,12 +101,21 @@ def has(runs: Runs, index: int) -> bool:
 
 def drop(runs: Runs, index: int) -> Runs:
     """Return the set without this index."""
-    return minus(runs, ((index, index, 1),))
+    place = _place(runs, index)
+    if not has(runs, index):
+        return runs
+    return (*runs[:place], *_split(runs[place], index), *runs[place + 1 :])
 
 
 def add(runs: Runs, index: int) -> Runs:
     """Return the set with this index."""
-    return plus(runs, ((index, index, 1),))
+    place = _place(runs, index)
+    if has(runs, index):
+        return runs
+    if place < len(runs) and runs[place][0] < index:  # between two of a run with a step
+        return plus(runs, ((index, index, 1),))
+    near = _joined([*runs[max(0, place - 1) : place], (index, index, 1), *runs[place : place + 1]])
+    return (*runs[: max(0, place - 1)], *near, *runs[place + 1 :])
 
 
 def plus(one: Runs, other: Runs) -> Runs:
@@ -151,6 +160,14 @@ def _run(first: int, last: int, step: int) -> Run:
 def _place(runs: Runs, index: int) -> int:
     """The place of the first run that does not end before an index."""
     return bisect_left(runs, index, key=_last)
+
+
+def _split(run: Run, index: int) -> Iterator[Run]:
+    first, last, step = run
+    if first < index:
+        yield _run(first, index - step, step)
+    if index < last:
+        yield _run(index + step, last, step)
 
 
 def _near(runs: Runs, run: Run) -> Runs:
