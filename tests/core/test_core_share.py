@@ -11,8 +11,9 @@ from nqspy.core.draft import Draft
 from nqspy.core.order.shares import shrpris
 from nqspy.core.sight import view_of
 from nqspy.model.ids import HOUR
+from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import Used
-from nqspy.shares import FairShare, entitlements
+from nqspy.shares import FairShare
 
 DEPARTMENTS = {"d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 16}
 
@@ -43,7 +44,7 @@ def by_group(owner, group, view):
 def test_entitlement_is_the_product_of_shares_down_the_tree(house):
     house.group("ymp", 60).group("t3d", 20).group("admin", 20)
     house.group("d1", 3, "ymp").group("d2", 1, "ymp").group("default", 0)
-    parts = entitlements(house.site.settings.groups)
+    parts = entitlements(with_default(house.site.settings.groups))
     assert parts == pytest.approx(
         {"ymp": 0.6, "t3d": 0.2, "admin": 0.2, "d1": 0.45, "d2": 0.15, "default": 0}
     )
@@ -91,10 +92,10 @@ def test_exits_see_the_parts_of_groups_without_own_requests_of_the_group_above(h
 
 def test_the_group_default_is_there_without_being_made(house):
     house.group("d1", 3)
-    assert entitlements(house.site.settings.groups) == {"d1": 0.75, "default": 0.25}
-    assert entitlements({}) == {"default": 1.0}
+    assert entitlements(with_default(house.site.settings.groups)) == {"d1": 0.75, "default": 0.25}
+    assert entitlements(with_default({})) == {"default": 1.0}
     house.set("group/d1/share", 0).group("default", 0)
-    assert set(entitlements(house.site.settings.groups).values()) == {0.0}
+    assert set(entitlements(with_default(house.site.settings.groups)).values()) == {0.0}
 
 
 def test_use_decays_by_half_in_each_half_life(house):
