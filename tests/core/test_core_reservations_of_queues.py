@@ -1,7 +1,14 @@
 """Reservations where no request passes the blocker, in several queues, beside shifts, and late ones."""
 
 import pytest
+from core.harness import START
 from core.story import Story
+
+from nqspy.core import Gate
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Reservation
+from nqspy.shares import FairShare
 
 STRICT = "machine 6; queue night order=sjf backfill=none reserve=2; run anne pes=6 wall=10:00"
 UNITS = "create consumable/gpu units=(0); create consumable/matlab units=(0)"
@@ -207,3 +214,13 @@ STORIES = BLOCKED | SEVERAL_QUEUES | LATE | SHIFTS
 @pytest.mark.parametrize("title", STORIES)
 def test_reservations_of_queues(house, title):
     Story(house).play(STORIES[title])
+
+
+def test_a_run_that_began_late_ends_at_the_first_of_the_times_reserved_within_a_moment(house):
+    house.takes = 250
+    house.machine(4).queue("night", order="fcfs", reserve=None, backfill="limit").run("anne pes=2 wall=10:00")
+    first, second, passing = house.submit("ben pes=2 wall=10:00", "cleo wall=10:00", "dora wall=20:00")
+    times = {first: START + 600_000, second: START + 600_100}
+    house._event(ev.Reserved({seq: Reservation(Instant(at), turn=seq) for seq, at in times.items()}))
+    gate = Gate(house.site, house.now, lambda: FairShare(house.site, house.now, {}))
+    assert gate.reserved.delaying(house.request(passing)) is None

@@ -5,7 +5,7 @@ limit has no known end: a reservation behind it has no time (`spans`). A request
 stopped goes on at an unknown time: what it keeps while it is suspended (memory, units) it keeps for ever.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -349,11 +349,12 @@ class Timeline:
 
 
 def _at_reserved(end: int, times: Sequence[int]) -> int:
-    """Return an end, or the reserved time (of these, in order) that is less than a moment before it. A limit
-    counts from a moment after the decision to start; what is reserved for the end that was expected then
-    would hold the same PEs for that moment, and no request that spans it would fit."""
-    place = bisect_left(times, end)
-    return times[place - 1] if place and end - times[place - 1] < MOMENT else end
+    """Return an end, or the first reserved time (of these, in order) that is less than a moment before it. A
+    limit counts from a moment after the decision to start; what is reserved for the end that was expected
+    then would hold the same PEs for that moment, and no request that spans it would fit. It is the first of
+    several: which of them was reserved for this end is not known."""
+    place = bisect_right(times, end - MOMENT)
+    return min(end, times[place]) if place < len(times) else end
 
 
 def _on_reserved_size(request: Request) -> Request:
