@@ -101,7 +101,10 @@ class Shadow:
         self._verdict.passes += 1
         decision = _decision(decided, block, min(first, decided.at), unseen)
         matters = any(isinstance(each.event, _MATTERS) for each in unseen)
-        decision = decision._replace(dropped=matters or not waited.isdisjoint(decision.unseen))
+        dropped = matters or not waited.isdisjoint(decision.unseen)
+        # What begins late ends late: a start of the plan may delay a reservation by then.
+        dropped = dropped or any(isinstance(each.event, ev.Started) for each in unseen)
+        decision = decision._replace(dropped=dropped)
         look = PassLook(self._followed, decision)
         if matters:
             look.doubts.add("something else happened while it was decided")
