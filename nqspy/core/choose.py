@@ -8,6 +8,7 @@ from nqspy.core.explain import STOPPED, Explanation
 from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policies import served
 from nqspy.core.fallback.policy import Skip
+from nqspy.core.fallback.resume import resume_suspended
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import NOW, Gate
 from nqspy.core.order.candidates import Candidates
@@ -68,7 +69,7 @@ class Chooser:
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield the rows to examine: with `jobselect` exits all, as these may force a start."""
         yield from policy.again(candidates)
-        asks = self._offers.asking and policy.asks_exits
+        asks = self._offers.asking
         for row in self._offers.next_rows(candidates, policy) if asks else policy.next_rows(candidates):
             yield row
             yield from policy.again(candidates)
@@ -77,6 +78,7 @@ class Chooser:
 
     def run(self) -> None:
         """Examine candidates until no queue has a next row, then word the reasons of those that wait."""
+        resume_suspended(self._draft, self.gate)
         self._serve_urgent()
         while (step := self._next_step()) is not None:
             self._examine(*step)
@@ -115,8 +117,7 @@ class Chooser:
             if each.open and not each.held:
                 if each.opened is None:
                     each.opened = self.gate.reserved.opened_beside(each.queue.name)
-                    if each.policy.asks_exits:
-                        self._offers.begin(each.candidates, len(self._queues) - n)
+                    self._offers.begin(each.candidates, len(self._queues) - n)
                 if (row := next(each.rows, None)) is not None:
                     return each, row
                 each.open, each.stamp = False, self._stamp(each)
@@ -242,7 +243,7 @@ class Chooser:
         dues = [draft.site.next_date(), gate.opens(), gate.reserved.next_at(), self._offers.due]
         dues += [each.policy.wake_at for each in self._queues]
         goes_on = self._offers.go_on() or self._explanation.freed
-        if goes_on and any(draft.room(each.queue.name) for each in self._queues if each.policy.asks_exits):
+        if goes_on and any(draft.room(each.queue.name) for each in self._queues):
             dues.append(Instant(draft.now + 1))
         return min((due for due in dues if due is not None), default=None)
 

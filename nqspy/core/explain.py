@@ -81,7 +81,7 @@ class Explanation:
         self._policies |= dict.fromkeys(candidates.names, policy)
         if policy.explained:
             self._closed.append((candidates, policy))
-        elif policy.asks_exits:
+        else:
             self._by_class.append(candidates)
 
     # ------------------------------------------------------------ after the last start

@@ -8,10 +8,9 @@ from nqspy.core.draft import Draft
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.fallback.preempt import Preempt
 from nqspy.core.fallback.reserve import ReserveStarts
-from nqspy.core.fallback.resume import HoldPEs
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
-from nqspy.core.order.jobs import ClassCandidates, ReturningCandidates, class_queues, returning
+from nqspy.core.order.jobs import ClassCandidates, class_queues
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 
@@ -30,11 +29,8 @@ set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLIC
 
 
 def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[Candidates, Skip]]:
-    """Yield the candidates of these queues, each with its policy. First come suspended requests that wait to
-    resume, then those of class queues: all queues of a domain together."""
-    if suspended := returning(draft):
-        candidates = ReturningCandidates(draft, suspended)
-        yield candidates, HoldPEs(draft, gate, candidates)
+    """Yield the candidates of these queues, each with its policy. First come those of class queues: all
+    queues of a domain together."""
     for by_class in class_queues(draft.site) if draft.barred is None else ():
         jobs = ClassCandidates(draft, by_class, gate)
         yield jobs, Preempt(draft, gate, jobs)

@@ -22,12 +22,11 @@ class Skip:
 
     ``words``: its words in the settings, each with the requests that may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
-    policy wants another pass. ``asks_exits``: exits are asked about its candidates; ``explained``: `explain`
-    words their reasons, else the policy does.
+    policy wants another pass. ``explained``: `explain` words the reasons of its candidates, else the policy
+    does.
     """
 
     words: ClassVar[Mapping[str, str]] = {}
-    asks_exits: ClassVar[bool] = True
     explained: ClassVar[bool] = True
 
     def __init__(self, queue: Queue, gate: Gate) -> None:

@@ -2,19 +2,18 @@
 resumes on the PEs that it had if they are free, else on others. While there are too few, the free ones are
 held for the first of them, so that it cannot starve."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 
+from nqspy.core.classes import is_bumped, is_served
 from nqspy.core.draft import Draft
-from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import Gate
-from nqspy.core.order.candidates import Candidates
 from nqspy.core.placement.placements import placement_of
 from nqspy.model.actions import Action, Resume
 from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.machine import set_offline
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.reasons import ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -32,52 +31,29 @@ NAME = "resume"
 )
 
 
-class HoldPEs(Skip):
-    """All requests that wait to resume. A candidate that lacks PEs holds those that are free."""
-
-    asks_exits = explained = False
-
-    def __init__(self, draft: Draft, gate: Gate, candidates: Candidates) -> None:
-        super().__init__(candidates.queue, gate)
-        self._draft, self._site = draft, gate.site
-        self._lost: dict[str, set[int]] = {}
-
-    def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield no row: all are urgent."""
-        yield from ()
-
-    def variants(self, candidate: Request) -> Sequence[Request]:
-        return (candidate,)
-
-    def refuses(self, ask: Request, forced: bool) -> Reason | None:
-        """Return that there are too few PEs: limits count a suspended request that resumes in any case."""
-        found, wanted = self.place(ask), len(ask.pes)
-        if len(found) == wanted:
-            return None
-        domain = self._site.domain_of(ask.queue)
-        who = f"domain {domain.name}" if self._site.is_divided() else "machine"
-        size = int(self._site.pes_of(domain).sum())
-        return _WIDE(who, wanted, size) if wanted > size else _SHORT(who, wanted, len(found) or None)
-
-    def place(self, ask: Request) -> tuple[int, ...]:
-        board = self.gate.room.board(ask.queue)
-        name = board.domain.name
-        if name not in self._lost:
-            self._lost[name] = _gone(self._site, self._site.board(name))
-        return places(ask, board, self._lost[name])
-
-    def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
-        self._draft.resume(candidate, SCHEDULER, pes, by=NAME)
-        self._lost[self._site.domain_of(candidate.queue).name].difference_update(pes)
-
-    def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
-        """Hold the free PEs for a candidate, unless it can never resume."""
-        self._draft.keep_suspended(candidate, reason)
-        if reason.code is not ReasonCode.NEVER:
-            self.gate.room.take(candidate.queue, self.place(candidate))
-
-    def reopen(self, eligible: list[Request]) -> None:
-        """Return None: each is examined once."""
+def resume_suspended(draft: Draft, gate: Gate) -> None:
+    """Resume the suspended requests without PEs that no feature keeps suspended; hold the free PEs for one
+    that lacks some, unless it can never resume. A job that gave way to a bumper waits by its class."""
+    site, lost = draft.site, dict[str, set[int]]()
+    for request in draft.parked():
+        if request.seq in draft.reasons or (is_bumped(request) and is_served(site, request.queue)):
+            continue
+        domain, wanted = site.domain_of(request.queue), len(request.pes)
+        if domain.name not in lost:
+            lost[domain.name] = _gone(site, site.board(domain.name))
+        found = places(request, gate.room.board(request.queue), lost[domain.name])
+        if len(found) == wanted:  # no limit is asked: limits count it already
+            draft.resume(request, SCHEDULER, found, by=NAME)
+            gate.resume(request)
+            lost[domain.name].difference_update(found)
+            continue
+        size = int(site.pes_of(domain).sum())
+        who = f"domain {domain.name}" if site.is_divided() else "machine"
+        if wanted > size:
+            draft.keep_suspended(request, _WIDE(who, wanted, size))
+        else:
+            draft.keep_suspended(request, _SHORT(who, wanted, len(found) or None))
+            gate.room.take(request.queue, found)
 
 
 def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
-"""Candidates that are no rows of one queue: the jobs of all class queues of a domain, and suspended requests.
+"""Candidates that are no rows of one queue: the jobs of all class queues of a domain.
 
 Jobs go by class, then by how long they have waited. Jobs that gave way to a bumper and wait to be loaded
-again are candidates too. Suspended requests that wait to resume come in front of all others, in the order of
-their starts.
+again are candidates too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core.alike import covers
-from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped, is_served
+from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped
 from nqspy.core.draft import Draft
-from nqspy.core.gate.gate import NOW, Gate
+from nqspy.core.gate.gate import Gate
 from nqspy.core.gate.rule import Mask
 from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.model.ids import Instant, Seq
@@ -168,39 +167,6 @@ class ClassCandidates(Candidates):
     @property
     def ahead(self) -> int:
         return sum(not self.is_left(job.request.seq) for job in self.unserved())
-
-    def refresh(self) -> None:
-        """Do nothing: the order does not depend on what starts."""
-
-
-def returning(draft: Draft) -> list[Request]:
-    """Return the suspended requests without PEs that no feature keeps suspended. A job that gave way to a
-    bumper waits by its class."""
-    return [
-        request
-        for request in draft.parked()
-        if request.seq not in draft.reasons
-        and not (is_bumped(request) and is_served(draft.site, request.queue))
-    ]
-
-
-class ReturningCandidates(Candidates):
-    """A row is a place in ``requests``. ``queue`` is that of the first."""
-
-    def __init__(self, draft: Draft, requests: list[Request]) -> None:
-        self.queue, self.names = draft.site.settings.queues[requests[0].queue], set()
-        self._requests, self._rest = requests, set(range(len(requests)))
-
-    def take(self, row: int) -> Request:
-        self._rest.remove(row)
-        return self._requests[row]
-
-    def is_left(self, row: int) -> bool:
-        return row in self._rest
-
-    def urgent(self) -> list[tuple[int, int]]:
-        """Return all rows, ahead of what an operator scheduled."""
-        return [(NOW + 1, row) for row in range(len(self._requests))]
 
     def refresh(self) -> None:
         """Do nothing: the order does not depend on what starts."""
