@@ -115,9 +115,11 @@ class ClassTable:
         self.gang = GANG.one(settings)
 
     def name(self, request: Request) -> str:
+        """Return the name of the class of a job: the one that it names, else the default."""
         return request.spec.job_class or self.gang.default_class
 
     def of(self, request: Request) -> JobClass:
+        """Return the class of a job."""
         return self.named(self.name(request))
 
     def named(self, name: str) -> JobClass:
@@ -126,6 +128,7 @@ class ClassTable:
         return self._known.get(name) or _PLAIN
 
     def is_large(self, pes: int) -> bool:
+        """True if a job of that many PEs is large; without ``large_size`` none is."""
         return self.gang.large_size is not None and pes >= self.gang.large_size
 
     def forbids(self, request: Request) -> bool:

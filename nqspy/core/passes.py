@@ -72,9 +72,12 @@ def explained(site: Site, seq: Seq) -> Request | None:
 
 
 def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reason | None:
-    if request.state is State.BEGUN and request.array is not None:
-        first = None if request.array.left else next(waiting_indices(site, request), None)
-        return _of_array(site, request) if first is None else _explain(site, first, reasons, gate)
+    array = request.array
+    if request.state is State.BEGUN and array is not None:
+        if array.left:
+            return depend.reason(site, request) if array.awaiting else reason_of_held(array.held[0])
+        first = next(waiting_indices(site, request), None)
+        return None if first is None else _explain(site, first, reasons, gate)
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
@@ -142,13 +145,6 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
     if closing.code is ReasonCode.RESERVED:
         return gate.room.refuses(request) or behind(closing)
     return closing
-
-
-def _of_array(site: Site, request: Request) -> Reason | None:
-    """Return why no index of an array could start; None: all have begun."""
-    if (state := request.array) is None or not state.left:
-        return None
-    return depend.reason(site, request) if state.awaiting else reason_of_held(state.held[0])
 
 
 def reason_of_held(held: HeldIndices) -> Reason:

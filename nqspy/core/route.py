@@ -113,6 +113,7 @@ class Routes:
         return None, objections
 
     def moved(self, queue: str, owner: str, number: int) -> None:
+        """Count so many requests of an owner as being in a queue from now on."""
         self._held[queue] = self._count(queue) + number
         self._moved[queue, owner] += number
 
@@ -224,7 +225,15 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             draft.closing[pipe.name] = STOPPED(f"queue {pipe.name}")
             continue
         for request in _in_turn(draft, columns, now):
-            _route(draft, routes, pipe, request)
+            seen, number = sight.seen(request, draft), request.weight
+            target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
+            if target is not None:
+                routes.moved(target, request.owner, number)
+                draft.before.append(Move(request.seq, target))
+                continue
+            text = "; ".join(objection.text for objection in objections) or "it has no destination"
+            later = not objections or any(objection.later for objection in objections)
+            draft.reasons[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
         if len(columns) > draft.site.settings.global_.offers_per_pass:
             again = Instant(now + TURN)
         draft.closing[pipe.name] = _ITS_TURN(f"queue {pipe.name}")
@@ -238,18 +247,6 @@ def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
     if len(order) > most:
         order = np.roll(order, -((draft.site.n + now // TURN * most) % len(order)))[:most]
     return (columns.request(row) for row in order.tolist())
-
-
-def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
-    seen, number = sight.seen(request, draft), request.weight
-    target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
-    if target is not None:
-        routes.moved(target, request.owner, number)
-        draft.before.append(Move(request.seq, target))
-        return
-    text = "; ".join(objection.text for objection in objections) or "it has no destination"
-    later = not objections or any(objection.later for objection in objections)
-    draft.reasons[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
 
 
 def stands(site: Site, action: Action) -> bool:

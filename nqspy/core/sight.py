@@ -28,12 +28,6 @@ def _array(seen: "Seen") -> str | None:
     return None if array is None else seen._draft.site.id_of(array)
 
 
-def _state(seen: "Seen") -> str:
-    """Return the state of the request; one that this pass starts is running."""
-    request = seen._request
-    return (State.RUNNING if request.seq in seen._draft.starting else request.state)._value_
-
-
 _SEEN = {option.seen: shown_part(option) for option in OPTIONS if option.seen}
 _DIRECT: Mapping[str, str] = {
     "seq": "seq",
@@ -60,7 +54,7 @@ _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
 """Fields that are computed, and do not change within a pass."""
 
 _CHANGING: dict[str, Callable[["Seen"], Any]] = {
-    "state": _state,
+    "state": lambda s: (State.RUNNING if s._request.seq in s._draft.starting else s._request.state)._value_,
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
@@ -205,27 +199,22 @@ class Waiting:
         return self.seqs() + tuple(sorted(chosen))
 
     def _rows(self) -> list[tuple[Columns, Ints]]:
-        if self._found is None:
-            wanted = self._wanted()
-            self._found = []
-            if None not in wanted.values():
-                self._found = [part for part in self._parts(wanted) if len(part[1])]
-        return self._found
-
-    def _wanted(self) -> dict[str, int | None]:
-        """Return the number to compare each column with; None: no waiting request has it."""
+        if self._found is not None:
+            return self._found
         numbers, asked = self._draft.site.numbers, self._asked
         owner, group, name = asked.get("owner"), asked.get("group"), asked.get("name")
-        numbers_of: dict[str, int | None] = {}
+        wanted: dict[str, int | None] = {}  # the number to compare each column with; None: no request has it
         if owner is not None and group is not None:
-            numbers_of["pair"] = numbers.pairs.known(f"{group}:{owner}")
+            wanted["pair"] = numbers.pairs.known(f"{group}:{owner}")
         elif owner is not None:
-            numbers_of["owner"] = numbers.owners.known(owner)
+            wanted["owner"] = numbers.owners.known(owner)
         elif group is not None:
-            numbers_of["group"] = numbers.groups.known(group)
+            wanted["group"] = numbers.groups.known(group)
         if name is not None:
-            numbers_of["name"] = numbers.names.known(name)
-        return numbers_of
+            wanted["name"] = numbers.names.known(name)
+        is_known = None not in wanted.values()
+        self._found = [part for part in self._parts(wanted) if len(part[1])] if is_known else []
+        return self._found
 
     def _parts(self, wanted: Mapping[str, int | None]) -> Iterator[tuple[Columns, Ints]]:
         pair = wanted.get("pair")
@@ -315,7 +304,12 @@ class SiteView:
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Return started requests, this pass's starts included, narrowed by the given values."""
-        draft, running = self._draft, self._all_running()
+        draft, running, started = self._draft, self._running, self._draft.started
+        if running is None:
+            running = self._running = [r for r in draft.site.started.values() if r.state in STARTED]
+        if self._seen < len(started):
+            running += started[self._seen :]
+            self._seen = len(started)
         if queue is owner is group is name is None:
             shown = self._shown
             if len(shown) < len(running):
@@ -330,15 +324,6 @@ class SiteView:
         if name is not None:
             running = [request for request in running if request.spec.name == name]
         return [seen(request, draft) for request in running]
-
-    def _all_running(self) -> Sequence[Request]:
-        running, started = self._running, self._draft.started
-        if running is None:
-            running = self._running = [r for r in self._draft.site.started.values() if r.state in STARTED]
-        if self._seen < len(started):
-            running += started[self._seen :]
-            self._seen = len(started)
-        return running
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Return the candidates of its queue that were offered before it in this pass, with their answers.

@@ -8,7 +8,7 @@ not asked. A stopped queue counts while requests of it run: their use is account
 """
 
 from collections.abc import Mapping
-from weakref import ref
+from weakref import proxy
 
 import numpy as np
 
@@ -29,15 +29,12 @@ Pairs = Mapping[str, int]
 def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
     """Return the gate of a pass that begins; from now on its draft knows what could start. The draft knows
     the gate, and the gate does not know the draft: no circle outlives the pass."""
-    weak = ref(draft)
-    gate = Gate(
-        draft.site, draft.now, lambda: _draft_of(weak).ledger, room=draft.rooms, run_limits=run_limits
-    )
+    known = proxy(draft)
+    gate = Gate(draft.site, draft.now, lambda: known.ledger, room=draft.rooms, run_limits=run_limits)
 
     def by_gate(domain: str) -> Pairs:
         """Return what could start by the gate of the pass; by another where it counts what does not start."""
-        draft = _draft_of(weak)
-        return startable(draft, _counting_chosen(draft) if gate.keeps else gate, domain)
+        return startable(known, _counting_chosen(known) if gate.keeps else gate, domain)
 
     draft.startable = by_gate
     return gate
@@ -51,42 +48,23 @@ def _counting_chosen(draft: Draft) -> Gate:
     return gate
 
 
-def _draft_of(weak: ref[Draft]) -> Draft:
-    draft = weak()
-    assert draft is not None
-    return draft
-
-
 def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
     """Return the startable PEs in a domain without this pass's starts, at most the PEs of the domain for each
     owner and group. An owner and group have 0 if no queued request of theirs can start."""
     site, names = draft.site, draft.site.numbers.pairs.names
-    queued = total = _NONE
+    queued, total = np.zeros((2, len(names)), dtype=np.int64)
     elsewhere = site.is_divided() or domain != APPLICATION
     for queue, columns in draft.waiting:
         if elsewhere and site.domain_of(queue.name).name != domain:
             continue
-        queued = _both(queued, columns.pes_by_pair())
+        asked = columns.pes_by_pair()
+        queued[: len(asked)] += asked
         runs = (r.state is State.RUNNING for r in site.started.values() if r.queue == queue.name)
         if queue.kind == "batch" and (queue.started or any(runs)):
-            total = _both(total, _of_queue(draft, gate, queue, columns))
+            total[: len(asked)] += _of_queue(draft, gate, queue, columns)
     rows = queued.nonzero()[0]
-    total = _both(np.zeros(len(queued), dtype=np.int64), total)
     pes = np.minimum(total[rows], balance_of(site, domain).terms.pes).tolist()
     return dict(zip(map(names.__getitem__, rows.tolist()), pes, strict=True))
-
-
-_NONE = np.zeros(0, dtype=np.int64)
-
-
-def _both(some: Ints, more: Ints) -> Ints:
-    """Return the sums of two arrays by number; one may be longer. Neither is changed."""
-    if not len(some):
-        return more
-    longer, shorter = (some, more) if len(some) >= len(more) else (more, some)
-    sums = longer.copy()
-    sums[: len(shorter)] += shorter
-    return sums
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:

@@ -63,7 +63,12 @@ class Caps(Rule):
 
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger
-        self._caps = _caps(site)
+        pes, half_life = site.pes(), site.settings.usage.half_life
+        limits = {name: each.limit for name, each in site.settings.groups.items() if each.limit is not None}
+        self._caps = {
+            name: Cap(name, most, capped_pes(most, pes), capped_use(most, pes, half_life))
+            for name, most in limits.items()
+        }
         self.bound = bool(self._caps)
         self._held = dict.fromkeys(self._caps, 0)
         self._over: dict[str, list[Cap]] = {}
@@ -152,17 +157,6 @@ class Caps(Rule):
             return None
         span = span_to((use - lasting) / (cap.use - lasting), self._site.settings.usage.half_life)
         return Instant(self._ledger.now + ceil(span) + 1)
-
-
-def _caps(site: Site) -> dict[str, Cap]:
-    pes, half_life = site.pes(), site.settings.usage.half_life
-    return {
-        group.name: Cap(
-            group.name, group.limit, capped_pes(group.limit, pes), capped_use(group.limit, pes, half_life)
-        )
-        for group in site.settings.groups.values()
-        if group.limit is not None
-    }
 
 
 def _seconds(ms: float) -> int:

@@ -7,7 +7,7 @@ from weakref import proxy
 from nqspy.core.asked import violation
 from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.caps import Caps
-from nqspy.core.gate.limits import ScopeLimits
+from nqspy.core.gate.limits import Made, limits_of
 from nqspy.core.gate.reserved import Reservations
 from nqspy.core.gate.room import Room
 from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest, wider
@@ -68,7 +68,7 @@ class Gate:
         self._caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
         self.arrays = ArrayLimit(site)
         self._units = FreeUnits(site) if site.settings.consumables else None
-        self._limits = ScopeLimits(site)
+        self._limits: Made = {}
         self._by_queue: dict[str, list[Rule]] = {}
         known = proxy(self)  # a bound method would make a circle
         self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
@@ -83,7 +83,7 @@ class Gate:
         """Return the limits for the requests of a queue, in the order in which reasons are looked for."""
         found = self._by_queue.get(queue)
         if found is None:
-            found = [*self._limits.of(queue)]
+            found = [*limits_of(self.site, queue, self._limits)]
             if self._units is not None:
                 found.append(self._units)
             if self._caps.bound:

@@ -20,26 +20,23 @@ LIMITS: tuple[tuple[type[ScopeLimit], ...], ...] = tuple(
 )
 
 
-class ScopeLimits:
-    """The limits that are set on a site. Those of a complex and of the whole site are shared by queues."""
+Made = dict[tuple[str, type[ScopeLimit]], ScopeLimit | None]
+"""The limits made so far: those of a complex and of the whole site are shared by queues."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._made: dict[tuple[str, type[ScopeLimit]], ScopeLimit | None] = {}
 
-    def of(self, queue: str) -> Iterator[ScopeLimit]:
-        """Yield the limits for the requests of a queue, in the order in which reasons are looked for."""
-        scopes = list(scopes_of(self._site.settings, queue))
-        for classes in LIMITS:
-            for who, scope in scopes:
-                for each in classes:
-                    value = getattr(scope, each.setting)
-                    if value is None or value == ():  # not `is_set`: a call for each limit would add up
-                        continue
-                    if (who, each) not in self._made:
-                        self._made[who, each] = each.of(self._site, who, value)
-                    if (limit := self._made[who, each]) is not None:
-                        yield limit
+def limits_of(site: Site, queue: str, made: Made) -> Iterator[ScopeLimit]:
+    """Yield the limits for the requests of a queue, in the order in which reasons are looked for."""
+    scopes = list(scopes_of(site.settings, queue))
+    for classes in LIMITS:
+        for who, scope in scopes:
+            for each in classes:
+                value = getattr(scope, each.setting)
+                if value is None or value == ():  # not `is_set`: a call for each limit would add up
+                    continue
+                if (who, each) not in made:
+                    made[who, each] = each.of(site, who, value)
+                if (limit := made[who, each]) is not None:
+                    yield limit
 
 
 def scopes_of(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:

@@ -58,15 +58,12 @@ class Room(Rule):
     def pes(self, queue: str) -> int:
         """Return the number of PEs that one request of a queue could be given now."""
         board = self.board(queue)
-        return 0 if self._is_full(board) else placement_of(board.domain).room(board)
-
-    def _is_full(self, board: Board) -> bool:
-        """Return True if a command domain has as many requests as it may."""
         domain = board.domain
-        if not domain.is_command or domain.requests is None:
-            return False
-        there = [*self._site.started.values(), *self._started]
-        return sum(self._site.domain_of(each.queue).name == domain.name for each in there) >= domain.requests
+        if domain.is_command and domain.requests is not None:
+            queues = (each.queue for each in (*self._site.started.values(), *self._started))
+            if sum(self._site.domain_of(each).name == domain.name for each in queues) >= domain.requests:
+                return 0  # it has as many requests as it may
+        return placement_of(domain).room(board)
 
     def refuses(self, request: Request) -> Reason | None:
         pes = self.pes(request.queue)
@@ -76,6 +73,7 @@ class Room(Rule):
         return wider(columns, size_of(self._site, queue) if ever else self.pes(queue))
 
     def pick(self, request: Request) -> tuple[int, ...]:
+        """Return the PEs that the placement of its domain gives a request; they are not taken yet."""
         board = self.board(request.queue)
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 

@@ -39,7 +39,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
                 draft.suspend(request, *_cause(draft, wished), parked=True)
     for request in draft.parked():
         if (wished := wish(draft.site, request)) is not None:
-            draft.keep_suspended(request, _staying(draft.site, wished))
+            draft.reasons[request.seq] = _staying(draft.site, wished)
             if wished.action == "requeue":
                 draft.requeue(request, *_cause(draft, wished))
     return None
@@ -63,11 +63,7 @@ class ResourceWish(Struct, frozen=True):
 def wish(site: Site, request: Request) -> ResourceWish | None:
     """Return the strongest wish (requeue, suspend) of the broken probes that a started request needs; None:
     it goes on. A request that cannot be rerun is never requeued."""
-    best: ResourceWish | None = None
-    for each in _wishes(site, request):
-        if best is None or _STRENGTH[each.action] > _STRENGTH[best.action]:
-            best = each
-    return best
+    return max(_wishes(site, request), key=lambda each: _STRENGTH[each.action], default=None)
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -138,12 +138,12 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         draft.resume(back, SWAP)
     for request in away:
         if request is not back:
-            draft.keep_suspended(request, why_away(request, control, pressure))
+            draft.reasons[request.seq] = why_away(request, control, pressure)
     if pressure.level != "calm" or len(away) > (back is not None):
         draft.barred = why_nothing_starts(control, pressure)
         for request in draft.parked():
             if request.seq not in draft.reasons:
-                draft.keep_suspended(request, draft.barred)
+                draft.reasons[request.seq] = draft.barred
     return due
 
 
@@ -188,6 +188,7 @@ class ResidentMemory:
         self.total = draft.site.pressure.total or draft.site.found.memory
 
     def now(self, request: Request) -> int:
+        """Return the bytes that a request has in memory."""
         resident = self._resident.get(request.seq)
         sample = self._draft.samples.get(request.seq)
         return resident if resident is not None else max(request.used.memory, sample.memory if sample else 0)
@@ -204,6 +205,7 @@ class ResidentMemory:
         return site.pressure.used - (100 * ours / self.total if self.total else 0.0)
 
     def large(self) -> list[Request]:
+        """Return the running requests that may give way: `SwapControl.small` ones never do."""
         small = CONTROL.one(self._draft.site.settings).small
         return [request for request in self._draft.running() if self.now(request) > small]
 

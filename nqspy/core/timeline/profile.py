@@ -142,10 +142,12 @@ class Profile:
                 self._steps[amount].fill(spans)
 
     def hold(self, begin: int, end: int, claims: Claims) -> None:
+        """Hold these claims from one instant to another; amounts that are not counted are left out."""
         for steps, count in self._counted(claims):
             steps.add(begin, end, -count)
 
     def release(self, begin: int, end: int, claims: Claims) -> None:
+        """Give back claims that were held from one instant to another."""
         for steps, count in self._counted(claims):
             steps.add(begin, end, count)
 
@@ -155,6 +157,7 @@ class Profile:
     # ------------------------------------------------------------ one amount
 
     def has(self, amount: Amount) -> bool:
+        """True if an amount is counted."""
         return amount in self._steps
 
     def most(self, amount: Amount) -> int:

@@ -51,6 +51,7 @@ class Spans:
     _untimed: list[Turn] = field(default_factory=list)
 
     def copy(self, now: Instant) -> "Spans":
+        """Return a copy for a later pass; the expected ends of what runs are shared."""
         parts = self.kept.copy(), self.running, self.idle.copy(), self.claimed.copy()
         return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
 
@@ -61,6 +62,7 @@ class Spans:
         self._begins = sorted((held.begin, seq) for seq, held in kept.items())
 
     def keep(self, seq: Seq, held: Holding) -> None:
+        """Keep this for a request, for which nothing is kept yet; without a time it holds spare amounts."""
         self.kept[seq] = held
         insort(self._begins, (held.begin, seq))
         if held.begin < FOREVER:
@@ -93,6 +95,7 @@ class Spans:
 
     @property
     def has_untimed(self) -> bool:
+        """True if something is kept for a reservation without a time."""
         return bool(self._untimed)
 
     def is_untimed_before(self, turn: Turn | None) -> bool:
