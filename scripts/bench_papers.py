@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from nqspy.sim.gang import CHOSEN, UNLIMITED, GangOrder, GangRun
+from nqspy.sim.gang import CHOSEN, PER_PE, PES, GangOrder, GangRun
 from nqspy.sim.workloads.jobs import Wanted
 from nqspy.sim.workloads.t3d import t3d
 
@@ -18,7 +18,7 @@ ORDERS: Mapping[str, GangOrder] = {
     "space sharing": GangOrder(False),
     "by class, 10 s/PE": GangOrder(True),
     "by class, 3 s/PE": GangOrder(True, per_pe=3),
-    "by class, 10 s/PE, no PEs kept free by day": GangOrder(True, chosen=UNLIMITED),
+    "by class, 10 s/PE, no PEs kept free by day": GangOrder(True, by_day=PES, at_night=PER_PE),
 }
 JUDGED = 3
 """So many of them, from the first on, are judged."""
@@ -85,7 +85,7 @@ def main(words: Sequence[str]) -> int:
         print(json.dumps(found))
         return 0
     print("\n".join(lines(found)))
-    print(CHOSEN.told())
+    print(CHOSEN)
     verdicts = list(judged(found))
     for text, met in verdicts:
         print(f"{text}: {'met' if met else 'NOT met'}")

@@ -13,7 +13,7 @@ has two queues, each first come, first served: one for requests of more than 128
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from statistics import fmean
@@ -39,132 +39,91 @@ from nqspy.sim.workloads.jobs import MOST_JOBS, SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
 
 PES = 256
-BATCH = "nqs"
-"""The queue of batch requests, after."""
-WIDE = "wide"
-"""That of those of more PEs than `GangChoices` has them."""
-APPLICATIONS = "applications"
-"""The queue of the applications that requests begin, and of interactive ones."""
+BATCH, WIDE, APPLICATIONS = "nqs", "wide", "applications"
+"""Queues, after: of batch requests, of those of more than `WIDE_PES`, of applications that they begin and of
+interactive ones."""
 
+PER_PE, AT_NIGHT = 10, 30
+"""Do-not-disturb time of interactive and production jobs for each PE, s; of production jobs at night."""
+LARGE, BY_DAY, WIDE_PES, BESIDE, UNTIL = 32, 128, 128, 128, 20
+"""Chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` says what they mean."""
+CHOSEN = (
+    f"By class, chosen: jobs of {LARGE} PEs and more have {BY_DAY} PEs together from 8 to 18 h on weekdays "
+    f"({PES} else), and what lower classes have of them does not count for an interactive one; "
+    f"production jobs are not disturbed for {AT_NIGHT} s for each PE at other hours; requests of more than "
+    f"{WIDE_PES} PEs start from 18 to 4 h and at weekends, and until {UNTIL} h the others have "
+    f"{BESIDE} PEs beside them."
+)
 
-BEFORE: dict[str, tuple[int, int, int]] = {
-    "pe32": (2, 4, 192),
-    "pe64": (2, 4, 192),
-    "pe64_long": (2, 2, 96),
-    "pe128_short": (1, 4, 128),
-    "pe128": (1, 1, 128),
-    "pe256_short": (1, 1, 256),
-    "pe256": (1, 1, 256),
+_QUEUE = """
+create batch_queue {0} priority=10
+set queue {0} order={1} {2}
+enable queue {0}
+start queue {0}
+"""
+_BEFORE = {
+    INTERACTIVE: "",
+    "pe32": "user_limit=2 run_limit=4 pe_limit=192",
+    "pe64": "user_limit=2 run_limit=4 pe_limit=192",
+    "pe64_long": "user_limit=2 run_limit=2 pe_limit=96",
+    "pe128_short": "user_limit=1 run_limit=4 pe_limit=128",
+    "pe128": "user_limit=1 run_limit=1 pe_limit=128",
+    "pe256_short": "user_limit=1 run_limit=1 pe_limit=256",
+    "pe256": "user_limit=1 run_limit=1 pe_limit=256",
 }
-"""Requests of one user and of all at a time, PEs of all."""
-HOURS = ((0, 256, 38), (4, 96, 8), (18, 192, 8))
-"""From which hour on NQS may use how many PEs, and run how many requests, before; 2 of each user."""
-LIMIT, RUNS, OF_A_USER = 384, 20, 8
-"""After: at all hours."""
+_HOURS = "".join(
+    f"""
+define shift from{hour:02} when=("0 {hour} * * *")
+  set complex nqs pe_limit={pes} run_limit={runs} user_limit=2
+end
+"""
+    for hour, pes, runs in ((0, 256, 38), (4, 96, 8), (18, 192, 8))
+)
+SPACE = (
+    f"set machine pes={PES}\nset domain application placement=contiguous\n"
+    + "".join(_QUEUE.format(name, "fcfs", limits) for name, limits in _BEFORE.items())
+    + f"create complex=({', '.join(QUEUES)}) nqs\n{_HOURS}"
+)
+"""Contiguous space sharing, without preemption, as qmgr commands."""
 
-CLASSES = """
+_CLASSES = """
+set machine pes={pes}
+set domain application placement=contiguous
+create domain nqs kind=command
 create class foreign priority=5 wait=0 do_not_disturb=unlimited pe_limit=256 preempted=off
-create class interactive priority=4 wait=0 do_not_disturb={interactive} pe_limit=256
+create class interactive priority=4 wait=0 do_not_disturb={per_pe} pe_limit=256
 create class benchmark priority=3 do_not_disturb=unlimited pe_limit=64 preempted=off
-create class production priority=2 wait=30:00 do_not_disturb={production} pe_limit=256
+create class production priority=2 wait=30:00 do_not_disturb={at_night} pe_limit=256
 create class standby priority=1 do_not_disturb=3 pe_limit=256
 set gang large_size={large} large_limit=256 job_limit=256
+{queues}
+set queue wide priority=20
+create complex=(nqs, wide) after
+set complex after pe_limit=384 run_limit=20 user_limit=8
 """
-"""The seed's table for the daytime on weekdays."""
-PER_PE = 10
-"""Its do-not-disturb time of interactive and production jobs for each PE, s."""
+_SHIFT = """
+define shift {} when=("0 {} * * mon-fri")
+  {} queue wide
+  set queue nqs pe_limit={}
+  set gang large_limit={}
+  set class production do_not_disturb={}
+end
+"""
 
 
-class GangChoices(Struct, frozen=True):
-    """Choices that the seed's text leaves to the site. Jobs of ``large`` PEs
-    and more have ``by_day`` PEs together from 8 to 18 h on weekdays, all of them at other hours; then
-    production jobs are not disturbed for ``at_night`` s for each PE. Requests of more than ``wide`` PEs are
-    not started from 4 to 18 h on weekdays; from then until ``until`` h the others have ``beside`` PEs, so
-    that one gets in. Found by trial, on seeds 1 to 5 of the recipe."""
-
-    large: int = 32
-    by_day: int = 128
-    at_night: int = 30
-    wide: int = 128
-    beside: int = 128
-    until: int = 20
-
-    def told(self) -> str:
-        """Say it for people."""
-        return (
-            f"By class, chosen: jobs of {self.large} PEs and more have {self.by_day} PEs together from 8 to "
-            f"18 h on weekdays ({PES} else), and what lower classes have of them does not count for an "
-            f"interactive one; production jobs are not disturbed for {self.at_night} s for each PE at other "
-            f"hours; requests of more than {self.wide} PEs start from 18 to 4 h and at weekends, and until "
-            f"{self.until} h the others have {self.beside} PEs beside them."
-        )
-
-
-CHOSEN = GangChoices()
-UNLIMITED = GangChoices(by_day=PES, at_night=PER_PE)
-"""The same without PEs kept free by day, and with the same class table at all hours."""
-
-
-def by_space() -> list[tuple[str, str]]:
-    """Contiguous space sharing, without preemption."""
-    lines = ["set domain application placement=contiguous", *_queue(INTERACTIVE, "")]
-    for name in QUEUES:
-        user, run, pes = BEFORE[name]
-        lines += _queue(name, f" user_limit={user} run_limit={run} pe_limit={pes}")
-    lines.append(f"create complex=({', '.join(QUEUES)}) nqs")
-    for hour, pes, runs in HOURS:
-        lines += [
-            f'define shift from{hour:02} when=("0 {hour} * * *")',
-            f"  set complex nqs pe_limit={pes} run_limit={runs} user_limit=2",
-            "end",
-        ]
-    return _texts(lines)
-
-
-def by_class(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[str, str]]:
-    """Return the site that runs work by classes; ``per_pe``: do-not-disturb time by day, s for each PE."""
-    queue = " domain=nqs backfill=none"
-    lines = [
-        "set domain application placement=contiguous",
-        "create domain nqs kind=command",
-        CLASSES.format(interactive=per_pe, production=chosen.at_night, large=chosen.large),
-        *_queue(APPLICATIONS, "", "class"),
-        *_queue(BATCH, queue),
-        *_queue(WIDE, queue),
-        f"set queue {WIDE} priority=20",
-        f"create complex=({BATCH}, {WIDE}) after",
-        f"set complex after pe_limit={LIMIT} run_limit={RUNS} user_limit={OF_A_USER}",
-        *_hours("early", "0 4 * * mon-fri", production=chosen.at_night, wide=False),
-        *_hours("day", "0 8 * * mon-fri", production=per_pe, wide=False, large=chosen.by_day),
-        *_hours("evening", "0 18 * * mon-fri", production=chosen.at_night, others=chosen.beside),
-        *_hours("night", f"0 {chosen.until} * * mon-fri", production=chosen.at_night),
-    ]
-    return _texts(lines)
-
-
-def _hours(
-    name: str, when: str, *, production: int, wide: bool = True, large: int = PES, others: int = LIMIT
-) -> list[str]:
-    """Return a set of parameters and from when on it is in force."""
-    return [
-        f'define shift {name} when=("{when}")',
-        f"  {'start' if wide else 'stop'} queue {WIDE}",
-        f"  set queue {BATCH} pe_limit={others}",
-        f"  set gang large_limit={large}",
-        f"  set class production do_not_disturb={production}",
-        "end",
-    ]
-
-
-def _queue(name: str, more: str, order: str = "fcfs") -> Iterator[str]:
-    yield f"create batch_queue {name} priority=10"
-    yield f"set queue {name} order={order}{more}"
-    yield f"enable queue {name}"
-    yield f"start queue {name}"
-
-
-def _texts(lines: list[str]) -> list[tuple[str, str]]:
-    return [("gang", f"set machine pes={PES}\n" + "\n".join(lines) + "\n")]
+def by_class(order: "GangOrder") -> str:
+    """Return the site that runs work by classes, as qmgr commands; its classes are the seed's by day."""
+    per_pe, night, domain = order.per_pe, order.at_night, "domain=nqs backfill=none"
+    queues = ((APPLICATIONS, "class", ""), (BATCH, "fcfs", domain), (WIDE, "fcfs", domain))
+    shifts = (
+        ("early", 4, "stop", 384, PES, night),
+        ("day", 8, "stop", 384, order.by_day, per_pe),
+        ("evening", 18, "start", BESIDE, PES, night),
+        ("night", UNTIL, "start", 384, PES, night),
+    )
+    made = "".join(_QUEUE.format(*each) for each in queues)
+    text = _CLASSES.format(pes=PES, per_pe=per_pe, at_night=night, large=LARGE, queues=made)
+    return text + "".join(_SHIFT.format(*each) for each in shifts)
 
 
 # ---------------------------------------------------------------- the run
@@ -181,13 +140,14 @@ YEAR = 365 * 24 * 3_600
 
 
 class GangOrder(Struct, frozen=True):
-    """``classes``: jobs go by class (else space is shared); ``per_pe``: do-not-disturb time, s for each PE;
-    every ``thin``-th job; ``chosen``: what the seed leaves open."""
+    """``classes``: jobs go by class (else space is shared); ``per_pe``, ``at_night``: do-not-disturb time, s
+    for each PE; every ``thin``-th job; ``by_day``: PEs of all large jobs by day."""
 
     classes: bool
     per_pe: int = PER_PE
     thin: int = 1
-    chosen: GangChoices = CHOSEN
+    by_day: int = BY_DAY
+    at_night: int = AT_NIGHT
 
 
 class GangRun(BatchRun):
@@ -209,8 +169,8 @@ class GangRun(BatchRun):
             begin=YEAR_2026 + 4 * DAY,  # a Monday: shifts know weekdays
         )
         self._last = max(job.submit for job in jobs())
-        site = by_class(order.per_pe, order.chosen) if order.classes else by_space()
-        super().__init__(thinned, site, moves=self._channel)
+        site = by_class(order) if order.classes else SPACE
+        super().__init__(thinned, [("gang", site)], moves=self._channel)
         self._coming = deque(maxlen=0)  # submissions are known by name: some are made meanwhile
 
     # ------------------------------------------------------------ what comes
@@ -224,7 +184,7 @@ class GangRun(BatchRun):
         if application:
             queue, kind = APPLICATIONS, "interactive" if job.group == INTERACTIVE else "production"
         elif self._order.classes:
-            queue = WIDE if job.width > self._order.chosen.wide else BATCH
+            queue = WIDE if job.width > WIDE_PES else BATCH
         spec = Spec(
             owner=job.user, uid=1000, name=str(job.number), queue=queue, script="", environment="",
             workdir="/", ask=Ask(pes=job.width, wall=job.estimate), job_class=kind,
@@ -346,7 +306,7 @@ def gang(
         return
     rows = tuple((title, *(read(each) for each in found.values())) for title, read in _ROWS)
     show([TextTable(f"{work.name}: {work.count} jobs on {PES} PEs", ("", *found), rows)])
-    remark(folded(CHOSEN.told()))
+    remark(folded(CHOSEN))
 
 
 def _part(value: float | None) -> str:

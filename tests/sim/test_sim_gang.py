@@ -115,7 +115,7 @@ def test_the_command_prints_what_programs_read():
     table = program("gang", "--jobs", 60).stdout.decode()
     assert "space" in table
     assert "working hours" in table
-    assert f"{gang.CHOSEN.by_day} PEs together" in " ".join(table.split())
+    assert f"{gang.BY_DAY} PEs together" in " ".join(table.split())
 
 
 def test_more_than_anything_has_is_refused_in_a_line():
