@@ -15,7 +15,6 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +153,9 @@ class SiteExits:
         forgotten. To be called after `begin`."""
         self._calls.trace.load(former.answers)
         same = {name for name, digest in files.items() if former.files.get(name) == digest}
-        for (name, hook, row), owners in zip(former.rows, chain(former.owners, repeat([])), strict=False):
+        for (name, hook, row), owners in zip(former.rows, former.owners, strict=True):
             for record in self._records(name, hook) if name in same else ():
-                record.take_over(zip(row, chain(owners, repeat("")), strict=False))
+                record.take_over(zip(row, owners, strict=True))
         for name, hook, owner, at in former.resting:
             for record in self._records(name, hook) if name in same else ():
                 record.rest(owner, Mark(Instant(at)))

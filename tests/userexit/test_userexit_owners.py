@@ -6,7 +6,7 @@ import pytest
 
 from nqspy.model.machine import ExitSettings
 from nqspy.userexit.call_stats import RETRY, Mark, Record
-from nqspy.userexit.kept import Kept, OwnerRest
+from nqspy.userexit.kept import OwnerRest
 from nqspy.userexit.site_exits import SiteExits
 
 GATE = """
@@ -134,13 +134,6 @@ def test_it_outlives_the_process(gate, tmp_path, house, req, a_pass, fails):
     a_pass(later)
     assert later.jobselect(req(10), house).text == RESTING
     assert [failure.off for failure in fails(later, "bob", 11)] == [True], "the row does too"
-
-
-def test_of_what_an_older_version_remembered_no_owner_is_known(gate, a_pass, fails):
-    a_pass(gate)
-    gate.recollect(Kept({"gate": "x"}, [("gate", "jobselect", [1, 2, 3])], [], []), {"gate": "x"})
-    failures = fails(gate, "anne", 4, 5)
-    assert [(failure.off, bool(failure.rests)) for failure in failures] == [(False, False), (False, True)]
 
 
 def test_a_changed_file_begins_anew(gate, house, req, a_pass, fails):
