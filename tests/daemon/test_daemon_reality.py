@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
 
+from nqspy.daemon import memory
 from nqspy.executors.local import _REBOOT
 
 WAIT = "echo $$ > pid.{0}; while [ ! -e go ]; do sleep 0.02; done"
@@ -106,7 +107,8 @@ def _ring(live) -> None:
     live.qsub("exit 0\n", "-a", date)
 
 
-def test_doctor_says_what_keeps_each_limit(live):
-    said = live.run("nqspy", "doctor").out
+def test_doctor_says_what_keeps_each_limit_and_what_giving_way_means_here(live):
+    told = [(each["what"], each["text"]) for each in live.run("nqspy", "doctor", "--json").ok().data]
     for what in ("memory of a request: ", "PEs of a request: ", "CPU time: ", "reach: "):
-        assert what in said, said
+        assert [text for _, text in told if text.startswith(what)], told
+    assert ("no swap" in dict(told)["memory"]) == (memory.look().swap == 0)

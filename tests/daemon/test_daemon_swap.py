@@ -151,12 +151,6 @@ def test_with_nothing_to_do_nobody_looks_at_the_memory(monkeypatch):
     watch.close()
 
 
-def test_the_doctor_says_what_giving_way_means_here(live):
-    done = live.run("nqspy", "doctor", "--json").ok()
-    [found] = [each for each in done.data if each["what"] == "memory"]
-    assert ("no swap" in found["text"]) == (memory.look().swap == 0)
-
-
 # ---------------------------------------------------------------- what the kernel says
 
 

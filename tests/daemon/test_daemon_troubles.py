@@ -14,6 +14,11 @@ FAILS = HEAD + "def {hook}(request):\n    raise RuntimeError('no way')\n"
 FINE = HEAD + "def {hook}(request):\n    return None\n"
 
 
+@pytest.fixture
+def live(shared):
+    return shared
+
+
 def alarms(live):
     return live.client.call("status")["alarms"]
 
