@@ -39,11 +39,15 @@ def unlike(journal: Any) -> list:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(steps)
-def test_whatever_happened_happens_again_to_the_event(happenings):
+def test_whatever_happened_happens_again_to_the_event_and_goes_to_its_end_under_a_change(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
     live(centre, happenings)
     centre.later(hours=30)
     assert not unlike(centre.journal)
+    was, would = course(centre, "set sched_factor time 1")  # as it is: nothing is moved
+    assert happened(was.made) == happened(would.made)
+    check_site(was.site)
+    check_site(course(centre, "set machine pes=1", "set global run_limit=2")[1].site)
 
 
 def course(centre: Centre, *lines: str) -> tuple[Course, Course]:
@@ -67,16 +71,6 @@ def happened(events: Iterable[Recorded]) -> list:
     ]
 
 
-@settings(max_examples=examples(150), deadline=None)
-@given(steps)
-def test_a_change_that_changes_nothing_leaves_the_night_as_it_was(happenings):
-    centre = Centre(SETTINGS, length=100, pes=3)
-    live(centre, happenings)
-    centre.later(hours=30)
-    was, would = course(centre, "set sched_factor time 1")
-    assert happened(was.made) == happened(would.made)
-
-
 def test_a_course_without_a_change_is_what_happened():
     """Ends by themselves, at a limit, by an order and without a trace; a person moves and deletes."""
     centre = Centre(pes=2, length=600)
@@ -93,16 +87,6 @@ def test_a_course_without_a_change_is_what_happened():
     was, _ = course(centre, "set machine pes=3")
     assert happened(was.made) == happened(centre.journal.events())
     assert (was.hands.unknown[2], was.hands.unknown[6]) == ((300_000, ENDLESS), None)
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(steps)
-def test_a_night_under_other_settings_goes_to_its_end(happenings):
-    centre = Centre(SETTINGS, length=100, pes=3)
-    live(centre, happenings)
-    centre.later(hours=30)
-    for each in course(centre, "set machine pes=1", "set global run_limit=2"):
-        check_site(each.site)
 
 
 def down_until(centre: Centre, instant: str) -> None:
