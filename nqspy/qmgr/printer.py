@@ -28,10 +28,7 @@ def print_settings(settings: Settings) -> str:
     sections = (
         ("server and machine", _singles(settings)),
         ("people", [f"set managers = {write_names(managers)}"] if managers else []),
-        *(
-            (kind.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()])
-            for kind, _ in registry.listed()
-        ),
+        *((kind.many, _declared(kind, settings)) for kind, _ in registry.listed()),
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_created("complex", one) for one in settings.complexes.values())),
         ("groups", (_created("group", one) for one in _parents_first(settings.groups))),
@@ -112,6 +109,12 @@ def _queue(queue: Queue) -> Iterator[str]:
             yield f"set queue {name} sched_factor {_joined(below, ' ')}"
         elif below:
             yield from (f"set {branch} {limit}={value} {name}" for limit, value in below.items())
+
+
+def _declared(kind: registry.SettingsObject[Any], settings: Settings) -> Iterator[str]:
+    for one in kind.all(settings).values():
+        if one.name != kind.standing or any(tree.changed(one)):
+            yield _created(kind.head, one, kind.standing)
 
 
 def _created(head: str, one: Any, standing: str = "") -> str:

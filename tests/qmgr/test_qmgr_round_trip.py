@@ -259,3 +259,8 @@ def test_the_snap_of_a_group_below_a_later_one_creates_the_parent_first():
     text = print_settings(site)
     assert text.index("create group ymp") < text.index("create group d1")
     assert build(text) == site
+
+
+def test_the_snap_leaves_out_the_domain_that_is_always_there_at_its_defaults():
+    text = print_settings(Settings(domains={"application": Domain("application")}))
+    assert print_settings(build(text)) == text
