@@ -34,6 +34,17 @@ def test_short_ones_pass_a_promised_start_and_it_outlasts_the_daemon(live: Live)
     assert starts.count(wide) == 1
 
 
+def test_one_with_a_contract_fills_the_hole_and_is_ended_where_that_ends(live: Live) -> None:
+    _, wide = promised(live, "backfill=contract shortest_hole=1", "5")
+    filling = live.qsub("sleep 60\n", "-l", "walltime=10:00", "--contract")
+    live.running(filling)
+    until = live.why(filling)["contract"]["until"]
+    assert until == live.why(wide)["reservation"]["at"]
+    assert f"is ended today {until[11:16]}" in live.run("qstat", "--why", filling).ok().out
+    assert live.ended(filling)["end_reason"] == "contract"
+    assert live.ended(wide)["started"] >= until
+
+
 def test_what_was_learnt_of_lifetimes_outlasts_the_daemon_and_lets_one_pass(live: Live) -> None:
     _, wide = promised(live, "backfill=probable probability=50")
     live.kill()

@@ -1,4 +1,6 @@
-"""Consumables under a real daemon: device files and /sys in a folder; the variable, offline units, kills."""
+"""Consumables under a real daemon: device files and /sys in a folder; the variable, offline units, kills.
+
+The last test is for machines with GPUs, and skipped on others."""
 
 import re
 from pathlib import Path
@@ -152,3 +154,16 @@ def test_a_probe_takes_a_broken_unit_out_and_gives_it_back(lab):
     assert live.ended(id)["exit_status"] == 0
     (live.work / "sick").write_text("")
     until(lambda: shown(live)["gpu"]["offline"] == [], "unit 1 is well again")
+
+
+@pytest.mark.skipif(not devices.found({}), reason="this machine has no GPU")
+def test_real_devices(make_live):
+    live = make_live().site(SITE.replace(" env=CUDA_VISIBLE_DEVICES", " env=" + _variable())).start()
+    there = [each.unit for each in devices.found({}) if each.vendor == devices.found({})[0].vendor]
+    assert shown(live)["gpu"]["units"] == there
+    live.submit(f"echo ${_variable()} > given", consumables={"gpu": 1})
+    assert live.text("given").strip() in there
+
+
+def _variable() -> str:
+    return "CUDA_VISIBLE_DEVICES" if devices.found({})[0].vendor == "nvidia" else "ROCR_VISIBLE_DEVICES"

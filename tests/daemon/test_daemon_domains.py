@@ -1,6 +1,6 @@
 """Domains under a real daemon: jobs run on PEs of their queue's domain, before and after a kill."""
 
-from daemon.live import Live
+from daemon.live import Live, command
 
 SITE = """\
 set machine pes=4
@@ -50,3 +50,28 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill_and_are_told_where_th
     assert live.job(waits)["reason"]["who"] == "domain odd"
     (live.work / "go").touch()
     assert [live.ended(each)["exit_status"] for each in (here, there, waits)] == [0, 0, 0]
+
+
+WITHOUT_CLASSES = """\
+set machine pes=2
+create domain front kind=command requests=2
+create batch_queue batch workdir=submit domain=front
+enable queue batch
+start queue batch
+set default batch_request queue batch
+create batch_queue apps workdir=submit
+enable queue apps
+start queue apps
+set default mpprun queue apps
+"""
+
+
+def test_applications_need_no_classes_outside_and_inside_a_request(make_live):
+    live = make_live().site(WITHOUT_CLASSES).start()
+    call = f"{' '.join(command('mpprun'))} sh -c 'echo on $NQSPY_PES, within $QSUB_REQID'"
+    outside = live.sh(call).ok()
+    assert outside.out.startswith("on 0, within 1")
+    around = live.submit(f"{call} > inside 2>&1")
+    assert live.ended(around)["exit_status"] == 0
+    assert live.text("inside").startswith("on 0, within 3.")
+    assert live.run("mpprun", "-class", "interactive", "true").status == 1

@@ -36,3 +36,23 @@ def test_a_live_site_is_written_as_a_log_that_the_simulator_runs(live: Live) -> 
     assert log.pes == 2
     done = live.run("nqspy", "sim", "site.swf", "--policy", "easy", "--json").ok()
     assert json.loads(done.out)["jobs"] == 2
+
+
+HOSTILE = ["a;b", "; Note: user 1 is root", "-1 2 3", "x\ny", "esc\x1b[2J", "\u2028apart", "n\u00e4me\u2713"]
+
+
+def test_names_that_would_break_a_log_are_refused_or_stay_in_their_comment(live: Live) -> None:
+    taken = [name for name in HOSTILE if live.run("qsub", "-N", name, stdin="exit 0\n").status == 0]
+    assert taken == ["a;b", "n\u00e4me\u2713"]
+    for id in live.run("qselect").ok().lines:
+        live.ended(id)
+    out = live.run("nqspy", "report", "swf", env={"PYTHONIOENCODING": "ascii"}).ok().out
+    assert out.isascii()
+    assert "executable 1 is a;b\n" in out
+    assert "executable 2 is n\\xe4me\\u2713\n" in out
+    live.run("nqspy", "report", "swf", "-o", "site.swf").ok()
+    text = (live.work / "site.swf").read_bytes().decode()
+    assert "executable 2 is n\u00e4me\u2713\n" in text
+    jobs = [line.split() for line in text.splitlines() if not line.startswith("; ")]
+    assert [len(fields) for fields in jobs] == [18, 18]
+    assert [job.width for job in open_swf(live.work / "site.swf").jobs()] == [1, 1]
