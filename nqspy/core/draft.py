@@ -277,6 +277,10 @@ class Draft:
         """Propose a fact that a feature keeps across passes (None: to delete it); see `model.promises`."""
         self.before.append(Promise(key, plain(value), by=by))
 
+    def keep_suspended(self, request: Request, reason: Reason) -> None:
+        """Keep a suspended request suspended in this pass, for this reason (for features of a site)."""
+        self.reasons[request.seq] = reason
+
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:
         """Propose that a suspended request goes on; a parked one may get other PEs than it had."""
         moved = pes if pes != request.pes else ()

@@ -39,7 +39,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
                 draft.suspend(request, *_cause(draft, wished), parked=True)
     for request in draft.parked():
         if (wished := wish(draft.site, request)) is not None:
-            draft.reasons[request.seq] = _staying(draft.site, wished)
+            draft.keep_suspended(request, _staying(draft.site, wished))
             if wished.action == "requeue":
                 draft.requeue(request, *_cause(draft, wished))
     return None

@@ -46,7 +46,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
                 draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
     for request in draft.parked():
         if (why := why_held(site, request)) is not None:
-            draft.reasons[request.seq] = why
+            draft.keep_suspended(request, why)
     return None
 
 
