@@ -353,7 +353,7 @@ start queue door
 def test_looks_ahead_and_displays_are_answered_by_the_process(make_wild):
     wild = make_wild(calm=True).site(ONE_QUEUE + PIPES, {"wild": WILD, "shares": SHARES}).start()
     gated = wild.submit("sleep 60", name="gated")
-    wild.until(gated, lambda job: job["reason"], "have a reason")
+    wild.until(gated, lambda job: job["reason"]["text"] == "gate closed", "be examined")
     why = wild.why(gated)
     assert why["estimate"]["start"] is None
     assert why["reason"]["text"] == "gate closed"
