@@ -43,7 +43,7 @@ def test_the_statuses_are_those_of_pbs_and_each_failure_has_its_line(office, gat
     done = office.run("qalter", "-p", "3", running, "4711", waiting)
     assert done.status == 153
     assert done.err.splitlines()[1] == f"qalter: Unknown Job Id 4711.{running.partition('.')[2]}"
-    assert done.err.startswith("qalter: Cannot modify attribute ")
+    assert done.err.startswith(f"qalter: Cannot modify attribute while job running {running}: priority")
     assert "    Priority = 3\n" in office.run("qstat", "-f", waiting).ok().out
     statuses = {
         ("qalter", "-p", "3"): 167,

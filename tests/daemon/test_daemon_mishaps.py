@@ -44,8 +44,11 @@ def test_an_error_of_our_own_over_one_message_refuses_that_one_and_is_logged(fre
     monkeypatch.setattr(dispatcher, "key_of", fails)
     monkeypatch.setattr(dispatcher, "_decode", fails)
     for cmd, fields in (("qstat", {}), ("hold", {"ids": ["1"]})):
-        assert fresh.refusal("owner", cmd, **fields)[0] == "internal"
-    assert caplog.text.count("LookupError: ") == 2
+        assert fresh.refusal("owner", cmd, **fields) == (
+            "internal",
+            "internal error; the daemon's log has it",
+        )
+    assert caplog.text.count("LookupError: an error of our own") == 2
     monkeypatch.undo()
     fresh.submit("owner")
     assert len(fresh.result("owner", "list_requests")) == 1
@@ -129,7 +132,7 @@ def test_where_no_process_can_be_begun_a_notice_is_left_out_and_logged(noticed, 
 
     monkeypatch.setattr(process.os, "fork", refused)
     noticed.daemon.turn([EngineCall(noticed.daemon.notice_runner.ready)])
-    assert "[Errno 11]" in caplog.text
+    assert "no process for it can be begun: [Errno 11] Resource temporarily unavailable" in caplog.text
     monkeypatch.undo()
     noticed.daemon.turn([EngineCall(noticed.daemon.notice_runner.ready)])
     assert noticed.daemon.notice_runner._worker is not None
@@ -217,8 +220,8 @@ def test_notices_of_exits_that_are_slow_do_not_fill_the_memory(fresh, monkeypatc
     until(lambda: given == [0, 1, 2], "those that waited")
     told.later(lambda: given.append(99))
     until(lambda: given[-1] == 99, "the one that comes when there is room")
-    assert "3 notices wait" in caplog.text
-    assert "7 notices" in caplog.text
+    assert "3 notices wait for slow exits" in caplog.text
+    assert "7 notices were left out" in caplog.text
 
 
 def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
@@ -240,4 +243,4 @@ def test_a_socket_that_was_removed_is_bound_again(live):
         until((live.home / "nqsd.sock").exists, "the socket")
         assert live.ended(live.submit("exit 3"))["exit_status"] == 3
         assert before.call("ping")
-    assert "the socket was removed" in live.log
+    assert "the socket was removed; it is there again" in live.log

@@ -65,11 +65,15 @@ def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(
     waiting = site.submit("echo hello", queue="night")
     why = site.why(waiting)
     assert (why["reason"]["code"], why["reason"]["who"]) == ("RESOURCE", "probe nfs")
-    assert "probe nfs" in site.run("qstat", "--why", id).ok().out
-    assert "ALARM resource nfs is broken" in site.run("nqsd", "status").ok().out
+    assert why["reason"]["text"].startswith("resource nfs is broken (since ")
+    assert why["reason"]["text"].endswith("it starts when probe nfs is well again")
+    text = site.run("qstat", "--why", id).ok().out
+    assert "it goes on when probe nfs is well again" in text
+    assert "its probe must find the resource well again" in text
+    assert "ALARM resource nfs is broken (since " in site.run("nqsd", "status").ok().out
     doctor = site.run("nqspy", "doctor")
     assert doctor.status == 1
-    assert "resource nfs is broken" in doctor.out
+    assert "resource nfs is broken (since" in doctor.out
     (site.work / "nfs").write_text("ok\n")
     site.until(id, lambda job: job["state"] == "running", "go on")
     until(lambda: not stands_still(pid), "the process goes on")

@@ -92,7 +92,7 @@ def replayed_with(night: Live, *words: str) -> dict[str, Any]:
 
 def test_a_setting_that_was_so_makes_no_difference(night: Live) -> None:
     said = night.run("nqspy", "replay", "-c", "set machine pes=3").ok().out
-    assert said.endswith("nothing would have been different\n")
+    assert said.endswith("with set machine pes=3: nothing would have been different\n")
 
 
 def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told(night: Live) -> None:
@@ -100,7 +100,7 @@ def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told(n
     wide = asked_for(night, 3)
     never = {each["id"]: each["reason"] for each in data["moved"] if each["would"] is None}
     assert wide <= set(never)
-    assert all(never[each]["text"].startswith("3 PEs") for each in wide)
+    assert all(never[each]["text"] == "3 PEs are more than the machine's 2" for each in wide)
     counts = Counter[str]()
     for row in data["groups"].values():
         counts.update({kind: row[kind] for kind in data["starts"]})
@@ -154,7 +154,7 @@ def test_both_nights_are_drawn_and_each_pass_is_told(night: Live, tmp_path: Path
     ]  # fmt: skip
     assert [each["n"] for each in passes] == [each.n for each in decided]
     assert any(each["started"] for each in passes)
-    assert any("3 PEs" in row["text"] for each in passes for row in each["waits"])
+    assert any("none of 3 PEs is free" in row["text"] for each in passes for row in each["waits"])
 
 
 def at_there(at: int) -> str:
@@ -190,4 +190,4 @@ def test_a_journal_that_lacks_events_is_not_gone_through_again(night: Live, tmp_
     database.close()
     done = CliRunner().invoke(app, ["--home", str(home)])
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "events 49 and 53" in done.stderr
+    assert "lacks what was between its events 49 and 53" in done.stderr

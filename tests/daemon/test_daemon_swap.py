@@ -116,7 +116,7 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         assert re.fullmatch(said, why["reason"]["text"])
         assert re.search(said, live.run("qstat", "--why", id).ok().out)
         shown = live.run("qmgr", "-c", "show swap_control").ok().out
-        assert re.search(rf"{id} +gave way once", shown), shown
+        assert re.search(rf"{id} +gave way once \(\d+ Mw\), is away", shown), shown
         late = live.submit("true")
         live.restart()
         assert (live.job(id)["state"], live.job(late)["state"]) == ("suspended", "queued")
