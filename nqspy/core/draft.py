@@ -278,7 +278,7 @@ class Draft:
         self.before.append(Promise(key, plain(value), by=by))
 
     def keep_suspended(self, request: Request, reason: Reason) -> None:
-        """Keep a suspended request suspended in this pass, for this reason (for features of a site)."""
+        """Keep a suspended request suspended in this pass, for this reason."""
         self.reasons[request.seq] = reason
 
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:

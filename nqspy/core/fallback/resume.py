@@ -50,9 +50,9 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
         size = int(site.pes_of(domain).sum())
         who = f"domain {domain.name}" if site.is_divided() else "machine"
         if wanted > size:
-            draft.reasons[request.seq] = _WIDE(who, wanted, size)
+            draft.keep_suspended(request, _WIDE(who, wanted, size))
         else:
-            draft.reasons[request.seq] = _SHORT(who, wanted, len(found) or None)
+            draft.keep_suspended(request, _SHORT(who, wanted, len(found) or None))
             gate.room.take(request.queue, found)
 
 

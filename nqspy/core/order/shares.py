@@ -8,7 +8,7 @@ the values. Within a round the exit is called once for each (owner, group).
 from collections.abc import Sequence
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -36,10 +36,9 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     if not draft.exits.has("shrpri"):
         stocks = draft.ledger_of(domain).stocks
         return [stocks.value(*pair) for pair in pairs]
-    answers: Any = draft.exits.shrpris(pairs, view_of(draft))
-    if {*map(type, answers)} == {float} and min(answers) > 0 and isfinite(sum(answers)):
-        known: list[float] = answers  # as nearly always
-        return known
+    answers = draft.exits.shrpris(pairs, view_of(draft))
+    if _are_sound(answers):  # as nearly always
+        return answers
     # Many answers are equal: those of a group, or those of no exit at all.
     different = {*answers}
     sound: dict[float | None, float] = {
@@ -52,6 +51,11 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
         sound[value] if value in sound else stocks.value(*pair)
         for pair, value in zip(pairs, answers, strict=True)
     ]
+
+
+def _are_sound(answers: Any) -> TypeGuard[list[float]]:
+    """True if all answers are numbers above 0."""
+    return {*map(type, answers)} == {float} and bool(min(answers) > 0 and isfinite(sum(answers)))
 
 
 class Shares:

@@ -138,12 +138,12 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         draft.resume(back, SWAP)
     for request in away:
         if request is not back:
-            draft.reasons[request.seq] = why_away(request, control, pressure)
+            draft.keep_suspended(request, why_away(request, control, pressure))
     if pressure.level != "calm" or len(away) > (back is not None):
         draft.barred = why_nothing_starts(control, pressure)
         for request in draft.parked():
             if request.seq not in draft.reasons:
-                draft.reasons[request.seq] = draft.barred
+                draft.keep_suspended(request, draft.barred)
     return due
 
 
