@@ -52,13 +52,7 @@ def _tidy(runs: Callable[[], list[Run]]) -> Runs:
 
 def show(runs: Runs) -> str:
     """The set as people write it."""
-    return ",".join(
-        str(first) if first == last
-        else f"{first}-{last}" if step == 1
-        else f"{first},{last}" if first + step == last
-        else f"{first}-{last}:{step}"
-        for first, last, step in runs
-    )  # fmt: skip
+    return ",".join(map(_shown, runs))
 
 
 def brief(runs: Iterable[Run]) -> str:
@@ -288,3 +282,12 @@ def _join(one: Run, next_: Run) -> Run | None:
     step = gap if alone and single else next_[2] if alone else one[2]
     fits = gap == step and (single or next_[2] == step)
     return (one[0], next_[1], step) if fits else None
+
+
+def _shown(run: Run) -> str:
+    first, last, step = run
+    if first == last:
+        return str(first)
+    if step == 1:
+        return f"{first}-{last}"
+    return f"{first},{last}" if first + step == last else f"{first}-{last}:{step}"

@@ -10,7 +10,6 @@ imported.
 """
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
@@ -172,10 +171,13 @@ def check_value(info: Declared, value: Any) -> None:
         for word in (each for each in value if each not in info.words):
             wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
             raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
-    elif info.unit == "amounts" and not all(
-        found and int(found[1]) <= GREATEST for found in map(re.compile("[^=]+=([0-9]+)").fullmatch, value)
-    ):
+    elif info.unit == "amounts" and not all(map(_is_amount, value)):
         raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
+
+
+def _is_amount(text: str) -> bool:
+    name, _, number = text.partition("=")
+    return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
 
 
 def _check_number(info: Declared, value: Any) -> None:
