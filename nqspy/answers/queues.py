@@ -19,6 +19,8 @@ from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 from nqspy.rpc.version import version
 
+T = TypeVar("T")
+
 
 def counts(serving: Serving) -> dict[str, dict[str, int]]:
     """Count the requests of each queue, by state word."""
@@ -37,7 +39,6 @@ def _tally(site: Site) -> Counter[tuple[str, State]]:
     return tally
 
 
-T = TypeVar("T")
 Summary = Callable[[Site, Mapping[str, Mapping[str, int]]], str]
 
 FORMS: dict[str, Summary] = {

@@ -68,7 +68,7 @@ def backup(
     if not os.access(where.database, os.R_OK):
         raise StoreError(f"{where.database} is not yours to read; its owner or root makes backups")
     with Reader(where.database) as reader:
-        size = None if file is None else reader.backup(file)
+        size = 0 if file is None else reader.backup(file)
         keep = reader.settings("backup").keep
     if file is None:
         try:
@@ -77,7 +77,7 @@ def backup(
                 size = file.stat().st_size
         except copies.SPOILT as error:
             raise StoreError(f"no backup could be made: {plain(error)}") from error
-    print(f"{file} made and checked, {(size or 0) // 1024} KiB")
+    print(f"{file} made and checked, {size // 1024} KiB")
 
 
 @app.command()
