@@ -325,7 +325,8 @@ class Reservations(StandingReservations):
         if not self._site.reserved:
             return
         site, broken = self._site, resource_health.broken(self._site)
-        for name, requests in self._as_found.items():
+        found = self._as_found
+        for name, requests in () if found.sound else found.by_queue.items():
             size, by_class = size_of(site, name), is_served(site, name)
             for request in requests:
                 if request.spec.ask.pes > size:
@@ -334,6 +335,7 @@ class Reservations(StandingReservations):
                     self.drop(request, f"queue {name} goes by class")
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
+        found.sound = not self.changes
         self._gave_up = False  # this pass has not examined the others yet
         for name in {request.queue for request in self._all_due} & site.settings.queues.keys():
             if not site.settings.queues[name].started:

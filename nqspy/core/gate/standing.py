@@ -1,12 +1,40 @@
 """Reservations of a site, as a pass begins and with the changes that the pass makes."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from functools import cached_property
 
+from nqspy.core.timeline.profile import FOREVER
 from nqspy.core.timeline.timeline import time_of, turn_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import MOMENT, Request, Reservation
 from nqspy.model.site import Site
+
+_FOUND = "reservations"
+
+
+class Found:
+    """Reservations of a site, which hold while nothing but submissions happens (`Site.memos`).
+
+    ``by_queue``: requests with a reservation, ``rows``: their rows in the columns of each queue; ``timed``:
+    those with a reserved time, the earliest first, ``times``: these times. ``sound``: a pass found that all
+    can be kept.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.by_queue = defaultdict[str, list[Request]](list)
+        self.rows = defaultdict[str, list[int]](list)
+        self.timed: list[Request] = []
+        self.sound = False
+        for seq in site.reserved:
+            request = site.requests[seq]
+            self.by_queue[request.queue].append(request)
+            if request.slot >= 0:
+                self.rows[request.queue].append(request.slot)
+            if time_of(request) < FOREVER:
+                self.timed.append(request)
+        self.timed.sort(key=time_of)
+        self.times = list(map(time_of, self.timed))
 
 
 class StandingReservations:
@@ -53,28 +81,30 @@ class StandingReservations:
     # ------------------------------------------------------------ as the pass begins
 
     @cached_property
-    def _as_found(self) -> dict[str, list[Request]]:
-        """Requests of each queue that have a reservation as the pass begins."""
-        by_queue = defaultdict[str, list[Request]](list)
-        for request in map(self._site.requests.__getitem__, self._site.reserved):
-            by_queue[request.queue].append(request)
-        return by_queue
+    def _as_found(self) -> Found:
+        """Reservations as the pass begins."""
+        memos = self._site.memos
+        if _FOUND not in memos:
+            memos[_FOUND] = Found(self._site)
+        found: Found = memos[_FOUND]
+        return found
 
     def rows(self, queue: str) -> list[int]:
         """Return the rows of a queue's columns that have a reservation as the pass begins."""
-        return [request.slot for request in self._as_found.get(queue, ()) if request.slot >= 0]
+        return self._as_found.rows.get(queue, [])
 
     def unused_rows(self, queue: str) -> list[int]:
         """Return the rows of those that have not used their reservation."""
-        begun = self._begun
-        return [r.slot for r in self._as_found.get(queue, ()) if r.slot >= 0 and r.seq not in begun]
+        if not self._begun:
+            return self.rows(queue)
+        requests, begun = self._as_found.by_queue.get(queue, ()), self._begun
+        return [each.slot for each in requests if each.slot >= 0 and each.seq not in begun]
 
     @cached_property
     def _all_due(self) -> list[Request]:
         """Requests with a reserved time that has come as the pass begins, the earliest first."""
-        requests, now = map(self._site.requests.__getitem__, self._site.reserved), self._now
-        due = [r for r in requests if (kept := r.reservation) and kept.at is not None and kept.at <= now]
-        return sorted(due, key=time_of)
+        found = self._as_found
+        return found.timed[: bisect_right(found.times, self._now)]
 
     def due(self, queue: str) -> list[Request]:
         """Return those of one queue that have not used their reservation: an array uses it with one index."""
@@ -108,7 +138,7 @@ class StandingReservations:
 
     def count(self, queue: str) -> int:
         """Return how many requests of a queue have a reservation."""
-        return len(self._as_found.get(queue, ())) + self._more[queue]
+        return len(self._as_found.by_queue.get(queue, ())) + self._more[queue]
 
     def for_now(self, queue: str) -> list[int]:
         """Return the rows of a queue for which this pass has reserved a start at once, and that wait."""
@@ -122,8 +152,14 @@ class StandingReservations:
         up something after this pass examined one, the next pass comes at once."""
         if self.go_on or self._gave_up:
             return Instant(self._now + 1)
-        now, found = self._now, self._reserved().values()
-        times = [each.at for each in found if each is not None and each.at is not None and not each.late]
-        coming = [at for at in times if at > now]
-        late = [at + MOMENT + 1 for at in times if at <= now < at + MOMENT + 1]
-        return Instant(min(coming + late)) if coming or late else None
+        now, found = self._now, self._as_found
+        coming = [each for each in self.changes.values() if each is not None]
+        for request in found.timed[bisect_left(found.times, now - MOMENT) :]:
+            kept = request.reservation
+            if kept is not None and request.seq not in self._begun and request.seq not in self.changes:
+                coming.append(kept)
+                if time_of(request) > now and not kept.late:
+                    break
+        times = (each.at for each in coming if each.at is not None and not each.late)
+        wakes = (at if at > now else Instant(at + MOMENT + 1) for at in times)
+        return min((at for at in wakes if at > now), default=None)
