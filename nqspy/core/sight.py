@@ -40,6 +40,8 @@ _DIRECT: Mapping[str, str] = {
 
 
 def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["Seen"], Any]:
+    if path == "ask":  # read so often that a call counts
+        return lambda s: convert(s._request.spec.ask)
     read = attrgetter(f"_request.spec.{path}")
     return lambda s: convert(read(s))
 

@@ -29,7 +29,7 @@ from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason
-from nqspy.model.requests import Used
+from nqspy.model.requests import MOMENT, Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 
@@ -388,7 +388,9 @@ class Engine:
                 exits_desk.tell_failures(tx, plan.failures)
             self._mark()
         else:
-            self._carry_out(tx, plan, Recheck(self.site, self._changed, tx.now, self.samples))
+            # What a start could hold when the pass was asked for, it may hold a moment later.
+            at = Instant(max(self._asked_at, tx.now - MOMENT))
+            self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turn a plan into events and orders, action by action, each looked at again if it comes late."""

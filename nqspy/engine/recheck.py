@@ -24,9 +24,10 @@ from nqspy.shares import FairShare
 class Recheck:
     """Looks at a plan's actions in their order, each before it is carried out.
 
-    ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
-    change of settings or shift voids a whole plan: that is not asked here. ``samples``: use of running
-    attempts as last told. Whoever made the plan is not trusted: whatever it says, the site stays sound.
+    ``changed``: requests to which something happened since the plan was asked for; ``now``: the instant at
+    which it was asked for, at most a `MOMENT` ago. A change of settings or shift voids a whole plan: that is
+    not asked here. ``samples``: use of running attempts as last reported. Whoever made the plan is not
+    trusted: whatever it says, the site stays sound.
     ``drops``: actions that do not stand so far, ``fallen``: the starts among them, each with its reason.
     """
 

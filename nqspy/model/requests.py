@@ -12,6 +12,7 @@ from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.shapes import Lacked, Layout, Mold
+from nqspy.model.units import UNLIMITED
 from nqspy.model.units import finite as finite
 
 
@@ -83,11 +84,13 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
     def finite_cpu(self) -> int | None:
         """`cpu_wanted` where that is a finite time."""
-        return finite(self.cpu if self.cpu is not None else self.cpu_process)
+        wanted = self.cpu if self.cpu is not None else self.cpu_process
+        return None if wanted == UNLIMITED else wanted
 
     def finite_memory(self) -> int | None:
         """`memory_wanted` where that is a finite size."""
-        return finite(self.memory if self.memory is not None else self.memory_process)
+        wanted = self.memory if self.memory is not None else self.memory_process
+        return None if wanted == UNLIMITED else wanted
 
 
 class Output(Struct, frozen=True, omit_defaults=True):

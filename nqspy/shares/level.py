@@ -96,6 +96,16 @@ _Held = tuple[_Rows, list[float]]
 """Members of W in the time that passed last, with the entitlements and targets of then."""
 
 
+_Used = tuple[list[float], float]
+"""Use of each member of `_Rows`, and the sum."""
+
+
+def _used(amounts: Mapping[str, float], rows: _Rows) -> _Used | None:
+    """Return the amounts side by side, without those of others; None: nothing is left."""
+    found = {name: more for name, more in amounts.items() if more and name in rows.parts}
+    return ([found.get(name, 0.0) for name in rows.names], sum(found.values())) if found else None
+
+
 Divide = Callable[[Mapping[str, int]], dict[str, float]]
 """Function that returns the entitlements of members that want so many PEs."""
 
@@ -195,7 +205,7 @@ class Level:
 
     def advance(self, to: Instant, terms: Terms) -> Collection[str]:
         """Let time pass at the rates that hold; return the keys of the accounts that changed."""
-        return self.charge(to, {}, terms)
+        return () if to <= self.at and self._within == terms.bound else self.charge(to, {}, terms)
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
         """Let time pass and correct it by these amounts; return the keys of the accounts that changed."""
@@ -208,7 +218,7 @@ class Level:
         if not self._entries:
             self._held = None
             return ()
-        rows = self._side_by_side()
+        rows = self._rows or self._side_by_side()
         targets, rates = self._bent(rows, terms), [work.rate for work in rows.work]
         self._held, rate, alone = (rows, targets), sum(rates), len(rates) == 1
         if self.spent is not None:
@@ -216,12 +226,12 @@ class Level:
         pieces = 1 if span <= PIECE or alone or not rate else min(PIECES, ceil(span / PIECE))
         piece = span / pieces if pieces > 1 else span
         left, spread = remaining(piece, terms.half_life), remaining_of_even(piece, terms.half_life)
-        used, whole = [each * piece / PE for each in rates], rate * piece / PE
-        for n in range(pieces):
-            targets = self._bent(rows, terms) if n else targets
-            self._step(rows, used, whole, None if alone else targets, terms, left, spread)
-        if amounts:
-            self.correct(amounts, terms)
+        used, nothing = ([each * piece / PE for each in rates], rate * piece / PE), ([0.0] * len(rates), 0.0)
+        held, more = targets, (_used(amounts, rows) if amounts else None) or nothing
+        for _ in range(1, pieces):
+            self._step(rows, used, targets, nothing, held, terms, left, spread)
+            targets = self._bent(rows, terms)
+        self._step(rows, used, None if alone else targets, more, held, terms, left, spread)
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
@@ -244,36 +254,42 @@ class Level:
         if not amounts:
             return ()
         rows, targets = self._held or ((now := self._side_by_side()), self._bent(now, terms))
-        amounts = {name: more for name, more in amounts.items() if more and name in rows.parts}
-        if not amounts:
+        if (more := _used(amounts, rows)) is None:
             return ()
-        used = [amounts.get(name, 0.0) for name in rows.names]
-        self._step(rows, used, sum(amounts.values()), targets, terms)
+        self._step(rows, ([0.0] * len(targets), 0.0), targets, more, targets, terms)
         return rows.keys
 
     def _step(
         self,
         rows: _Rows,
-        used: list[float],
-        whole: float,
+        used: _Used,
         targets: list[float] | None,
+        more: _Used,
+        held: list[float],
         terms: Terms,
         left: float = 1.0,
         spread: float = 1.0,
     ) -> None:
-        """Charge what each used; ``whole``: the sum. ``left``: part of the past that is not forgotten
-        meanwhile, ``spread``: part of this use that is not; ``targets``: None if no member owes another."""
+        """Charge what each used by ``targets`` (None: no member owes another), then what was not counted by
+        ``held``. ``left``: part of the past that is not forgotten meanwhile, ``spread``: part of this use
+        that is not."""
         at, most, least = self.at, terms.bound, -terms.bound
-        for entry, got, part, target in zip(rows.entries, used, rows.each, targets or rows.each):
-            due = part * whole
-            entry.entitled += due
-            entry.got += got
-            entry.whole += whole
+        (each_used, whole), (each_more, extra) = used, more
+        for entry, got, part, target, missed, then in zip(
+            rows.entries, each_used, rows.each, targets or held, each_more, held
+        ):
+            due, due_extra = part * whole, part * extra
+            entry.entitled = entry.entitled + due + due_extra
+            entry.got = entry.got + got + missed
+            entry.whole = entry.whole + whole + extra
             entry.asof = at
-            entry.past = entry.past * left + (due - got) * spread
+            entry.past = entry.past * left + (due - got) * spread + (due_extra - missed)
+            present = entry.present
             if targets is not None:
-                present = entry.present + target * whole - got
-                entry.present = most if present > most else least if present < least else present
+                present = present + target * whole - got
+                present = most if present > most else least if present < least else present
+            present = present + then * extra - missed
+            entry.present = most if present > most else least if present < least else present
 
     # ------------------------------------------------------------ who has work
 

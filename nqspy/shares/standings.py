@@ -38,7 +38,7 @@ class Stock:
         """Return the value of a user in a group, or of the group; 0 if the group has no share."""
         if self._balance.is_bare(group):
             return 0.0
-        of_group = self.rule(ALL).value(group)
+        of_group = (self._rules.get(ALL) or self.rule(ALL)).value(group)
         return of_group if owner is None else (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
     def rule(self, level: str) -> ShareRule:

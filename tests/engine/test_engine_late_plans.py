@@ -116,6 +116,19 @@ def test_what_has_not_changed_is_started_all_the_same():
     assert centre.starts() == [1]
 
 
+@pytest.mark.parametrize(("late", "starts"), [(1, [1, 3]), (2, [1])])
+def test_a_start_that_just_fits_before_a_reservation_may_come_a_moment_late(late, starts):
+    centre = Late(PLAIN + "set queue batch reserve=1\n", pes=2)
+    centre.submit("anne pes=1 wall=1:00", "ben pes=2 wall=1:00")
+    centre.answer()
+    centre.later(seconds=50)
+    centre.answer()
+    centre.submit("cleo pes=1 wall=10")
+    centre.later(seconds=late)
+    centre.arrive()
+    assert centre.starts() == starts
+
+
 @pytest.mark.parametrize(
     "command", ["set queue batch run_limit=0", "switch shift night", "reload exits", "set shift automatic"]
 )

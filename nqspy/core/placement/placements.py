@@ -35,8 +35,7 @@ def nearest(domain: Domain) -> Placement:
 def size_of(site: Site, queue: str) -> int:
     """Return how many PEs one request of a queue can get at most: those of its domain, or of the largest
     block of these if the placement gives PEs in a row."""
-    domain = site.domain_of(queue)
-    if domain.is_command or not site.is_divided():
+    if not site.is_divided() or (domain := site.domain_of(queue)).is_command:
         return site.pes()
     own = site.pes_of(domain)
     return int(blocks(own.nonzero()[0])[1].max(initial=0) if placement_of(domain).in_a_row else own.sum())
