@@ -33,10 +33,3 @@ def test_it_says_so_when_the_daemon_stays_busy(desk, screen, monkeypatch):
     monkeypatch.setattr(fast, "PATIENCE", 0.1)
     desk.answers["delete"] = Busy(1000)
     assert screen.run("qdel 17") == (1, "", "qdel: this nqsd is busy: too many messages wait; try again\n")
-
-
-def test_control_characters_of_an_error_are_made_visible(desk, screen):
-    status, _, err = screen.run(["qsub", "--x\x1b[31m"])
-    assert status != 0
-    assert "\x1b" not in err
-    assert "\\u001b[31m" in err

@@ -79,12 +79,6 @@ def test_nothing_found_is_told_and_nothing_done(desk, screen):
     assert {message["cmd"] for message in desk.messages} == {"choose"}
 
 
-def test_an_identifier_is_not_narrowed_by_a_name(desk, screen):
-    status, _, err = screen.run("qdel 17 --name a*")
-    assert (status, "--name" in err, err.count("\n")) == (2, True, 1)
-    assert not desk.messages
-
-
 def test_qwait_asks_for_those_that_have_ended_too_and_waits(desk, screen):
     chosen(desk, "3.ymp")
     screen.run("qwait 17 3-9 --any --timeout 10")

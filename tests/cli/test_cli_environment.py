@@ -103,13 +103,3 @@ def test_a_name_that_is_not_set_is_told_without_a_terminal_too(desk, screen, tmp
     assert "NOSUCH" in err
     assert screen.run("qsub -z job.sh") == (0, "", "")
     assert "NOSUCH" in screen.run("submit --export NOSUCH job.sh")[2]
-
-
-@pytest.mark.parametrize(
-    "text", ["software=f(x,mem=1gb", "software=x),mem=1gb", "-W depend=afterok:(1,umask=022"]
-)
-def test_a_parenthesis_without_its_other_half_is_refused(desk, screen, tmp_path, text):
-    (tmp_path / "job.sh").write_text("true\n")
-    option, _, value = text.rpartition(" ")
-    assert screen.run(["qsub", option or "-l", value, "job.sh"])[0] == 1
-    assert not desk.messages

@@ -1,41 +1,22 @@
 """`mpprun`'s options: what it asks for, what it refuses by itself, how lightly it starts."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from cli.test_cli_commands import HEAVY
+from cli.test_cli_commands import HEAVY, in_a_process
 
 from nqspy.rpc import messages
 
-MAIN = (
-    "import os, sys; leave = os._exit\n"
-    "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), leave(status))\n"
-    "from nqspy.cli.mpprun import main; main()"
-)
 
-
-def called(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    """Runs it as its console script does; the last line of its errors says what it has imported."""
-    inside = ("QSUB_REQID", "NQSPY_PES")
-    env = {name: value for name, value in os.environ.items() if name not in inside}
-    env |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), **more}
-    return subprocess.run(
-        [sys.executable, "-S", "-c", MAIN, *words],
-        capture_output=True,
-        text=True,
-        env=env,
-        input="",
-        check=False,
-    )
+def called(desk, *words, **more):
+    return in_a_process(["mpprun", *words], desk.home, **more)
 
 
 def asked(desk, *words: str, **more: str) -> dict:
     """What it asks for; the desk refuses, so that it waits for nothing."""
     desk.answers["submit"] = lambda id, message: messages.text_answer(id, 1, "", "not today\n")
-    done = called(desk.home, *words, **more)
+    done = called(desk, *words, **more)
     assert done.returncode == 1
     said, loaded = done.stderr.splitlines()
     assert said == "mpprun: not today"
@@ -77,59 +58,32 @@ def test_in_a_batch_request_without_pes_it_says_in_which(desk):
     assert (spec["job_class"], spec["within"]) == ("", "17.ymp")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "which program? usage: mpprun [OPTIONS] PROGRAM [ARGS]..."),
-        *(
-            (("-n", said, "true"), f"-n: {said!r} is no number of PEs, nor several; write it like 4, 2-8 or")
-            for said in ("0", "-3", "four", "1.5", "", "0-3", "8-2", "2-", "1,,2", "1,1", "0,2", "unlimited")
-        ),
-        (("-n", "1-257", "true"), "-n: '1-257' names more than 256 sizes"),
-        (("-l", "barrier", "true"), "-l: 'barrier' asks for no units of a consumable; write it like"),
-        (("-l", "barrier=0", "true"), "-l: 'barrier=0' asks for no units of a consumable"),
-        (("-t", "soon", "true"), "-t: 'soon' is no time"),
-        (("-debug", "-class", "x", "true"), "-debug stands for -class benchmark; give one of them"),
-        (("-q", "apps", "true"), "unknown option -q"),
-        (("no-such-program-anywhere",), "there is no program no-such-program-anywhere on PATH"),
-        (("./none",), "there is no program ./none"),
-        (("/etc/passwd",), "/etc/passwd cannot be executed"),
-    ],
-)
-def test_bad_options_are_told_in_one_line_and_nothing_is_asked(desk, words, said):
-    done = called(desk.home, *words)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[0].startswith(f"mpprun: {said}")
-    assert len(done.stderr.splitlines()) == 2
-    assert not desk.messages
-
-
 def test_on_the_pes_of_a_request_nobody_is_asked(desk):
     inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9", "NCPUS": "5"}
-    done = called(desk.home, "-n", "5", "sh", "-c", "echo $NQSPY_PES; exit 3", **inside)
+    done = called(desk, "-n", "5", "sh", "-c", "echo $NQSPY_PES; exit 3", **inside)
     assert (done.returncode, done.stdout) == (3, "4-7,9\n")
-    done = called(desk.home, "-n", "6", "true", **inside)
+    done = called(desk, "-n", "6", "true", **inside)
     assert done.returncode == 1
     assert done.stderr.startswith("mpprun: -n 6: ")
     assert not desk.messages
     for said, size in (("2,4,8", "4"), ("3-9", "5"), ("2", "2")):
-        done = called(desk.home, "-n", said, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
+        done = called(desk, "-n", said, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
         assert done.stdout == f"{size} {size}\n"
-    assert called(desk.home, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
+    assert called(desk, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
 
 
 @pytest.mark.parametrize("pes", [",", "4-x,9"])
 def test_a_list_of_pes_that_is_none_is_told_in_one_line(desk, pes):
-    done = called(desk.home, "true", QSUB_REQID="17.host", NQSPY_PES=pes)
+    done = called(desk, "true", QSUB_REQID="17.host", NQSPY_PES=pes)
     assert done.returncode == 1
     assert done.stderr.startswith(f"mpprun: NQSPY_PES is {pes!r}")
 
 
 def test_what_means_nothing_on_the_pes_of_a_request_is_told_and_units_are_refused(desk):
     inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9"}
-    done = called(desk.home, "-class", "production", "-T", "60", "echo", "ran", **inside)
+    done = called(desk, "-class", "production", "-T", "60", "echo", "ran", **inside)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr.startswith("mpprun: -class, -T ")
-    done = called(desk.home, "-l", "barrier=1", "true", **inside)
+    done = called(desk, "-l", "barrier=1", "true", **inside)
     assert done.returncode == 1
     assert done.stderr.startswith("mpprun: -l: ")

@@ -6,7 +6,7 @@ from typer.main import get_command
 from nqspy.cli import fast
 from nqspy.cli.fast import Failure, Parser
 from nqspy.cli.help import OPERANDS, build, parameter
-from nqspy.cli.request_tables import QSUB, table_of
+from nqspy.cli.request_tables import table_of
 from nqspy.cli.spec import SUMMARIES, WITHOUT_VALUE
 
 LINES = [
@@ -78,22 +78,6 @@ def test_glued_and_joined_options_are_taken_apart_alike(glued, apart):
     command, *words = glued.split()
     assert normalised(command, words) == apart.split()[1:]
     assert by_click(command, normalised(command, words)) == by_the_fast_parser(command, words)
-
-
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("-q", "-q needs a value"),
-        ("-Z job.sh", "unknown option -Z"),
-        ("--lst x", "unknown option --lst; did you mean --list?"),
-        ("--dry-run=yes", "--dry-run takes no value"),
-        ("-xY", "unknown option -xY"),
-    ],
-)
-def test_errors_name_the_option(line, text):
-    with pytest.raises(Failure) as caught:
-        Parser(QSUB).parse(line.split())
-    assert caught.value.text.startswith(text)
 
 
 def test_a_double_dash_ends_the_options():

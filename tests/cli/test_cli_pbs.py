@@ -126,58 +126,6 @@ def test_block_waits_for_the_end(desk, screen):
     assert screen.run("qsub -W block=false job.sh") == (0, "2.ymp\n", "")
 
 
-USAGE = [
-    ("-r x", 2, "qsub: illegal -r value 'x'"),
-    ("-Z", 2, "qsub: unknown option -Z"),
-    ("-p 1024", 2, "qsub: illegal -p value '1024'"),
-    ("-j x", 2, "qsub: illegal -j value 'x'"),
-    ("-c x", 2, "qsub: illegal -c value 'x'"),
-    ("-a 99", 2, "qsub: illegal -a value '99'"),
-    ("-X", 2, "qsub: illegal -X value '': X forwarding is not offered here"),
-    ("-D /x", 2, "qsub: illegal -D value '/x': a root folder for the job is not offered"),
-    ("-W soon=1", 2, "qsub: illegal -W value 'soon=1': there is no attribute soon"),
-    ("-W block=x", 2, "qsub: illegal -W value 'block=x'"),
-    ("-W max_run_subjobs=5", 2, "qsub: -W max_run_subjobs: "),
-    ("-W stagein=a@b:c", 2, "qsub: illegal -W value 'stagein=a@b:c': stagein is not offered here"),
-    ("-W depend=beforeok:3", 2, "qsub: illegal -W value 'depend=beforeok:3': depend=beforeok:3: beforeok is"),
-    ("-W depend=afterok", 2, "qsub: illegal -W value 'depend=afterok'"),
-    ("-l mem=5xb", 166, "qsub: Illegal attribute or resource value Resource_List.mem"),
-    ("-l select=1:ncpus=x", 166, "qsub: Illegal attribute or resource value Resource_List.select"),
-    ("-l foo=many", 187, "qsub: Unknown resource Resource_List.foo"),
-    ("-l select=1,ncpus=2", 166, "qsub: Illegal attribute or resource value Resource_List.ncpus"),
-    ("-l nonsense", 2, "qsub: illegal -l value 'nonsense'"),
-    ("-l ngpus=-1", 166, "qsub: Illegal attribute or resource value Resource_List.ngpus (-l: ngpus=-1"),
-    (f"-J {'1,' * 300}x", 2, f"qsub: illegal -J value '{'1,' * 100}...': 'x' is no index; write"),
-]
-
-
-@pytest.mark.parametrize(("words", "status", "line"), USAGE)
-def test_what_is_wrong_is_said_in_the_words_of_pbs(desk, screen, words, status, line):
-    Path("job.sh").write_text("true\n")
-    done = screen.run(f"qsub --dialect pbs {words} job.sh")
-    assert done[:2] == (status, "")
-    assert done[2].startswith(line)
-    assert done[2].count("\n") == 1
-    assert not any(message["cmd"] == "submit" for message in desk.messages)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("-Z -q x", "qsub: directive error: -Z -q x (job.sh line 3: unknown option -Z"),
-        ("-p many", "qsub: directive error: -p many (job.sh line 3: -p: 'many' is no whole"),
-        ("words", "qsub: directive error: words (job.sh line 3: 'words' is no option"),
-        ("--wait", "qsub: directive error: --wait (job.sh line 3: --wait belongs on the command line"),
-        ("-q", "qsub: directive error: -q (job.sh line 3: -q needs a value"),
-    ],
-)
-def test_a_bad_directive_is_named_with_its_line(desk, screen, line, said):
-    Path("job.sh").write_text(f"#!/bin/sh\n#PBS -N fine\n#PBS {line}\n")
-    status, out, err = screen.run("qsub job.sh")
-    assert (status > 0, out, err.count("\n")) == (True, "", 1)
-    assert err.startswith(said)
-
-
 @pytest.mark.parametrize(
     ("status", "text", "said"),
     [

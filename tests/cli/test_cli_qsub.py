@@ -81,52 +81,8 @@ def test_variables_are_exported_by_name_value_or_all(desk, screen, monkeypatch):
     assert "RAW=\xff\xfe" in desk.submitted["environment"].split("\0")
 
 
-BAD = [
-    ("", "-lT soon", "qsub: -lT: 'soon' is no time; write it like"),
-    ("", "-lP 0", "qsub: -lP: a request has at least 1 PE"),
-    ("", "-a gestern", "qsub: -a: 'gestern' is no date"),
-    ("", "-r sixteen_letters_", "qsub: -r: a name has 1 to 15 characters"),
-    ("", "-N a/b", "qsub: -N: 'a/b' is no name"),
-    ("", "-p many", "qsub: -p: 'many' is no whole number from -1024 to 1023"),
-    ("", "-l waltime=3", "qsub: -l: unknown resource waltime; known are cput"),
-    ("", "-l gpus=-1", "qsub: -l: gpus=-1: units are a whole number from 0 upward"),
-    ("", "--gpus unlimited", "qsub: --gpus: 'unlimited' is no number of units"),
-    ("", "-m x", "qsub: -m: 'x' is none of n or letters of a, b, e"),
-    ("", "-s ksh", "qsub: -s: 'ksh' is no shell"),
-    ("", "--after 3:soon", "qsub: --after: '3:soon' is no dependency"),
-    ("", "--array 9-1", "qsub: --array: 9-1: 1 comes before 9"),
-    ("", "-J 1-x", "qsub: -J: '1-x' is no index; write them like 1-10,15,20-30:5"),
-    ("", "--array 0-9999999", "qsub: --array: index 9999999 is above the greatest, 4000000"),
-    ("", "--dialect dcl", "qsub: --dialect: 'dcl' is neither nqs nor pbs"),
-    ("#!/bin/sh\n#QSUB -q x\n#QSUB -lT 6x0\n", "", "qsub: job.sh line 3: -lT: '6x0' is no time"),
-    ("#QSUB lT 60\n", "", "qsub: job.sh line 1: 'lT' is no option; options begin with a dash"),
-    ("#QSUB -q night -lX 4\n", "", "qsub: job.sh line 1: unknown option -lX; did you mean -l?"),
-    ("#QSUB -r 'x\n", "", "qsub: job.sh line 1: the quote ' at column 5 is not closed"),
-    ("\n#@$ -W\n", "", "qsub: job.sh line 2: unknown option -W"),
-    ("#QSUB -x\n#PBS -V\n", "", "qsub: job.sh line 2: NQS and PBS directives in one script"),
-    ("#PBS -r x\n", "", "qsub: directive error: -r x (job.sh line 1: -r: 'x' is neither y nor n)"),
-]
-
-
-@pytest.mark.parametrize(("text", "words", "line"), BAD)
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_sent(desk, screen, text, words, line):
-    script(text)
-    status, out, err = screen.run(f"qsub {words} job.sh")
-    assert (status, out) == (1, "")
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert not any(message["cmd"] == "submit" for message in desk.messages)
-
-
 def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
-    assert screen.run("qsub none.sh") == (
-        1, "", "qsub: none.sh: cannot read the script: No such file or directory\n")  # fmt: skip
-    assert "cannot read the script: Is a directory" in screen.run("qsub .")[2]
-    assert screen.run("qsub --list none.list")[2].startswith(
-        "qsub: none.list: cannot read the list: No such file"
-    )
     Path("ok.sh").write_text("true\n")
-    assert "a warning at 100 lies above the limit of 90" in screen.run("qsub -lt 90,100 ok.sh")[2]
     monkeypatch.setattr("nqspy.cli.directives.LONGEST_SCRIPT", 10)
     script("#" * 11)
     assert "job.sh: a script may have at most 64 MiB" in screen.run("qsub job.sh")[2]
@@ -164,35 +120,6 @@ def test_a_list_is_one_submission_in_its_order(desk, screen):
     assert [spec["name"] for spec in specs] == ["A1", "first.sh", "second.sh"]
     assert specs[0]["args"] == ["alpha", "two words"]
     assert {spec["account"] for spec in specs} == {"d1"}
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", "qsub: x.list: the list is empty"),
-        ("ok.sh\n-lT x ok.sh\n", "qsub: x.list line 2: -lT: 'x' is no time"),
-        ("ok.sh\n-q x\n", "qsub: x.list line 2: the line names no script"),
-        ("'ok.sh\n", "qsub: x.list line 1: the quote ' at column 1 is not closed"),
-        ("ok.sh\nbad.sh\n", "qsub: x.list line 2: bad.sh line 2: -p: 'x'"),
-        ("--wait ok.sh\n", "qsub: x.list line 1: --wait belongs on the command line"),
-        ("after:nobody ok.sh\n", "qsub: x.list line 1: after:nobody: no line before this one is named"),
-        (
-            "after:a ok.sh\nname:a ok.sh\n",
-            "qsub: x.list line 1: after:a: no line before this one is named",
-        ),
-        ("name:a ok.sh\nafter:a:soon ok.sh\n", "qsub: x.list line 2: after:a:soon is no dependency"),
-        ("name:a name:b ok.sh\n", "qsub: x.list line 1: name:b: a line has one name"),
-        ("name:7up ok.sh\n", "qsub: x.list line 1: name:7up: a name begins with no digit"),
-    ],
-)
-def test_an_error_in_a_list_names_its_line_and_submits_nothing(desk, screen, text, line):
-    script("true\n", "ok.sh")
-    script("#\n#QSUB -p x\n", "bad.sh")
-    script(text, "x.list")
-    status, out, err = screen.run("qsub --list x.list")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith(line)
-    assert not desk.messages
 
 
 def test_wait_ends_with_the_status_of_the_request(desk, screen):

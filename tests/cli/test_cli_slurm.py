@@ -87,39 +87,6 @@ def test_the_whole_environment_goes_along_unless_it_is_said_what(
     assert not lacks & sent
 
 
-BAD = [
-    ("--time=soon", "--time: 'soon' is no time; write it like 30 (minutes)"),
-    ("--mem=0", "--mem: '0' is no amount of memory"),
-    ("-n 0", "-n: '0' is no number from 1 to"),
-    ("-N 4-2", "-N: '4-2': the greater number"),
-    ("-p a,b", "-p: 'a,b': one queue is named"),
-    ("-d singleton", "-d: 'singleton' is not offered; write it like afterok:17:18"),
-    ("-d afterok:1[x].ymp", "-d: 'afterok:1[x].ymp' is not offered"),
-    ("--mail-type=SOON", "--mail-type: SOON is not offered; there are NONE, BEGIN"),
-    ("-o %t.out", "-o: %t in '%t.out' is not offered"),
-    ("--begin=now+2moons", "--begin: 'now+2moons' is no date"),
-    ("-G a100:2", "-G: 'a100:2': GPUs are not told apart by type"),
-    ("--gres=:2", "--gres: ':2' names no unit; write it like gpu:2"),
-    ("'--export=\"A=1'", '--export: the quote " is not closed'),
-    ("--open-mode=append", "--open-mode: 'append' is not offered"),
-    ("-i data", "-i: standard input of a request is empty"),
-    ("--exclusive", "--exclusive: it is not offered: PEs are never shared"),
-    ("--qos=high", "--qos: it is not offered: there are no qualities"),
-    ("--bogus", "unknown option --bogus"),
-    ("-D nowhere", "-D: there is no folder"),
-    ("words", "'words' is no option"),
-]
-
-
-@pytest.mark.parametrize(("options", "said"), BAD)
-def test_what_is_wrong_or_not_offered_is_named_with_its_line(desk, screen, options, said):
-    Path("job.sh").write_text(f"#!/bin/bash\n#SBATCH {options}\n")
-    status, out, err = screen.run("qsub --dialect slurm job.sh")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith(f"qsub: job.sh line 2: {said}"), err
-    assert not any(message["cmd"] == "submit" for message in desk.messages)
-
-
 def test_each_option_that_is_refused_says_why(desk, screen):
     Path("job.sh").write_text("#!/bin/sh\n")
     for flags, target, kind, _, _ in SLURM:
@@ -146,23 +113,6 @@ def test_a_script_a_line_or_standard_input(desk, capfd):
     assert (desk.submitted["spec"]["name"], desk.submitted["spec"]["args"]) == ("named", ["--time"])
     assert nqspy(capfd, "--wrap=echo a | wc")[0] == 0
     assert desk.submitted["script"] == "#!/bin/sh\necho a | wc\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "nothing is named"),
-        (("--wrap=x", "job.sh"), "job.sh: --wrap stands for the script"),
-        (("--dialect=pbs", "job.sh"), "--dialect: 'pbs' is not slurm"),
-        (("--bogus", "job.sh"), "unknown option --bogus"),
-        (("none.sh",), "none.sh: cannot read the script"),
-    ],
-)
-def test_slips_are_said_in_one_line(desk, capfd, words, said):
-    status, out, err = nqspy(capfd, *words)
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith(f"nqspy submit: {said}")
-    assert not desk.messages
 
 
 def test_the_umbrella_knows_it(desk, monkeypatch, capfd):
