@@ -34,13 +34,8 @@ def _look(folder: bytes) -> Iterator[tuple[int, str]]:
         if entry.isdigit() and int(entry) not in ours:
             try:
                 if _belongs(Path("/proc", entry), folder):
-                    yield (
-                        int(entry),
-                        Path("/proc", entry, "cmdline")
-                        .read_bytes()
-                        .replace(b"\0", b" ")
-                        .decode(errors="replace"),
-                    )
+                    words = Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ")
+                    yield int(entry), words.decode(errors="replace")
             except OSError:  # it has gone, or is another user's
                 continue
 

@@ -22,6 +22,7 @@ LINES = [
     "pbsnodes -a -F dsv -D ; ymp",
     "qdel 17 18 -k -u anne",
     "qcat -e -f 17.ymp",
+    "qstat -f -- -a",
     "qmgr -c a -c b --atomic -n",
     "qalter -l walltime=60 -a noon -N x -h u 17",
     "qmsg -E -O text 17",
@@ -78,12 +79,6 @@ def test_glued_and_joined_options_are_taken_apart_alike(glued, apart):
     command, *words = glued.split()
     assert normalised(command, words) == apart.split()[1:]
     assert by_click(command, normalised(command, words)) == by_the_fast_parser(command, words)
-
-
-def test_a_double_dash_ends_the_options():
-    found, operands = Parser(table_of("qstat")).parse(["-f", "--", "-a"])
-    assert [given.flag for given in found] == ["-f"]
-    assert operands == ["-a"]
 
 
 @pytest.mark.parametrize("command", SUMMARIES)

@@ -6,7 +6,7 @@ import os
 import pwd
 
 import pytest
-from daemon.live import Live
+from daemon.live import ONE_QUEUE, Live
 
 from nqspy.model.errors import NqspyError
 from nqspy.sim.trying.command import text as text_of
@@ -14,16 +14,7 @@ from nqspy.sim.trying.compare import tried_now
 from nqspy.sim.trying.since import tried_since
 from nqspy.userexit.loader import read_file
 
-ONE_PE = """\
-set machine pes=1
-set default wall_limit=1:00:00
-create batch_queue batch priority=10 workdir=submit
-enable queue batch
-start queue batch
-set default batch_request queue batch
-set sched_factor share 100
-set sched_factor time 1
-"""
+SITE = f"{ONE_QUEUE}set default wall_limit=1:00:00\nset sched_factor share 100 time 1\n"
 QUIET = '''\
 """Tests of one owner run one after the other."""
 from nqspy.userexit import refuse, setting, userexit
@@ -43,7 +34,7 @@ SLEEP = "sleep 600"
 def shared(tmp_path_factory):
     """One daemon for all tests of the file that ask about waiting requests."""
     folder = tmp_path_factory.mktemp("shared")
-    live = Live(folder / "home", folder / "work").site(ONE_PE).start()
+    live = Live(folder / "home", folder / "work").site(SITE).start()
     yield live
     live.close()
 
@@ -71,7 +62,7 @@ def site(shared):
 @pytest.fixture
 def fresh(make_live):
     """make(pes=2, exits={...}): a new site, whose journal and past use are this test's alone."""
-    return lambda pes=1, **exits: make_live().site(ONE_PE.replace("pes=1", f"pes={pes}"), exits).start()
+    return lambda pes=1, **exits: make_live().site(f"{SITE}set machine pes={pes}\n", exits).start()
 
 
 def tried_file(live, path, since=None):

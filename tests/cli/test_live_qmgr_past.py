@@ -5,19 +5,11 @@ from functools import partial
 
 import pytest
 from daemon import everybody
-from daemon.live import Live
+from daemon.live import ONE_QUEUE, Live
 
 from nqspy.cli import past
 
-ONE_PE = """\
-set machine pes=1
-create batch_queue batch priority=10 workdir=submit
-enable queue batch
-start queue batch
-set default batch_request queue batch
-create group d1 share=60
-create group d2 share=40
-"""
+ONE_PE = f"{ONE_QUEUE}set machine pes=1\ncreate group d1 share=60\ncreate group d2 share=40\n"
 NOT_AGAIN = "the last night is not gone through again"
 WIDER = "set machine pes=3\nset sched_factor time 5\n"
 

@@ -1,7 +1,5 @@
 """qsub against a real daemon: what is printed, what runs, what comes back."""
 
-import os
-
 
 def test_the_identifier_stands_alone_and_the_end_can_be_read(office):
     done = office.run("qsub", "-s", "/bin/sh", "-N", "first", stdin="echo out; echo err >&2; exit 7\n").ok()
@@ -29,19 +27,6 @@ def test_arguments_and_the_environment_reach_the_script(office):
     ).ok()
     job = office.ended(done.lines[0])
     assert office.text(f"args.sh.o{job['seq']}") == f"a b||$HOME|\nlight blue BATCH {job['id']}\n"
-
-
-def test_outputs_go_where_they_are_told_to(office):
-    (office.work / "sub").mkdir()
-    id = office.qsub("umask; echo out; echo err >&2\n", "-o", "sub/out.txt", "-e", str(office.work / "err"))
-    job = office.ended(id)
-    assert office.text("sub/out.txt").endswith("out\n")
-    assert office.text("err") == "err\n"
-    assert job["output"] == str(office.work / "sub/out.txt")
-    assert (office.work / "err").stat().st_uid == os.getuid()
-    both = office.ended(office.qsub("echo out; echo err >&2\n", "-j", "oe", "-o", "both"))
-    assert office.text("both") == "out\nerr\n"
-    assert both["end_reason"] == "exit"
 
 
 def test_json_and_wait_and_exit_statuses(office):
