@@ -2,92 +2,23 @@
 
 import os
 import re
-import time
-from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
 import pytest
 from daemon.live import until
-from mail import mail_server as mails
+from mail.conftest import letter, read
 
 from nqspy.mail import mail_queue
-from nqspy.mail.mail_queue import MailQueue, RateLimit
-from nqspy.mail.message import MailMessage, compose, gathered, messages_to
+from nqspy.mail.mail_queue import RateLimit
+from nqspy.mail.message import compose, gathered, messages_to
 from nqspy.mail.transport import NotSent, deliver, place_of
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.model.machine import Mail
 
-mail_server = mails.mail_server
-
-
-def letter(to="anne", subject="hello", text="text", id="1"):
-    return MailMessage(to, subject, text, id)
-
-
-def read(data):
-    return message_from_bytes(data, policy=policy.default)
-
-
-class StandingClock:
-    """A clock that a test moves on."""
-
-    def __init__(self):
-        self.at = 1_800_000_000_000
-
-    def now(self):
-        return self.at
-
-    def real_of(self, at):
-        return time.time() + 0.02 * (at > self.at)
-
-
-class Office:
-    """A post whose command writes each mail into a folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.box = folder / "box"
-        self.box.mkdir(exist_ok=True)
-        self.clock = StandingClock()
-        self.troubles = []
-        script = 'new=$(mktemp box/new.XXXXXX) && cat > "$new" && mv "$new" "$new.eml"'
-        self.mail = Mail(command=f"cd {folder}; [ ! -e broken ] || exit 7; {script}", limit=20)
-        self.posts = []
-
-    def open(self):
-        self.posts.append(MailQueue(self.folder / "mail", self.clock, self.troubles.append))
-        self.posts[-1].start(self.mail, "ymp")
-        return self.posts[-1]
-
-    def mails(self):
-        return [read(path.read_bytes()) for path in sorted(self.box.glob("*.eml"))]
-
-    def kept(self):
-        return list((self.folder / "mail").glob("*.json"))
-
-    def close(self):
-        for each in self.posts:
-            each.close(10)
-
-
-@pytest.fixture
-def office(tmp_path):
-    made = []
-
-    def make(**more):
-        made.append(Office(tmp_path, **more))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
 # ---------------------------------------------------------------- rations
 
 
-def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(office):
-    here = office()
+def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(here):
     post = here.open()
     many = [letter(subject=f"number {n}", text=f"text {n}\n", id=str(n)) for n in range(200)]
     post.send([*many, letter("ben", id="b")], here.mail, "ymp")
@@ -131,8 +62,7 @@ def test_one_that_waits_alone_comes_as_it_is_and_endless_texts_are_cut():
     assert all(f"s{n}" in long.text for n in range(3))
 
 
-def test_a_restart_keeps_the_rate_limit_and_what_waits(office):
-    here = office()
+def test_a_restart_keeps_the_rate_limit_and_what_waits(here):
     here.mail.limit = 2
     here.open().send([letter(id=str(n), subject=f"n{n}") for n in range(5)], here.mail, "ymp")
     until(lambda: len(here.mails()) == 2 and len(here.kept()) == 3, "two sent, three kept")
@@ -146,10 +76,9 @@ def test_a_restart_keeps_the_rate_limit_and_what_waits(office):
 # ---------------------------------------------------------------- outages
 
 
-def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(office, monkeypatch):
+def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(here, monkeypatch):
     monkeypatch.setattr(mail_queue, "PAUSES", (0.02, 0.04))
     monkeypatch.setattr(mail_queue, "TRIAL", 0.1)
-    here = office()
     (here.folder / "broken").touch()
     post = here.open()
     for n in range(4):
@@ -165,8 +94,7 @@ def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(office, monke
     assert len(here.troubles) == 1
 
 
-def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
-    here = office()
+def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(here):
     post, path = here.open(), here.folder / "mails.json"
     rows = '[{"to": "anne", "subject": "s", "text": "t", "id": "night.1"}]'
     for _ in range(3):
@@ -178,9 +106,8 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
     assert sorted(each["Subject"] for each in here.mails()) == ["last", "s"]
 
 
-def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
+def test_what_was_sent_long_ago_is_forgotten(here, monkeypatch):
     monkeypatch.setattr(mail_queue, "NOTED", 2)
-    here = office()
     sent, now = here.folder / "mail" / "sent", here.clock.now()
     sent.parent.mkdir()
     old = [
@@ -195,8 +122,7 @@ def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
     assert [line.split()[2] for line in sent.read_text().splitlines()] == ["night.1", "b", "c"]
 
 
-def test_without_a_way_out_mails_are_dropped(office):
-    here = office()
+def test_without_a_way_out_mails_are_dropped(here):
     here.mail = Mail()
     post = here.open()
     post.send([letter()], here.mail, "ymp")
@@ -281,8 +207,7 @@ def test_a_mail_server_takes_a_mail(mail_server):
     assert refused.value.for_good
 
 
-def test_what_a_mail_server_refuses_for_good_is_dropped(office, mail_server):
-    here = office()
+def test_what_a_mail_server_refuses_for_good_is_dropped(here, mail_server):
     here.mail = Mail(smtp=f"127.0.0.1:{mail_server.port}")
     post = here.open()
     post.send([letter("nobody", id="1"), letter("anne", id="2")], here.mail, "ymp")
@@ -301,8 +226,7 @@ def test_servers_are_named_with_or_without_a_port_and_one_that_is_not_there_is_t
     assert place_of("[::1]") == ("::1", 25)
 
 
-def test_what_could_not_be_sent_waits_for_another_way_and_the_trouble_goes(office):
-    here = office()
+def test_what_could_not_be_sent_waits_for_another_way_and_the_trouble_goes(here):
     way, here.mail = here.mail, Mail(sendmail="/nope/sendmail")
     post = here.open()
     post.send([letter()], here.mail, "ymp")

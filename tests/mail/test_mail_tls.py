@@ -7,14 +7,12 @@ import threading
 
 import pytest
 from daemon.live import until
-from mail import mail_server as serving
-from mail.test_mail_queue import letter
+from mail.conftest import letter
 
 from nqspy.mail import transport
 from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
 
-mail_server, tls_server = serving.mail_server, serving.tls_server
 TLS = pytest.mark.parametrize("tls", ["starttls", "implicit"])
 
 

@@ -10,17 +10,14 @@ import time
 
 import pytest
 from daemon.live import alive, until
-from mail import test_mail_queue as posting
+from mail.conftest import letter
 from mail.mail_server import serving
-from mail.test_mail_queue import letter
 from msgspec.structs import asdict
 
 from nqspy.mail import mail_queue, transport
 from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
 from nqspy.system import run_with_timeout
-
-office = posting.office
 
 
 @pytest.fixture
@@ -114,8 +111,7 @@ def test_what_a_mail_server_has_taken_is_sent_whatever_it_says_to_goodbye():
 # ---------------------------------------------------------------- no letter for another
 
 
-def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
-    here = office()
+def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(here):
     post = here.open()
     pid = here.folder / "pid"
     here.mail = Mail(command=f"cd {here.folder}; echo $$ > new; mv new pid; exec sleep 1000")
@@ -133,8 +129,7 @@ def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
     until(lambda: len(here.mails()) == 4 and not here.kept(), "the next daemon sends them")
 
 
-def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(office, monkeypatch):
-    here = office()
+def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(here, monkeypatch):
     real = transport.deliver
 
     def fails(one, *more):
@@ -153,7 +148,7 @@ def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left
     until(lambda: [path.name for path in here.kept()] == left, "what left is not kept")
 
 
-def test_the_post_leaves_no_descriptors_behind(office):
+def test_the_post_leaves_no_descriptors_behind(here):
     deliver(letter(), Mail(command="cat > /dev/null"), "ymp")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):

@@ -44,6 +44,9 @@ ONE_CHANGE = [
     ("set queue night run_limit=4", "set", "queue/night/run_limit", 4),
     ("set queue run_limit=4 night", "set", "queue/night/run_limit", 4),
     ("set queue run run_limit=4", "set", "queue/run/run_limit", 4),
+    ("set run_limit=4 'all'", "set", "queue/all/run_limit", 4),
+    ('start queue "all"', "set", "queue/all/started", True),
+    ("set swap off", "set", "swap_control/enabled", False),
     ("set per_request mpp_time_limit=600 normal", "set", "queue/normal/per_request/wall_limit", 600_000),
     ("set per_r p = (unlimited) normal", "set", "queue/normal/per_request/permfile_limit", None),
     ("set global run_limit=6", "set", "global/run_limit", 6),
@@ -106,6 +109,10 @@ SEVERAL = [
     ("set no_access night",
      {"queue/night/restricted": True, "queue/night/users": [], "queue/night/groups": []}),
     ("set unr night", {"queue/night/restricted": False, "queue/night/users": [], "queue/night/groups": []}),
+    ("set swap_control on high=85 low=70.5 min_resident=120",
+     {"swap_control/enabled": True, "swap_control/high": 85.0, "swap_control/low": 70.5,
+      "swap_control/min_resident": 120_000}),
+    ("set swap_control high=90%, small=8mb", {"swap_control/high": 90.0, "swap_control/small": 8 * MB}),
     ("start queue express, normal", {"queue/express/started": True, "queue/normal/started": True}),
 ]  # fmt: skip
 
@@ -199,12 +206,6 @@ def test_blank_lines_and_comments_are_no_commands():
     assert changes("start queue q # now") == [("set", "queue/q/started", True)]
 
 
-def test_quoted_words_are_taken_as_they_are():
-    assert changes('set mail "a \\"b\\" \\\\ c # d"')[-1] == ("set", "mail/command", 'a "b" \\ c # d')
-    assert changes("set run_limit=4 'all'") == [("set", "queue/all/run_limit", 4)]
-    assert changes('start queue "all"') == [("set", "queue/all/started", True)]
-
-
 @pytest.mark.parametrize(
     ("text", "way", "value"),
     [
@@ -214,6 +215,7 @@ def test_quoted_words_are_taken_as_they_are():
         ("set mail sendmail=/usr/sbin/sendmail", "sendmail", "/usr/sbin/sendmail"),
         ("set mail smtp=post.example.org:25", "smtp", "post.example.org:25"),
         ("set mail none", None, None),
+        ('set mail "a \\"b\\" \\\\ c # d"', "command", 'a "b" \\ c # d'),
     ],
 )
 def test_mail_leaves_by_the_way_set_last(text, way, value):
@@ -228,20 +230,6 @@ def test_a_mail_server_is_set_together_with_the_address_it_sends_from():
     found = {path: value for _, path, value in mail}
     wanted = {"mail/smtp": "[::1]:2525", "mail/sender": "nqs@example.org", "mail/limit": 7}
     assert {name: found[name] for name in wanted} == wanted
-
-
-def test_swap_control_is_switched_and_set_in_one_command():
-    assert changes("set swap_control on high=85 low=70.5 min_resident=120") == [
-        ("set", "swap_control/enabled", True),
-        ("set", "swap_control/high", 85.0),
-        ("set", "swap_control/low", 70.5),
-        ("set", "swap_control/min_resident", 120_000),
-    ]
-    assert changes("set swap off") == [("set", "swap_control/enabled", False)]
-    assert changes("set swap_control high=90%, small=8mb") == [
-        ("set", "swap_control/high", 90.0),
-        ("set", "swap_control/small", 8 * MB),
-    ]
 
 
 @pytest.mark.parametrize("where", ["queue night", "complex prime", "global"])

@@ -33,16 +33,6 @@ def test_the_period_counts_from_the_shifts_entering(book):
     assert begun.day == begun.week == book.at(-21 * 3600)
 
 
-def test_used_and_remain_are_of_this_period_finished_of_day_and_week(book):
-    data = counters(book.events, book.site, book.at(1800), book.at(0))
-    d1, d2 = data["groups"]
-    # d1: 3/5 of 2 PEs x 12 h (`default` counts with 1) = 14:24, less 25 min of the running request.
-    assert (d1["share"], d1["used_s"], d1["remain_s"]) == (0.6, 1500.0, 14.4 * 3600 - 1500.0)
-    assert (d1["daily_finished_s"], d1["daily_running_s"], d1["weekly_finished_s"]) == (7200, 1500, 7200)
-    assert d1["weekly_part"] == pytest.approx(2 / 3)
-    assert (d2["used_s"], d2["remain_s"]) == (0.0, pytest.approx(4.8 * 3600.0))
-
-
 def test_newer_samples_count_and_what_was_used_before_the_period_does_not(book):
     data = counters(book.events, book.site, book.at(3600), book.at(0), {3: Used(3_000_000)})
     assert (data["groups"][0]["used_s"], data["groups"][0]["daily_running_s"]) == (3000.0, 3000.0)
@@ -54,6 +44,8 @@ def test_newer_samples_count_and_what_was_used_before_the_period_does_not(book):
 
 
 def test_the_display_is_figure_1s(book):
+    """The shares are d1 3/5 and d2 1/5 (`default` counts with 1) of 2 PEs x 12 h: what remains of d1's 14:24
+    is 25 min less, which the running request has used."""
     text = counters_text(counters(book.events, book.site, book.at(1800), book.at(0)))
     assert text == (
         "date      : 02/03/26 21:30:00\n"
