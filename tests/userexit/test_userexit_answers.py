@@ -26,11 +26,9 @@ def says(answer):
     ],
 )
 def test_refusing_beats_forcing_else_the_first_answer_counts(
-    put, load, house, req, first, second, verdict, who
+    exits_of, house, req, first, second, verdict, who
 ):
-    put("a", says(first))
-    put("b", says(second))
-    answer = load().jobselect(req(1), house)
+    answer = exits_of(says(first), b=says(second)).jobselect(req(1), house)
     assert (answer and answer.verdict, answer and answer.who) == (verdict, who)
 
 
@@ -70,9 +68,8 @@ def test_half_characters_in_what_an_exit_says_are_spelled_out(exits_of, house, r
         ("{'memory': (1, 2, 3)}", "refuse() takes as within= of memory two whole numbers, not (1, 2, 3)"),
     ],
 )
-def test_bounds_of_what_is_no_number_are_told(put, load, house, req, within, told):
-    put("a", says(f"refuse('no', within={within})"))
-    assert told in load().jobselect(req(1), house).text
+def test_bounds_of_what_is_no_number_are_told(exits_of, house, req, within, told):
+    assert told in exits_of(says(f"refuse('no', within={within})")).jobselect(req(1), house).text
 
 
 NONSENSE = {
@@ -106,46 +103,45 @@ def test_shrpri_is_a_finite_number_from_zero_else_the_stock_rule(exits_of, house
     assert len(exits.failures()) == (0 if value is not None or answer == "None" else 1)
 
 
-def test_elected_redates_others_in_one_action_and_fills_in_cause_and_exit(put, load, house, req):
+def test_elected_redates_others_in_one_action_and_fills_in_cause_and_exit(exits_of, house, req):
     elected = "@userexit\ndef elected(request, view, now):\n    return"
-    put("a", f"{elected} [redate(view.waiting(owner='anne'), now)]\n")
-    put("b", f"{elected} [redate(list(view.waiting())[-1], 5)]\n")
-    put("c", "@userexit\ndef elected(): pass\n")
+    exits = exits_of(
+        f"{elected} [redate(view.waiting(owner='anne'), now)]\n",
+        b=f"{elected} [redate(list(view.waiting())[-1], 5)]\n",
+        c="@userexit\ndef elected(): pass\n",
+    )
     chosen = req(2)
     house.queued = [req(1), chosen, req(3), req(4, "ben")]
     redated = [Redate((1, 3), house.now, 2, "a"), Redate((4,), 5, 2, "b")]
-    exits = load()
     assert list(exits.elected(chosen, house)) == redated
     house.queued = [chosen, req(4, "ben")]
     assert list(exits.elected(chosen, house)) == redated[1:], "no others of hers wait"
     assert exits.failures() == ()
 
 
-def test_submit_refuses_or_changes_and_the_first_exit_has_the_say_on_a_field(put, load, house, req):
-    day = "changes(queue='day') if request.owner == 'anne' else None"
-    put("a", f"@userexit\ndef submit(request):\n    return {day}\n")
-    put("b", "@userexit\ndef submit(): return changes(queue='night', priority=3)\n")
-    put("c", "@userexit\ndef submit(request): return refuse('no') if request.owner == 'cleo' else None\n")
-    exits = load()
+def test_submit_refuses_or_changes_and_the_first_exit_has_the_say_on_a_field(exits_of, house, req):
+    exits = exits_of(
+        "@userexit\ndef submit(request): return changes(queue='day') if request.owner == 'anne' else None\n",
+        b="@userexit\ndef submit(): return changes(queue='night', priority=3)\n",
+        c="@userexit\ndef submit(request): return refuse('no') if request.owner == 'cleo' else None\n",
+    )
     answer = exits.submit(req(0), house)
     assert (answer.refusal, dict(answer.changes)) == (None, {"queue": "day", "priority": 3})
     refused = exits.submit(req(0, "cleo"), house)
     assert (refused.refusal, refused.who) == ("no", "c")
 
 
-def test_route_reorders_the_destinations_and_invents_none(put, load, house, req):
-    put("a", "@userexit\ndef route(request): return ['b', 'a'] if request.seq == 1 else None\n")
-    put("b", "@userexit\ndef route(): return ['z']\n")
-    exits = load()
+def test_route_reorders_the_destinations_and_invents_none(exits_of, house, req):
+    first = "@userexit\ndef route(request): return ['b', 'a'] if request.seq == 1 else None\n"
+    exits = exits_of(first, b="@userexit\ndef route(): return ['z']\n")
     assert list(exits.route(req(1), ("a", "b", "c"), house)) == ["b", "a"]
     assert list(exits.route(req(2), ("a", "b", "c"), house)) == ["a", "b", "c"]
     assert "route answers some of a, b, c" in exits.failures()[0].text
 
 
-def test_the_view_is_read_only_and_tells_who_looks(put, load, house, req):
-    put("a", "@userexit\ndef jobselect(view): return refuse(f'{view.exit} {view.shift}')\n")
-    put("b", "@userexit\ndef shrpri(view):\n    view.now = 5\n")
-    exits = load()
+def test_the_view_is_read_only_and_tells_who_looks(exits_of, house, req):
+    first = "@userexit\ndef jobselect(view): return refuse(f'{view.exit} {view.shift}')\n"
+    exits = exits_of(first, b="@userexit\ndef shrpri(view):\n    view.now = 5\n")
     assert exits.jobselect(req(1), house).text == "a night"
     assert exits.shrpri("anne", "d1", house) is None
     assert "the view is read only" in exits.failures()[0].text
@@ -161,20 +157,15 @@ def test_an_exit_that_is_switched_off_is_not_asked(exits_of, house, req, a_pass)
     assert exits.jobselect(req(1), house).verdict == "refuse"
 
 
-def test_notices_are_called_and_their_failures_logged(put, load, tmp_path, caplog):
+def test_notices_are_called_and_their_failures_logged(exits_of, tmp_path, caplog):
     seen = tmp_path / "seen"
-    put(
-        "a",
-        "from pathlib import Path\n@userexit\ndef shift_changed(new, old):\n"
-        f"    Path({str(seen)!r}).write_text(f'{{old}} {{new}}')\n",
-    )
-    put("b", "@userexit\ndef shift_changed(): 1 / 0\n")
-    exits = load()
-    failures = exits.notify("shift_changed", old="day", new="night")
+    write = f"pathlib.Path({str(seen)!r}).write_text(f'{{old}} {{new}}')"
+    writes = f"import pathlib\n@userexit\ndef shift_changed(new, old): {write}\n"
+    exits = exits_of(writes, b="@userexit\ndef shift_changed(): 1 / 0\n")
+    [failure] = exits.notify("shift_changed", old="day", new="night")
     assert seen.read_text() == "day night"
-    assert [(f.exit, f.text) for f in failures] == [
-        ("b", "shift_changed: ZeroDivisionError: division by zero")
-    ]
+    assert failure.exit == "b"
+    assert failure.text.startswith("shift_changed: ZeroDivisionError")
     assert "ZeroDivisionError" in caplog.text
 
 

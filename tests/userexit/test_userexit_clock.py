@@ -15,6 +15,7 @@ from nqspy.userexit.site_exits import SiteExits
 from nqspy.userexit.testing import ExitFailed, Site
 
 HEAD = "from nqspy.userexit import hold_line, refuse, setting, userexit\n"
+REFUSES = HEAD + '@userexit\ndef jobselect(request, view): return refuse("no", until={})\n'
 PARIS = "Europe/Paris"
 
 
@@ -93,8 +94,7 @@ def jobselect(request, view):
 
 @pytest.mark.parametrize("until", ["view.now", "view.now - 5", "0", "view.local"])
 def test_an_instant_that_is_past_counts_as_none(until: str) -> None:
-    rule = f'{HEAD}\n@userexit\ndef jobselect(request, view):\n    return refuse("no", until={until})\n'
-    site = site_of(rule)
+    site = site_of(REFUSES.format(until))
     site.submit("a")
     assert site._driver.engine.plan.wake_at is None
     site.to_the_end()
@@ -106,8 +106,7 @@ def test_an_instant_that_is_past_counts_as_none(until: str) -> None:
               "view.at(6)"],
 )  # fmt: skip
 def test_what_is_no_instant_is_a_failure_that_says_so(until: str) -> None:
-    rule = f'{HEAD}\n@userexit\ndef jobselect(request, view):\n    return refuse("no", until={until})\n'
-    site = site_of(rule)
+    site = site_of(REFUSES.format(until))
     with pytest.raises(ExitFailed, match="takes"):
         site.submit("a")
 

@@ -124,11 +124,8 @@ def test_an_endless_exit_delays_each_of_five_passes_by_its_budget_and_stops_noth
 @pytest.mark.parametrize("names", ["ab", "ba"])
 def test_nobody_gets_past_one_exit_by_having_another_fail(put, load, house, req, a_pass, names):
     failing, strict = names
-    put(failing, POISON.format(act="1 / 0").replace('return refuse("the site\'s rule")', "return None"))
-    put(
-        strict,
-        "@userexit\ndef jobselect(request):\n    return refuse('strict') if request.seq > 1 else None\n",
-    )
+    put(failing, "@userexit\ndef jobselect(request): return 1 / 0 if request.name == 'poison' else None\n")
+    put(strict, "@userexit\ndef jobselect(request): return refuse('strict') if request.seq > 1 else None\n")
     exits = load()
     for _ in range(3):
         a_pass(exits)
@@ -137,10 +134,9 @@ def test_nobody_gets_past_one_exit_by_having_another_fail(put, load, house, req,
         house.now += RETRY
 
 
-def test_what_one_forces_does_not_start_while_another_has_not_been_asked(put, load, house, req, a_pass):
-    put("a", POISON.format(act="1 / 0"))
-    put("b", "@userexit(forces=True)\ndef jobselect(request): return force('now')\n")
-    exits = load()
+def test_what_one_forces_does_not_start_while_another_has_not_been_asked(exits_of, house, req, a_pass):
+    forces = "@userexit(forces=True)\ndef jobselect(request): return force('now')\n"
+    exits = exits_of(POISON.format(act="1 / 0"), b=forces)
     a_pass(exits)
     exits.jobselect(req(1, name="poison"), house)
     assert exits.jobselect(req(2), house).verdict == "refuse"
@@ -178,12 +174,12 @@ def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(exits
     assert "Evil" in exits.jobselect(req(1), house).text
 
 
-def test_ctrl_c_is_not_an_exits_failure(put, load, house, req):
-    put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
+def test_ctrl_c_is_not_an_exits_failure(exits_of, house, req):
+    exits = exits_of("@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without it
     try:
         with pytest.raises(KeyboardInterrupt):
-            load().jobselect(req(1), house)
+            exits.jobselect(req(1), house)
     finally:
         signal.signal(signal.SIGINT, former)
 

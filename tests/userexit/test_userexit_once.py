@@ -16,10 +16,9 @@ def counted(caplog):
     return [record.getMessage() for record in caplog.records].count("exit a: counted")
 
 
-def test_what_is_made_once_is_made_again_when_the_pass_has_changed_something(put, load, house, req, caplog):
+def test_what_is_made_once_is_made_again_when_the_pass_has_changed_something(exits_of, house, req, caplog):
     caplog.set_level("INFO")
-    put("a", COUNTED)
-    exits, house.version = load(), 1
+    exits, house.version = exits_of(COUNTED), 1
     assert [exits.jobselect(req(n), house).text for n in (1, 2)] == ["0 run", "0 run"]
     assert counted(caplog) == 1
     house.started.append(req(3))
@@ -28,11 +27,10 @@ def test_what_is_made_once_is_made_again_when_the_pass_has_changed_something(put
     assert counted(caplog) == 2
 
 
-def test_each_exit_makes_its_own_and_each_pass_begins_anew(put, load, house, req, a_pass, caplog):
+def test_each_exit_makes_its_own_and_each_pass_begins_anew(exits_of, house, req, a_pass, caplog):
     caplog.set_level("INFO")
-    put("a", COUNTED.replace("refuse(f", "None if request.seq else refuse(f"))
-    put("b", COUNTED)
-    exits, house.version = load(), 1
+    exits = exits_of(COUNTED.replace("refuse(f", "None if request.seq else refuse(f"), b=COUNTED)
+    house.version = 1
     assert exits.jobselect(req(1), house).who == "b"
     a_pass(exits)
     exits.jobselect(req(1), house)
@@ -53,9 +51,8 @@ def test_who_is_ahead_may_change_at_each_offer_and_is_never_kept(put, load, hous
     assert exits.jobselect(req(1), house).text == "1 ahead"
 
 
-def test_a_function_that_fails_is_a_failure_of_the_exit_and_leaves_nothing(put, load, house, req, a_pass):
-    put("a", COUNTED.replace("return len", "return 1 / len"))
-    exits, house.version = load(), 1
+def test_a_function_that_fails_is_a_failure_of_the_exit_and_leaves_nothing(exits_of, house, req, a_pass):
+    exits, house.version = exits_of(COUNTED.replace("return len", "return 1 / len")), 1
     assert "division by zero" in exits.jobselect(req(1), house).text
     house.started = [req(3), req(4)]
     a_pass(exits)
