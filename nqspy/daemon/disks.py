@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nqspy.daemon.home import Home
+from nqspy.model.texts import some_of
 
 LEAST, PART = 100_000_000, 50
 """A disk is full with less than this free, on a small one with less than a fiftieth."""
@@ -19,12 +20,11 @@ def full_disks(home: Home) -> Iterator[str]:
     yield from full
     left = open_leftovers(str(home.spool)) if full else []
     if left:
-        named = ", ".join(
-            f"pid {each.pid} of {_name_of(each.uid)} ({-(-each.size // 1_000_000)} MB)"
-            for each in left[:_NAMED]
+        named = some_of(
+            [f"pid {each.pid} of {_name_of(each.uid)} ({-(-each.size // 1_000_000)} MB)" for each in left],
+            _NAMED,
         )
-        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-        yield f"deleted files of the spool are kept open by {named}{more}; the room is free once these end"
+        yield f"deleted files of the spool are kept open by {named}; the room is free once these end"
 
 
 def fullness(path: "os.PathLike[str]") -> str:

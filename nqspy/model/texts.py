@@ -1,9 +1,12 @@
 """Moments, lines and tables as people read them: folded between words only, 80 columns at most unless a
 caller says more."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 from textwrap import wrap
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _DAYS = {-1: "yesterday ", 0: "today ", 1: "tomorrow "}
 _WEEK = 7
@@ -114,6 +117,12 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
             lines += _lines(said, _INDENT)
             alone = lines[-1] != _INDENT + said
     return lines
+
+
+def some_of(things: Sequence[T], most: int, name_of: Callable[[T], str] = str) -> str:
+    """The names of the first ``most`` things with commas between them, and how many more there are."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(map(name_of, things[:most])) + more
 
 
 def percent(part: float | None) -> str:

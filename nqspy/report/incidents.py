@@ -12,8 +12,9 @@ from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
+from nqspy.model.texts import some_of
 from nqspy.report.replay import HistoryReplay
-from nqspy.report.time_text import Zone, some
+from nqspy.report.time_text import Zone
 
 SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
@@ -251,7 +252,7 @@ def sentence(incident: Mapping[str, Any]) -> str:
         many, ends = "1 request was", "the end of 1 request was"
     said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
     text = f"{said}: {incident['text']}" if incident["text"] and said else said or incident["text"]
-    return f"{text} ({some(ids, _MOST)})" if ids else text
+    return f"{text} ({some_of(ids, _MOST)})" if ids else text
 
 
 _SENTENCES = {

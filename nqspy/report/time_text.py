@@ -1,7 +1,6 @@
 """Instants as people and programs read them, in the site's time zone; and back."""
 
 import contextlib
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -119,12 +118,6 @@ def parse_day(text: str) -> date:
 def when(text: str, now: str | None = None) -> str:
     """An RFC 3339 text in words (`moments.in_words`)."""
     return in_words(datetime.fromisoformat(text), None if now is None else datetime.fromisoformat(now))
-
-
-def some(words: Sequence[str], most: int) -> str:
-    """The first ``most`` words with commas between them, and how many more there are."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return f"{', '.join(words[:most])}{more}"
 
 
 def hours(ms: float, width: int = 2) -> str:

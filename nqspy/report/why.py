@@ -8,9 +8,9 @@ from nqspy.model.domains import APPLICATION, spans
 from nqspy.model.endings import End
 from nqspy.model.machine import written
 from nqspy.model.reasons import NEEDED
-from nqspy.model.texts import aligned
+from nqspy.model.texts import aligned, some_of
 from nqspy.model.units import format_size, format_time
-from nqspy.report.time_text import some, when
+from nqspy.report.time_text import when
 
 
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
@@ -48,7 +48,7 @@ def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     yield from _why_sizes(each)
     if each["requested"].get("sizes"):
         why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
-        but = f"; it could not start on {some(why, SIZES)}" if why else ""
+        but = f"; it could not start on {some_of(why, SIZES)}" if why else ""
         best = "the largest that was free" if each.get("by_class") else "on which it ends soonest"
         yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
     if moved:
@@ -78,7 +78,7 @@ def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
         shown = [f"{pes}{time}" for pes, time in zip(sizes, times, strict=True)]
         by_class = each.get("by_class")
         chosen = "the largest that is free" if by_class else "the one with the earliest expected end"
-        yield f"  sizes:    {some(shown, SIZES)} PEs; {chosen}"
+        yield f"  sizes:    {some_of(shown, SIZES)} PEs; {chosen}"
 
 
 SIZES = 8
@@ -214,6 +214,6 @@ def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             kind.setdefault((word, basis), []).append(each["id"])
     several = Counter(word for word, _ in known)
     for (word, basis), ids in known.items():
-        yield f"{word}: {basis}" if several[word] == 1 else f"{some(ids, SHOWN)} {word}: {basis}"
+        yield f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}"
     for (word, basis), ids in unknown.items():
-        yield f"{some(ids, SHOWN)} {word}: {basis}"
+        yield f"{some_of(ids, SHOWN)} {word}: {basis}"

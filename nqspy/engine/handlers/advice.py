@@ -11,6 +11,7 @@ from nqspy.model.output_paths import files, fill, of_all_indices, plain, streams
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
+from nqspy.model.texts import some_of
 
 MOST = 20
 """Warnings of one submission; of more their number is told."""
@@ -80,5 +81,4 @@ def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
 
 def names(site: Site, seqs: Sequence[Seq], most: int = NAMED) -> str:
     """The first of them by identifier, and how many more there are."""
-    more = f" and {len(seqs) - most} more" if len(seqs) > most else ""
-    return ", ".join(site.id_of(seq) for seq in seqs[:most]) + more
+    return some_of(seqs, most, site.id_of)

@@ -13,6 +13,7 @@ from nqspy.model.actions import Adjust, Forget, Kill, Resume, SetAside, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq, number_of
 from nqspy.model.requests import Ending, Request, Retry, State, Used
+from nqspy.model.texts import some_of
 
 NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
@@ -250,9 +251,8 @@ def tell_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None
             found.setdefault("lost", []).append(seen)
     for kind, (subject, text) in _FOUND.items():
         if some := found.get(kind):
-            names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in some[:_NAMED]]
-            more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
-            tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", subject)
+            names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in some]
+            tx.alarm("hands", f"requests {text}: {some_of(names, _NAMED)}", subject)
 
 
 _UNHEARD = "requests that the database does not know"

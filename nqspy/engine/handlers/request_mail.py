@@ -9,6 +9,7 @@ from nqspy.model.endings import End
 from nqspy.model.ids import Seq
 from nqspy.model.lifetimes import key_of
 from nqspy.model.requests import Ending, Request, finite
+from nqspy.model.texts import some_of
 
 NAMED = 20
 """Requests that a mail names; the others are counted."""
@@ -119,6 +120,4 @@ def _subject(tx: Transaction, some: list[tuple[Seq, str]], done: str) -> str:
 
 
 def _listed(tx: Transaction, some: list[tuple[Seq, str]]) -> str:
-    names = [f"{tx.site.id_of(seq)} ({name})" for seq, name in some[:NAMED]]
-    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return ", ".join(names) + more
+    return some_of(some, NAMED, lambda each: f"{tx.site.id_of(each[0])} ({each[1]})")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nqspy.model.texts import grid, percent, points
+from nqspy.model.texts import grid, percent, points, some_of
 from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 
@@ -81,8 +81,7 @@ def unasked_exits(data: Data) -> Iterator[str]:
 def _notes(data: Data) -> Iterator[str]:
     guessed, refused = data["guessed"], data["refused"]
     if guessed:
-        named = ", ".join(guessed[:3]) + (f" and {len(guessed) - 3} more" if len(guessed) > 3 else "")
-        yield f"it is not known how long {named} would have run: to the limit\n"
+        yield f"it is not known how long {some_of(guessed, 3)} would have run: to the limit\n"
     for name, text in list(refused.items())[:MOST]:
         yield f"{name} would have been refused: {text}\n"
 

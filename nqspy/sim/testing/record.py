@@ -12,6 +12,7 @@ from nqspy.model.endings import End
 from nqspy.model.errors import BadValue
 from nqspy.model.errors import Refusal as Refusal
 from nqspy.model.ids import Instant, Seq, index_of, number_of
+from nqspy.model.texts import some_of
 from nqspy.model.units import UNLIMITED, parse_time
 from nqspy.report.time_text import Zone
 
@@ -84,9 +85,7 @@ class StoryRecord:
             case ev.Deleted():
                 yield f"{self.label(event.seq)} is deleted by {event.who}"
             case ev.Held() | ev.Released() | ev.Redated():
-                named = ", ".join(self.label(seq) for seq in event.seqs[:3])
-                more = f" and {len(event.seqs) - 3} more" if len(event.seqs) > 3 else ""
-                yield f"{event.kind} by {event.who}: {named}{more}"
+                yield f"{event.kind} by {event.who}: {some_of(event.seqs, 3, self.label)}"
             case ev.ShiftChanged():
                 yield f"shift {event.shift} is in force"
             case ev.Alarm():
