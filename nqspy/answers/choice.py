@@ -20,8 +20,7 @@ from nqspy.ports import EndedRow
 from nqspy.rpc import messages
 
 SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
-"""How long a slice may take, real seconds: while nobody else wants the engine; at least, at most while others
-do."""
+"""Real seconds of a slice: while the engine is free; at least and at most while it is wanted."""
 IDLE = 0.0005
 """Time between two slices in which nobody else has wanted it."""
 SLICE = 32
@@ -236,8 +235,7 @@ class Listing:
 
 
 def _time_for_slice(away: float) -> float:
-    """A quarter of the time that others have had since the last one: they keep four fifths of the engine,
-    however many ask for lists."""
+    """A quarter of the time since the last slice, so that lists take at most a fifth of the engine."""
     return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
 
 
@@ -253,8 +251,7 @@ def _batches(things: Iterator[T | None]) -> Iterator[list[T]]:
 
 
 def owners(serving: Serving, text: str) -> frozenset[str]:
-    """The users of ``USER[@HOST],...``; a word that is the name of a user who has submitted here is that
-    user, whatever it holds."""
+    """The users of ``USER[@HOST],...``; a word is taken whole if a user of that name has submitted here."""
     live = serving.engine.site.requests.values()
     found = set()
     for word in filter(None, map(str.strip, text.split(","))):

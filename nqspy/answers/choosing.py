@@ -81,8 +81,7 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
-    """Find those that have ended: all of these numbers; of a name the one that ended last, where none is left
-    that has not."""
+    """Find those that have ended: all of these numbers; of a name the last, if none of it is left."""
     numbers = {seq for each in wish.ranges for seq in each}
     some = sorted({*numbers, *map(array_key, numbers)} - wish.site.requests.keys())
     for start in range(0, len(some), SLICE):

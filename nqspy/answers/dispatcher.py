@@ -1,5 +1,4 @@
-"""The daemon's side of the counter: wire messages become commands for the engine or questions answered from
-its state."""
+"""The daemon's side of the counter: messages become commands, or questions answered from the state."""
 
 import contextlib
 import logging
@@ -80,8 +79,7 @@ class Dispatcher:
     # ------------------------------------------------------------ coming in
 
     def take(self, asked: rpc.Asked) -> CommandAsked | None:
-        """The engine's input for a message; a question is kept for `answer_questions`, a bad message
-        refused."""
+        """The engine's input for a message; a question is kept for `answer_questions`, a bad one refused."""
         wanted: list[CommandAsked | None] = [None]
         with self.told(asked):
             wanted = [self._take(asked)]
@@ -157,8 +155,7 @@ class Dispatcher:
         return language.answer(self.serving, asked)
 
     def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
-        """Answers the questions of this turn from the state as it is now, until it is ``enough``; returns
-        those that are left."""
+        """Answer the questions of this turn until it is ``enough``; return those that are left."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
@@ -175,8 +172,7 @@ class Dispatcher:
         return [asked for asked in questions if id(asked) in left]
 
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
-        """Answers a question: at once, in slices, or when what it waits for has come. ``others`` have asked
-        the same at the same time."""
+        """Answer a question: now, in slices, or when it is due. ``others`` asked the same together."""
         cmd = asked.message["cmd"]
         with self.told(asked):
             if cmd not in QUESTIONS:
@@ -229,8 +225,7 @@ class Dispatcher:
             self.serving.server.reply_many(ready)
 
     def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
-        """Goes on with the slow answers, and answers whoever waited for what has happened now; ``part``: what
-        time there is for each."""
+        """Go on with slow answers, then answer open questions that are due; ``part``: the time for each."""
         self.slow.go_on(part())
         self.waiting.look(part())
 

@@ -1,5 +1,4 @@
-"""Fields of questions, checked before anything is done, so that no odd message finds its
-way further than the front."""
+"""Fields of questions, checked before anything is done, so that an odd message gets no further."""
 
 import threading
 from collections.abc import Sequence

@@ -20,8 +20,7 @@ MOST = 10_000
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """The trees of these requests (``ids``), or of all that wait for others or are awaited. Raises Refusal
-    for an identifier of none."""
+    """The trees of these requests (``ids``), or of all that wait or are awaited. Raises Refusal."""
     site, sight = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, sight, asked.message.get("ids") or ())
     sight.need(*asked_for)

@@ -1,5 +1,4 @@
-"""qstat: requests as objects, and why they wait; made in slices so that a long list never stalls the
-engine. Its tables and PBS forms: `pbs_jobs`."""
+"""qstat: requests as objects, and why they wait, made in slices. Tables and PBS forms: `pbs_jobs`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -239,8 +238,7 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
 
 
 def _more(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any]:
-    """Return what is told of one that waits: ``redated``, ``causes`` of the indices of an array where there
-    are several, ``reservation``."""
+    """Return ``redated``, ``reservation``, and ``causes`` of an array's indices where there are several."""
     site, zone = serving.engine.site, Zone(serving.engine.site.timezone)
     found = causes(serving.engine, seq)
     made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]

@@ -23,8 +23,7 @@ def place(seq: Seq, attempt: int, stream: str) -> str:
 
 
 def stayed(seq: Seq, path: str | None) -> str:
-    """That place where ``path``, at which a request's output lies by its end, is one in the spool: it could
-    not be delivered; empty where it was."""
+    """The place in the spool that ``path`` names, where output stayed undelivered; empty: it names none."""
     folder, _, name = (path or "").rpartition("/")
     found = records.attempt_named(folder)
     if found is None or found[0] != seq or name not in ("stdout", "stderr"):

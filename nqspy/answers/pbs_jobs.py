@@ -1,5 +1,4 @@
-"""qstat of requests as PBS clients read it: the tables and the full form, as text, JSON or DSV
-(pbs-clients.md 8)."""
+"""qstat of requests as PBS clients read it: tables and full form; text, JSON, DSV (pbs-clients.md 8)."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,8 +38,7 @@ Steps = Iterator[bytes | Work | None]
 
 
 class Subjects:
-    """Makes subjects of requests, as of one moment. ``full``: with their variables, where the caller may see
-    them; ``comments``: with why each waits."""
+    """Makes subjects of requests. ``full``: with visible variables; ``comments``: why each waits."""
 
     def __init__(
         self, serving: Serving, choice: RequestChoice, caller: Caller, *, full: bool, comments: bool
@@ -166,8 +164,7 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
-    """The alternate table; ``letters`` ``T``: with expected starts, which come late from the worker; all else
-    is as it was when it was asked for."""
+    """The alternate table; ``T`` in ``letters``: with expected starts, which come late from the worker."""
     letters = _letters(asked)
     (listing, _), lines = listing_of(serving, asked, comments="s" in letters), list[str]()
     if "T" not in letters:

@@ -1,5 +1,4 @@
-"""``qselect``: identifiers of the jobs that satisfy all that is asked for, and what its options ask for
-(pbs-clients.md 9)."""
+"""``qselect``: identifiers of the jobs that satisfy all criteria (pbs-clients.md 9), and its criteria."""
 
 import operator
 import re
@@ -80,8 +79,7 @@ def _criterion(serving: Serving, letter: str, value: str) -> Criterion:
 
 
 def _date(text: str, now: int, zone: str) -> int:
-    """``[[CC]YY]MMDDhhmm[.SS]``, of this year where none is named; or any date of ``qsub -a``. Raises
-    BadValue."""
+    """``[[CC]YY]MMDDhhmm[.SS]``, by default of this year; or a date of ``qsub -a``. Raises BadValue."""
     found, here = _DATE.fullmatch(text.strip()), Zone(zone)
     if found is None:
         return parse_date(text, now, zone)

@@ -127,8 +127,7 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
 
 
 def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
-    """The loaded exits with their code, and where the engine is: what a copy of the site needs besides its
-    rows."""
+    """The loaded exits with their code, and the engine's place: all that a copy needs besides the rows."""
     need(serving.engine.site.settings, asked.caller, "manager", "exits try")
     serving.commit()
     decider = serving.decider
@@ -149,8 +148,7 @@ def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
-    """The refusal of another request that keeps back this one too, as the exit said (``alike``, ``within``);
-    none where it was asked about itself."""
+    """An exit's refusal of another request that covers this one too (``alike``, ``within``); or nothing."""
     engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:

@@ -101,8 +101,7 @@ def server(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
-    """``pbsnodes``: the one host that runs jobs; with ``l`` among the letters only where it is out of use,
-    which it is not while its daemon answers."""
+    """``pbsnodes``: the one host; with ``l`` in the letters no host, for it is in use if this answers."""
     site = serving.engine.site
     node = pbs_objects.node_name(site)
 

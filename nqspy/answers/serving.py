@@ -100,8 +100,7 @@ class ExitReloads(Protocol):
         """True if a script of qmgr reloads exits, and its caller may."""
 
     def before(self, go: Callable[[], bool]) -> None:
-        """Loads the files, then calls ``go``, which answers True where it goes on and calls `over` at its
-        end."""
+        """Load the files, then call ``go``, which returns True if it goes on and calls `over` at its end."""
 
     def over(self) -> None:
         """Whoever had them loaded is done."""

@@ -1,5 +1,4 @@
-"""qmgr's ``show``, ``snap``, ``help`` and ``plan``: settings from the state, with what only the daemon
-knows."""
+"""qmgr's ``show``, ``snap``, ``help`` and ``plan``: settings, and facts that only the daemon knows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -44,8 +43,7 @@ from nqspy.userexit.seats import shadows
 
 
 def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
-    """The text (or JSON) of one ``show``, except counters and `show_shares`. Raises Refusal for names
-    that do not exist."""
+    """The text (or JSON) of a ``show`` except counters and `show_shares`. Raises Refusal."""
     site, names = serving.engine.site, _known(serving, asked)
     for kind, _ in registry.switched():
         if kind.head == asked.what:
@@ -111,8 +109,7 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 
 
 def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
-    """Return what makes the text (or JSON) of ``show shares``; it reads a shift's events: not in the engine's
-    thread."""
+    """Return the maker of ``show shares``; it reads a shift's events: not in the engine's thread."""
     serving.commit()
     rows, site, now = _shares(serving), snapshot(serving.engine.site), serving.clock.now()
     samples, reader = dict(serving.engine.samples), serving.readers.reports
@@ -278,8 +275,7 @@ def _last(row: Mapping[str, Any]) -> str:
 def count(
     events: Iterable[Recorded], site: Site, now: Instant, samples: Mapping[Seq, Used]
 ) -> dict[str, Any]:
-    """The counters of the seed's figure 1 from the journal's last days; their period begins with the
-    shift."""
+    """The counters of the seed's figure 1, of the last days; their period begins with the shift."""
     listed = list(events)
     entered = [each.at for each in listed if isinstance(each.event, ShiftChanged)]
     return counters.counters(listed, site, now, entered[-1] if entered else None, samples)

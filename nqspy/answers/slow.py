@@ -38,8 +38,7 @@ LOOK_AGAIN = 0.1
 LOG = logging.getLogger("nqspy.answers")
 
 Work = Callable[[], Any]
-"""Makes an answer, or the object that is one, in the reports' thread; it reads nothing that the engine
-writes."""
+"""Makes an answer, or its object, in the reports' thread; reads nothing that the engine writes."""
 Steps = Iterator[bytes | Work | None]
 
 
@@ -131,8 +130,7 @@ class SlowAnswers:
     # ------------------------------------------------------------ steps
 
     def go_on(self, enough: Enough = never) -> None:
-        """A step of the first long one, then one of each other, from each user in turn until it is
-        ``enough``."""
+        """Step the first long one, then each other, of each user in turn, until it is ``enough``."""
         turn = self._in_turn()
         for slow in [slow for slow in turn if slow.key is not None][:1]:
             self._step(slow)

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 PART = 0.03
-"""Real seconds that each part of the engine's turn (commands, questions, slices) takes at most, and what was
-begun then to its end."""
+"""Real seconds that each part of the engine's turn may take, except to finish what it has begun."""
 
 Enough = Callable[[], bool]
 """Asked after each thing done: whether the rest has to wait for the next turn."""
@@ -49,8 +48,7 @@ class Turns(Generic[T]):
         self._sizes[who] = self._sizes.get(who, 0) + size
 
     def next(self, but: Collection[int] = ()) -> tuple[int, T, int] | None:
-        """The first thing, with its size, of the user whose turn it is, none ``but`` those; None: nothing
-        waits."""
+        """The next thing and its size, of the user in turn, but none of those; None: nothing waits."""
         with self._lock:
             who = next((each for each in self._waiting if each not in but), None)
             if who is None:

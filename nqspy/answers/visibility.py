@@ -1,5 +1,4 @@
-"""View of a caller on the requests of others (``set privacy``): a request that is hidden is answered for as
-if there were none."""
+"""View of a caller on others' requests (``set privacy``): a hidden request is answered for as none."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -46,8 +45,7 @@ class Visibility:
         return found | {row["seq"] for row in rows if self.sees(row["spec"])}
 
     def namer(self) -> Callable[[Sequence[Seq]], str]:
-        """Names requests in words, "others" where one of them is hidden; of those that there are now, in any
-        thread."""
+        """A function that names requests, in any thread; "others" where one of them is hidden."""
         site = self._serving.engine.site
         known = None if self.all else self.known(site.requests)
         named = partial(full_id, host=site.name)
@@ -98,8 +96,7 @@ class Visibility:
         return {group.name for group in named if self._caller.user in group.members}
 
     def users(self) -> set[str] | None:
-        """Return the users whose single figures are shown: the caller, and with privacy ``group`` of the
-        fellow members; None: of all."""
+        """Return users whose own figures are shown: the caller, with privacy ``group`` fellows; None: all."""
         if self.all:
             return None
         fellows: set[str] = {self._caller.user}
@@ -109,8 +106,7 @@ class Visibility:
         return fellows
 
     def night(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The part of a night's report that the caller may read: the pages of the own departments. Raises
-        Refusal for who is a member of none."""
+        """The part of a night's report on the caller's departments. Raises Refusal if there are none."""
         if self.all:
             return data
         groups = self.groups()

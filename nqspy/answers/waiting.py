@@ -1,5 +1,4 @@
-"""Questions that wait for something to happen: the end of requests (``qsub --wait``), events to come, output
-to come."""
+"""Questions that wait: for the end of requests (``qsub --wait``), for events, for output."""
 
 import contextlib
 import time
@@ -41,8 +40,7 @@ Told = Callable[[rpc.Asked], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class _Ends:
-    """``left``: requests of ``seqs`` that have not ended; ``any``: the first end suffices; ``wrong``: what
-    is said of identifiers that name no request."""
+    """``left``: those of ``seqs`` not ended; ``any``: one end suffices; ``wrong``: refused identifiers."""
 
     asked: rpc.Asked
     seqs: list[Seq]
@@ -282,8 +280,7 @@ class OpenQuestions:
 
 
 class _Page:
-    """Events as objects, read a slice at a time. ``seq``: what concerns that request alone; ``last``: the
-    number of the last one that was read."""
+    """Events as objects, in slices. ``seq``: of that request alone; ``last``: number of the last event."""
 
     def __init__(
         self, serving: Serving, sight: Visibility, seq: Seq | None, since: Instant | None, after: int

@@ -59,8 +59,7 @@ _BY = ("all", "name", "state")
 
 
 def chooses(word: str) -> bool:
-    """True if an operand is a range (``3-9``) or a pattern (``sim*``), and no identifier (``17.my-host``,
-    ``17[3-9]``)."""
+    """True for a range (``3-9``) or a pattern (``sim*``), not for an identifier (``17.my-host``)."""
     if "0" <= word[:1] <= "9":
         return "-" in word.partition(".")[0].partition("[")[0]
     return any(char in word for char in "*?[")
@@ -74,8 +73,7 @@ def names_more(given: dict[str, str], operands: list[str]) -> bool:
 def choose(
     command: str, daemon: DaemonConnection, given: dict[str, str], operands: list[str], **fields: object
 ) -> tuple[list[str], int]:
-    """The identifiers that are meant, and how many of them were found by name, state or ``--all``, which do
-    not show how many they are. Raises Failure."""
+    """Return identifiers, and how many of them no operand counts (a name, a state). Raises Failure."""
     named = [word for word in operands if not chooses(word)]
     others = [word for word in operands if chooses(word)]
     options = [name for name in _BY if name in given]

@@ -220,8 +220,7 @@ class Application:
         return NOT_RUN if row["end_reason"] == "not_started" else 1
 
     def _row(self, cmd: str, more: "dict[str, object]", keyed: bool = True) -> "dict[str, Any] | None":
-        """Return the daemon's record of it; None where the daemon does not answer. ``keyed``: as in
-        `DaemonConnection.send`."""
+        """The daemon's record of it; None: no daemon answers. ``keyed``: see `DaemonConnection.send`."""
         import json
 
         try:

@@ -1,5 +1,4 @@
-"""A request being written: options of the command line and directives become one item of the submit message
-(`model.commands.Submission`)."""
+"""A request being written: options and directives become one item of the submit message."""
 
 import os
 

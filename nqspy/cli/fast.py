@@ -63,8 +63,7 @@ class Given:
 
 
 class Parser:
-    """Reads options by a table of `spec`: exact flags first, then values glued to the longest flag, then
-    letters without value joined behind one dash."""
+    """Reads options by a table of `spec`: exact flags, then values glued to a flag, then joined letters."""
 
     def __init__(self, table: "Table", *, interspersed: bool = True) -> None:
         self._rows = {flag: row for row in table for flag in row[0]}
@@ -73,8 +72,7 @@ class Parser:
     def parse(
         self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
     ) -> "tuple[list[Given], list[str]]":
-        """The options in order, and the operands. ``special`` is asked about words with a dash that no row
-        fits. Raises Failure naming the option."""
+        """Options in order, and operands. ``special`` reads words that no row fits. Raises Failure."""
         found: list[Given] = []
         operands: list[str] = []
         at = 0
@@ -162,8 +160,7 @@ class Parser:
 def read_options(
     command: str, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
 ) -> "tuple[dict[str, str], list[Given], list[str]]":
-    """Options of a command by target (the last one counts), all of them in order, and the operands. Raises
-    Failure, HelpWanted."""
+    """Options by target (the last counts), options in order, and operands. Raises Failure, HelpWanted."""
     table = TABLES.get(command)
     if table is None:
         from nqspy.cli.request_tables import table_of

@@ -84,8 +84,7 @@ class NamedLines:
         return {**item, "after": earlier} if earlier else item
 
     def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
-        """The dependency on a request that there is (as ``--after`` has it), else places of earlier lines and
-        what is awaited of them."""
+        """A dependency on a request, as ``--after`` has it, or places of earlier lines with the word."""
         named = word.removeprefix(LINE_AFTER)
         name, colon, said = named.partition(":")
         if not name or (colon and said not in AFTER_WORDS):

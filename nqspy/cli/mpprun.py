@@ -1,5 +1,4 @@
-"""``mpprun``: runs a parallel program on PEs that it is given when its turn comes, or on those of the request
-it is called in."""
+"""``mpprun``: runs a parallel program on PEs when its turn comes, or on those of the request around it."""
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os

@@ -1,5 +1,4 @@
-"""Paths of ``-o``, ``-e`` and ``-s`` as the command that hands in sees them: the request runs on the same
-machine. Only loaded when one is given."""
+"""Paths of ``-o``, ``-e`` and ``-s``, as this machine has them. Only loaded when one is given."""
 
 import os
 import stat

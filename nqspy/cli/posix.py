@@ -1,5 +1,4 @@
-"""Errors of a submission in the words and statuses of PBS (pbs-clients.md 1 and 3). Only loaded
-when something is."""
+"""Errors of a submission in PBS's words and statuses (pbs-clients.md 1, 3). Only loaded then."""
 
 from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import WrongResource

@@ -19,8 +19,7 @@ def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], lis
 
 
 def dialect_of(given: "dict[str, str]") -> str:
-    """``nqs``, ``pbs`` or, where nothing says which, empty. Raises Failure for any other, but that
-    ``NQSPY_DIALECT=slurm`` concerns submissions alone."""
+    """``nqs``, ``pbs`` or empty; ``NQSPY_DIALECT=slurm`` concerns submissions alone. Raises Failure."""
     usual = os.environ.get("NQSPY_DIALECT", "")
     named = given.get("dialect") or ("" if usual == "slurm" else usual)
     if named not in ("", "nqs", "pbs"):

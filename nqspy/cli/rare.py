@@ -148,8 +148,7 @@ _UNITS = {
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
-    """The instant (ms) a text means, see `qmgr.dates.parse_date`; ``now``, ``now+90``, ``now+2hours``: so
-    long from now on. Raises Wrong."""
+    """The instant (ms) of ``now``, ``now+90``, ``now+2hours`` or of `qmgr.dates.parse_date`. Raises Wrong."""
     from nqspy.model.errors import BadValue
     from nqspy.qmgr import dates
 

@@ -11,8 +11,7 @@ LIMITS = {
     if option.unit in _READ
     for name in option.resources
 }
-"""Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
-time."""
+"""Resource -> (what is asked, how its value is read). MPP time is wall time: PEs are not shared."""
 
 _WITH_WARNING = ("mpp_p", "mpp_t", "p_mpp_t")
 """NQS's names: behind a comma the value to warn at. PBS's have one value."""
@@ -54,8 +53,7 @@ def blamed(error: Wrong, each: "Listed") -> WrongResource:
 
 
 class Listed:
-    """A resource as it was listed: its value, behind a comma the value to warn at, and the whole list.
-    ``by``: the option it stood in."""
+    """A listed resource: value, value to warn at, the whole list, and ``by``: the option it stood in."""
 
     __slots__ = ("by", "name", "text", "warning", "whole")
 

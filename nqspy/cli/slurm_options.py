@@ -1,5 +1,4 @@
-"""The options of ``sbatch``: a table as those of `spec`. Only loaded for ``--dialect slurm`` and by `nqspy
-submit`."""
+"""The options of ``sbatch`` as a table of `spec`. Only loaded by ``--dialect slurm`` and `nqspy submit`."""
 
 from nqspy.cli.request_tables import OWN, rows
 

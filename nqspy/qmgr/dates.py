@@ -27,8 +27,7 @@ _ZONES = {
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
-    """The instant (ms) a text means: without a date the next time it comes round, without a time the day's
-    first moment. Raises BadValue."""
+    """The instant (ms) of a text: without a date its next time, without a time midnight. Raises BadValue."""
     local: tzinfo = UTC
     with suppress(ZoneInfoNotFoundError, ValueError, OSError):
         local = ZoneInfo(zone)
@@ -181,8 +180,7 @@ def _posix(said: dict[str, Any], word: str) -> None:
 
 
 def _time(word: str) -> tuple[time, int]:
-    """The time of ``H``, ``H:MM``, ``H:MM:SS``, with ``am``, ``pm`` or ``m`` (noon) behind, and days to add:
-    24:00 is when the next day begins."""
+    """The time of ``H[:MM[:SS]]`` with ``am``, ``pm`` or ``m`` (noon), and days to add: 1 for 24:00."""
     digits = word.rstrip("apm")
     half = word[len(digits) :]
     hour, *rest = (int(part) for part in digits.split(":"))

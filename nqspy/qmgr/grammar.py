@@ -19,8 +19,7 @@ Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
 class Form(Struct, frozen=True):
-    """A form of a command. ``kind`` is the object of the settings it is about, ``option`` a detail for the
-    rule."""
+    """A form of a command. ``kind``: the object of its settings, ``option``: a detail for the rule."""
 
     spelling: str
     usage: str

@@ -18,8 +18,7 @@ _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
 
 
 def help_text(words: Sequence[str] = ()) -> str:
-    """The help on the command that begins with these words (abbreviated as in a command); without
-    words the list of verbs."""
+    """The help on the command that begins with these words, which may be short; without words the verbs."""
     full = _in_full(words)
     forms = [form for form in FORMS if form.words[: len(full)] == full]
     if not words:

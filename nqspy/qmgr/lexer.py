@@ -147,8 +147,7 @@ def _quoted(text: str, line: int, start: int) -> tuple[str, int]:
 
 
 class Logical(Struct, frozen=True):
-    """A command as written, perhaps over several lines: tokens with an ``end`` behind them, its text in
-    one line, and the lines by number."""
+    """A command, perhaps of several lines: tokens and an ``end``, its text in one line, lines by number."""
 
     tokens: tuple[Token, ...]
     text: str
@@ -157,8 +156,7 @@ class Logical(Struct, frozen=True):
 
 
 def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
-    """Yield the commands of a text one by one: blank lines and comments left out, continued lines joined.
-    Raises ParseError."""
+    """Yield the commands of a text: no blanks and comments, continued lines joined. Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}

@@ -21,8 +21,7 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 
 def print_settings(settings: Settings) -> str:
-    """The settings as commands: fed to an empty site, one by one or all at once, they give equal settings.
-    Objects come before what names them."""
+    """The settings as commands: on an empty site they give equal settings. Objects precede their users."""
     managers = [f"{user}:{role}" for user, role in settings.managers.items()]
     defaults = ((words, getattr(settings.default, name)) for name, words in _DEFAULT_QUEUES.items())
     sections = (

@@ -23,8 +23,7 @@ from nqspy.qmgr.lexer import Token
 
 
 class ClientWord(Struct, frozen=True):
-    """A word for the qmgr client itself, nothing for the daemon: ``help`` (with the words of a command),
-    ``exit`` or ``quit``."""
+    """A word for the qmgr client alone: ``help`` (with the words of a command), ``exit`` or ``quit``."""
 
     verb: str
     args: tuple[str, ...] = ()
@@ -287,8 +286,7 @@ def set_shift(cursor: Cursor, form: Form) -> Command:
 
 
 def set_exit(cursor: Cursor, form: Form) -> Command:
-    """``set exit NAME SETTING=VALUE ...``: what the exit declares is checked by the daemon, so values stay
-    text."""
+    """``set exit NAME SETTING=VALUE ...``: values of what the exit declares stay text for the daemon."""
     path, own = f"exit/{object_name(cursor, 'exit')}", settings_of("exit")
     pairs: list[Pair] = []
     for _ in cursor.more():

@@ -43,8 +43,7 @@ def _value(node: Any, path: str) -> str:
 
 
 def show_sched_factor(settings: Settings) -> str:
-    """The weights with the bound of waiting times they give (seed 003, 6.1), the site's and those of queues
-    with weights of their own."""
+    """The weights of the site and of queues with their own, with the bound they give (seed 003, 6.1)."""
     site = settings.sched_factor.over(settings.sched_factor)
     parts = [_weights("for all queues", site)]
     for name, queue in settings.queues.items():
@@ -67,8 +66,7 @@ def _weights(whom: str, weights: Weights) -> str:
 
 
 def bound(weights: Weights) -> str:
-    """A sentence on ``tau_max`` (`Weights.tau_max`): it bounds how long the queue's longest waiter waits, and
-    nothing between two others."""
+    """A sentence on ``tau_max`` (`Weights.tau_max`): it bounds the wait of the longest waiter only."""
     if not any((weights.share, weights.cpu, weights.memory, weights.time)):
         return "all weights are 0: first in, first out"
     tau = weights.tau_max()
@@ -436,8 +434,7 @@ _NAMED = {"queue": show_queue, "complex": show_complex, "groups": show_groups}
 
 
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
-    """The display of ``show WHAT`` from settings alone. Raises KeyError where rows of the daemon are needed
-    (shares, shifts, exits, counters)."""
+    """The display of ``show WHAT`` from settings alone. Raises KeyError if it needs rows of the daemon."""
     for kind, _ in registry.listed():
         if kind.many == what:
             return show_listed(settings, kind, names)

@@ -9,8 +9,7 @@ from nqspy.model.tree import changed, items
 from nqspy.qmgr.values import written
 
 Rows = Sequence[Mapping[str, str]]
-"""What is to come: switches as ``at`` (text with offset) and ``shift``; days that count as Sundays as
-``date`` (ISO) and ``name``."""
+"""Coming switches: ``at`` (text with offset) and ``shift``; coming Sundays: ``date`` (ISO) and ``name``."""
 
 
 def show_shifts(

@@ -22,8 +22,7 @@ class Limits(Struct, frozen=True):
     message: int = 4 * MIB
     """A message that is no submission."""
     submission: int = 256 * MIB
-    """A submission: room for a script of 64 MiB with what has to be escaped in it. Its command stands in the
-    first 512 bytes of the line."""
+    """A submission: a script of 64 MiB, escaped. Its command stands in the first 512 bytes of the line."""
     user_connections: int = 64
     """Connections of one user; of root and the home's owner only the whole counts."""
     nameless_connections: int = 256
@@ -41,8 +40,7 @@ class Limits(Struct, frozen=True):
     pending: int = 1_000
     """Questions of one connection that wait for their answers; beyond, it is not read from."""
     unread: int = 256 * MIB
-    """Bytes of answers kept for a user whose connections do not read them, before one is cut off; an answer
-    that several get counts once."""
+    """Unread bytes of a user's answers before a connection is cut off; a shared answer counts once."""
     idle_time: float = 600.0
     """A connection that asks nothing and waits for nothing is closed after this."""
     message_time: float = 120.0
@@ -60,8 +58,7 @@ class Limits(Struct, frozen=True):
     backlog_bytes: int = 64 * MIB
     """The same in bytes."""
     busy_time: float = 10.0
-    """When there are so many of all for this long, messages of those who have more than that waiting are
-    refused: busy, try again."""
+    """Seconds of a full backlog after which users with more than their part are told: busy, try again."""
     sweep: float = 5.0
     """How often connections are looked at for these times."""
 

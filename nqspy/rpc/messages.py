@@ -32,8 +32,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """A text that does nothing to a terminal: control characters other than tab and newline are written as
-    ``\\u001b``, which JSON reads as what it was."""
+    """A text with control characters, except tab and newline, as ``\\u001b``, which JSON reads as before."""
     if text.isascii():
         data = text.encode()
         if len(data.translate(None, _QUIET)) == len(data):

@@ -150,8 +150,7 @@ PIECE = 128 << 10
 
 
 class Outbox:
-    """Answers that a client has not read yet, given out piece by piece as it reads; what many get is kept
-    once."""
+    """Answers that a client has not read yet, given out piece by piece; a shared one is kept once."""
 
     def __init__(self) -> None:
         self._answers: deque[memoryview] = deque()

@@ -106,8 +106,7 @@ _RIGHT: Mapping[str, _Right] = {name: _OF_UNIT[option.unit] for name, option in 
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """Return one item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError;
-    TypeError for an option there is not."""
+    """Return one item of the submit message. Raises BadValue, Refusal, OSError; TypeError: no such option."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(_RIGHT)}")

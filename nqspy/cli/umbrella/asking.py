@@ -1,5 +1,4 @@
-"""Asking the daemon, printing (one line for an error, quiet when a pipe closes), the home that is meant, and
-handing over to another room."""
+"""What the parts of `nqspy` share: ask the daemon, print, choose the home, hand over to another room."""
 
 import json
 import os
@@ -40,8 +39,7 @@ def fail(text: object, status: int = 1) -> NoReturn:
 
 @contextmanager
 def answering(timeout: float | None = 60.0) -> Iterator[Client]:
-    """A client of the chosen home; its errors become one line and status 1, a closed pipe or Ctrl-C just
-    ends."""
+    """A client of the chosen home; errors become a line and status 1, a closed pipe or Ctrl-C end it."""
     client = None
     try:
         client = Client(chosen["home"], timeout=timeout)
