@@ -40,9 +40,8 @@ T = TypeVar("T")
 
 
 class RequestChoice:
-    """Requests asked for. ``letters``: PBS's options without a value. What is wrong with an operand is kept
-    in ``wrong``, the others are shown. ``strict``: it is raised, a named request is shown even if it has
-    ended. Raises Refusal for a queue or state of an option that there is not."""
+    """Requests asked for. ``letters``: PBS's options without a value. ``wrong`` keeps what is wrong with
+    operands; with ``strict`` it is raised, and named requests are shown even if ended. Raises Refusal."""
 
     def __init__(
         self, serving: Serving, message: Mapping[str, Any], caller: Caller, *, strict: bool = False
@@ -160,9 +159,8 @@ class RequestChoice:
                     yield row
 
     def orders(self, seqs: Sequence[Seq]) -> Iterable[int]:
-        """Return the keys that sort requests: the named ones in their order, indices behind their array, the
-        others by their numbers, or (strict) as they are found. A list of what has ended has the newest
-        first."""
+        """Return sort keys: named requests in their order, indices behind their array, others by number, or
+        (strict) as found; a list of ended ones has the newest first."""
         if self._strict and not self.seqs:
             return [0] * len(seqs)
         return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)

@@ -19,8 +19,7 @@ WIDEST = 100_000
 
 
 class Meant:
-    """The wish: requests of ``user``, of these numbers or of names like these where such are given.
-    ``ended``: those that have ended count too. Raises Refusal."""
+    """The wish: a user's requests of these numbers or names; ``ended``: ended ones too. Raises Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
         self.site, message = serving.engine.site, asked.message

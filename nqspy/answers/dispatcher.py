@@ -62,7 +62,7 @@ class Pending(Struct, frozen=True):
 
 
 class Dispatcher:
-    """Sorts what comes in, renders what goes out, keeps those who wait."""
+    """Sorts messages that come in, renders answers that go out, and keeps open questions."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
@@ -247,7 +247,7 @@ def _decode(message: dict[str, Any]) -> cm.Command:
 
 
 def _with_user(item: cm.Submission) -> cm.Submission:
-    """Fill in who ``-u OTHER``, or ``-u USER@HOST``, is; the engine says whether the caller may be that."""
+    """Fill in the user of ``-u OTHER`` or ``-u USER@HOST``; the engine says whether that is allowed."""
     if not item.user:
         return item
     for name in (item.user, item.user.partition("@")[0]):

@@ -79,8 +79,7 @@ def check_list(message: dict[str, Any]) -> None:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Raises Refusal where a message of settings brings the text of a shift's commands along: that is made of
-    the commands themselves where they are parsed, for `snap` writes it out as it stands."""
+    """Raise Refusal if a message brings a shift's lines, which are made of its commands alone."""
     for change in changes:
         if change.path.startswith("shift/") and brought(change).get("lines"):
             raise Refusal("lines_of_shift")

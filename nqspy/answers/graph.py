@@ -1,4 +1,4 @@
-"""``qstat --graph``: who waits for whom, as far as the caller may see."""
+"""``qstat --graph``: which requests wait for which, as far as the caller may see."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -70,9 +70,9 @@ def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
 
 
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
-    """Draw the lines: ``17.ymp prepare  anne  running``, below it, by two blanks, ``ok: 18.ymp compute ...``
-    for each that waits until 17 has ended well. A request that waits for several stands below each of them,
-    what is below it only the first time."""
+    """Draw ``17.ymp prepare  anne  running`` and below it, by two blanks, ``ok: 18.ymp compute ...`` for each
+    that waits until 17 ended well. One that waits for several stands below each, with what is below it only
+    once."""
     drawn: set[Seq] = set()
     stack = [(root, 0, "") for root in reversed(roots)]
     count = 0

@@ -46,8 +46,7 @@ class _Said:
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> bytes | Work | Steps:
-    """Runs ``script``. ``atomic``: all or none, so that what is no setting stands alone; ``check``: parse and
-    verify only. A long script is read and run in slices, so that others are answered meanwhile."""
+    """Run ``script``, a long one in slices. ``atomic``: all or none, ``check``: parse and verify only."""
     slices = _slices(serving, asked)
     first = next(slices)
     return chain((first,), slices) if first is None else first
@@ -131,8 +130,7 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
 
 
 def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
-    """Name what keeps a script from being carried out all or not at all: a command that is no setting beside
-    others, since what it did cannot be taken back."""
+    """Name a command that is no setting: it cannot be taken back, so that the script is not all or none."""
     telling = (cm.ShowObject, ClientWord)
     doing = [each for each in parsed if not isinstance(each.command, telling)]
     other = next((each for each in doing if not isinstance(each.command, cm.Configure)), None)
@@ -144,11 +142,8 @@ def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
-    """The first line at which the settings of a script cannot be carried out, with what is wrong there.
-
-    The whole is tried first; when it is wrong, parts from its beginning, halving, to find the line from which
-    on just that is wrong.
-    """
+    """The first line with settings that cannot be carried out, and why. The whole is tried first; where that
+    is wrong, parts from its beginning, halving."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None

@@ -213,7 +213,7 @@ _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
-    """Notes what must happen to each that waits (programs are told the code), and who goes by class."""
+    """Note what each waiting request needs (programs are told the code), and if classes order its queue."""
     keys = [_key(serving, each) for each in found]
     reasons = reasons_of(serving.engine, keys)
     for each, key in zip(found, keys, strict=True):

@@ -40,9 +40,8 @@ Named = tuple[str, str, str]
 
 
 class Picture(Struct, frozen=True):
-    """Facts that a report needs beside the journal up to event ``n``: taken in the engine's thread at instant
-    ``at``, in a time that does not depend on how many requests wait. ``own`` and ``closing``: why requests
-    and queues wait (code, who, text); ``settings`` of the site are made again from the journal."""
+    """Facts that a report needs besides the journal up to event ``n``, taken at instant ``at``. ``own`` and
+    ``closing``: why requests and queues wait (code, subject, text). Settings come from the journal."""
 
     n: int
     at: Instant
@@ -141,9 +140,8 @@ class Past:
 def report(
     past: Past, picture: Picture, day: date | None, clock: SiteClock, made: Instant, final: bool = True
 ) -> dict[str, Any]:
-    """The report of the latest night, or that of ``day``. One that was made automatically comes out as it was
-    then, unless ``final``: then it goes to the end of its last request. Raises Refusal for a day that has not
-    come, or lies before the journal."""
+    """The report of the latest night or of ``day``: as it was first made, unless ``final``, which goes to the
+    end of its last request. Raises Refusal for a day to come or before the journal."""
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)

@@ -32,8 +32,7 @@ def stayed(seq: Seq, path: str | None) -> str:
 
 
 def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
-    """A piece of it from ``offset`` on, empty at its end. Raises OSError where there is none, or something
-    else than a regular file that belongs to ``uid`` or the daemon's user."""
+    """A piece from ``offset`` on. Raises OSError unless it is a regular file of ``uid`` or the daemon's."""
     folder, _, name = place.partition("/")
     inside = os.open(spool / folder, _FOLDER)
     try:

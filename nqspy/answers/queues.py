@@ -133,7 +133,7 @@ def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refus
 
 
 def _named(asked: rpc.Asked, look: Callable[[str], T]) -> tuple[list[T], list[Refusal]]:
-    """What looking at each operand gives; and what is wrong with the others."""
+    """Return what ``look`` gives for each operand, and what is wrong with the others."""
     found, wrong = list[T](), list[Refusal]()
     for word in asked.message.get("operands") or ():
         try:

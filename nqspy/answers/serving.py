@@ -17,8 +17,7 @@ from nqspy.store.reader import Reader
 
 
 class Readers:
-    """Connections to the store beside the one that writes. ``live``: for short looks of the engine's thread;
-    ``reports``: for the reports' thread, which reads long."""
+    """Readers of the store: ``live`` for short looks of the engine's thread, ``reports`` for long ones."""
 
     live: Reader
     reports: Reader
@@ -94,7 +93,7 @@ class ExitReloads(Protocol):
     """`reload exits`: the files are loaded beside before the command is carried out."""
 
     def allowed(self, caller: Caller) -> bool:
-        """True if somebody may reload exits."""
+        """True if the caller may reload exits."""
 
     def wanted(self, script: str, caller: Caller) -> bool:
         """True if a script of qmgr reloads exits, and its caller may."""
@@ -107,9 +106,9 @@ class ExitReloads(Protocol):
 
 
 class Serving(Protocol):
-    """A daemon at whose counter questions are answered. The engine's site, plan and samples are read only;
-    whoever wants something changed asks for it by a command. ``written``: what lists wrote before. Everything
-    belongs to the engine's thread, but for ``clock``, ``server`` and ``readers.reports``."""
+    """A daemon that answers questions. Site, plan and samples are read only: commands change them.
+    ``written``: what lists wrote before. Other threads may use ``clock``, ``server``, ``readers.reports``
+    alone."""
 
     engine: Engine
     exits: RemoteExits
@@ -141,7 +140,7 @@ class Serving(Protocol):
         """Has several commands done in one transaction, each for itself."""
 
     def commit(self) -> None:
-        """Commits what nobody has waited for yet."""
+        """Commit what no caller has waited for yet."""
 
     def stop(self, mode: str) -> None:
         """Has the daemon stop: ``leave`` what runs, ``drain`` or ``requeue`` it first."""

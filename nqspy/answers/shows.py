@@ -131,8 +131,7 @@ def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
 
 
 def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
-    """Return what a group's own requests were entitled to and got since the present shift began: fractions,
-    None without work or where too little was used to tell."""
+    """A group's entitlement and own use since the shift began, as fractions; None: nothing to tell."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
     return {**row, "deviation": deviation, "little_use": sums.little}
@@ -289,9 +288,8 @@ def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
 
 
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
-    """Return what makes the text of a plan, what a script would change: its settings line by line, and which
-    waiting requests the next pass would start then and not now. What it gives may take a while, in any
-    thread."""
+    """Return the maker of a plan, for any thread: the settings that a script changes, and the starts that
+    move."""
     site, now = serving.engine.site, serving.clock.now()
     changes = tuple(
         c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes

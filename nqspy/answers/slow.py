@@ -44,11 +44,8 @@ Steps = Iterator[bytes | Work | None]
 
 @dataclass(slots=True)
 class SlowAnswer:
-    """An answer that is made in steps.
-
-    ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
-    and whoever asks for one that is not begun yet gets the same (``others``).
-    """
+    """An answer that is made in steps. ``key`` of a long list: such are made one at a time, and the same
+    question, while the list is not begun, is one of the ``others``."""
 
     asked: rpc.Asked
     steps: Steps
@@ -63,7 +60,7 @@ class SlowAnswer:
         return bool(name == "qmgr" or COMMANDS.get(name) in EACH_ALONE)
 
     def gone(self) -> bool:
-        """True if nobody waits for it any more."""
+        """True if no client waits for it any more."""
         return all(asked.handle.gone for asked in (self.asked, *self.others))
 
 
@@ -97,7 +94,7 @@ class SlowAnswers:
         self._worker.submit(self._next_work)
 
     def _next_work(self) -> None:
-        """Do what the user has asked for whose turn it is, in the reports' thread."""
+        """Do the next work of the user in turn, in the reports' thread."""
         found = self._works.next()
         if found is not None:
             found[1]()
@@ -141,18 +138,17 @@ class SlowAnswers:
                 break
 
     def crowded(self) -> set[int]:
-        """Users who have so many under way that no more of theirs is taken: it waits where it is counted."""
+        """Users with so many under way that no more of theirs is taken: it waits where it is counted."""
         turns = Counter(person(slow.asked.caller) for slow in self._answers if not slow.asked.handle.stuck)
         return {who for who, count in turns.items() if count >= MOST}
 
     def carrying(self) -> set[object]:
-        """Connections whose script or command is being carried out: what they ask next waits for its end."""
+        """Connections with a script or command that is being carried out: what they ask next waits."""
         return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Return those that are made now, of each user in turn: a few of each at a time, none for who does
-        not read what was sent; so that nobody's wishes fill the memory or keep others waiting. Who was served
-        last comes last; of the long ones, that which is begun comes first."""
+        """Answers that are made now, a few of each user, none for a client that does not read; the user
+        served last comes last; of the long ones, the one that is begun comes first."""
         turns: dict[int, int] = {}
         found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:

@@ -1,5 +1,4 @@
-"""Taking turns: what several users want is taken from each in turn, what one wants in the order in which it
-came; so that nobody waits for all that another has asked."""
+"""Turns: what users want is taken from each in turn, of one user in order; none waits for all of another."""
 
 import time
 from collections import deque
@@ -37,7 +36,7 @@ class Turns(Generic[T]):
         self.count = self.size = 0
 
     def add(self, who: int, thing: T, size: int = 0) -> None:
-        """Add a thing of a user, who has a turn after those that wait already."""
+        """Add a thing of a user; users that have something waiting already come before."""
         with self._lock:
             self._waiting.setdefault(who, deque()).append((thing, size))
             self._add(who, 1, size)

@@ -68,7 +68,7 @@ class Visibility:
         return self._id.sub(lambda hit: hit[0] if _whole(hit[1]) in known else "another request", text)
 
     def mask(self, row: dict[str, Any]) -> dict[str, Any]:
-        """An object of ``qstat --json`` whose reason names no hidden request."""
+        """An object of ``qstat --json``; its reason names no hidden request."""
         if not self.all and row["reason"]:
             row["reason"]["text"] = self.masked(row["reason"]["text"])
         return row
@@ -76,8 +76,8 @@ class Visibility:
     # ------------------------------------------------------------ the journal
 
     def events(self, happened: Sequence[ev.Recorded], seq: Seq | None = None) -> list[ev.Recorded]:
-        """The events that concern what the caller sees, narrowed to it; alarms are the operators'. ``seq``:
-        those of one request that the caller sees, narrowed to it and to whose start gave it another date."""
+        """The events that concern what the caller sees, narrowed to that; alarms are the operators'. ``seq``:
+        those of one visible request, narrowed to it and to the cause of its new date."""
         if self.all and seq is None:
             return list(happened)
         mine = [each for each in happened if seq is None or seq in _named(each.event)]
@@ -96,7 +96,7 @@ class Visibility:
         return {group.name for group in named if self._caller.user in group.members}
 
     def users(self) -> set[str] | None:
-        """Return users whose own figures are shown: the caller, with privacy ``group`` fellows; None: all."""
+        """Return users to show figures of: the caller, with privacy ``group`` fellows; None: all."""
         if self.all:
             return None
         fellows: set[str] = {self._caller.user}
@@ -159,7 +159,7 @@ def _causes(event: ev.Event) -> Iterable[Seq]:
 
 
 def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
-    """Narrow an event to what a person may know who knows these requests only; None: nothing."""
+    """Narrow an event to these requests, the only ones that a person may know; None: nothing is left."""
     if isinstance(event, ev.Decided):
         return replace(
             event,
@@ -185,7 +185,7 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
 
 
 def promise_for(kept: Reservation, known: set[Seq]) -> Reservation:
-    """A promised start as it is told to somebody who knows these requests only."""
+    """A reservation as it is told to a person that knows these requests only."""
     if known.issuperset(kept.by):
         return kept
     by = tuple(seq for seq in kept.by if seq in known)

@@ -63,7 +63,7 @@ class _Ends:
 
 
 class OpenQuestions:
-    """Keeps open questions; `look` answers those whose time has come."""
+    """Keeps open questions; `look` answers those that are due."""
 
     def __init__(self, serving: Serving, answer: Callable[[rpc.Asked], None], told: Told) -> None:
         """``answer``: answers a question, perhaps by keeping it here once more."""
@@ -218,8 +218,8 @@ class OpenQuestions:
         return b""
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        """Answer with the place of the output of an ended request: the person who asks reads it; or with a
-        piece of it that had to stay in the spool, which is closed to its owner where the daemon is root."""
+        """Answer with the place of an ended request's output, which the caller reads; or with a piece of it
+        that had to stay in the spool, which is closed to its owner where the daemon is root."""
         site, message = self._serving.engine.site, asked.message
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
@@ -250,8 +250,7 @@ class OpenQuestions:
     def _delivered(
         self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int, later: bool = False
     ) -> bytes:
-        """Name the file where an attempt's output lies, and the line above it in a file of several.
-        ``later``: a later attempt has written that file too."""
+        """Name the file of an attempt's output, with its mark. ``later``: a later attempt wrote it too."""
         more: dict[str, Any] = {"later": 1} if later else {}
         if request.former:
             mark = attempt_mark(self._serving.engine.site.id_of(request.seq), attempt)

@@ -26,8 +26,7 @@ PAST = 124
 NOT_RUN = 127
 """Exit status of one that was given its PEs, and could not be run."""
 LOOK, LOOK_AWAY = 300, 3
-"""Seconds after which one that still waits asks whether it still does; the second once the daemon that
-answered last has ended, until another one answers."""
+"""Seconds after which a wait is checked; the second once the daemon that answered last has ended."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
 """What one is sent that is past a limit; the program may end by it before its leader hears of it."""

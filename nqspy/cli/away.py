@@ -9,12 +9,10 @@ FIRST_WORD = 0.3
 
 
 def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, over: bool) -> str:
-    """The reason to give up; empty where waiting is of use. ``keyed``, ``repeat``, ``patient``: see
-    `fast.DaemonConnection.send`; ``reached``: the message may have been taken; ``over``: it was waited for
-    long enough.
-
-    A message that was not sent yet may be sent later, a sent one only where that does no harm. After a stop
-    only a command that waits for an end goes on."""
+    """The reason to give up; empty where waiting is of use: an unsent message may be sent later, a sent one
+    if that does no harm, and after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
+    ``patient``: see `fast.DaemonConnection.send`; ``reached``: the message may have been taken; ``over``:
+    time is up."""
     stands, safe = standing(home), keyed or repeat
     if stands == STOPPED:
         may_return = reached and safe and patient

@@ -1,5 +1,4 @@
-"""The layout of PEs in PBS's words: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``
-(pbs-clients.md 5). Only loaded when one of them is given."""
+"""PBS's layout of PEs: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``. Only loaded then."""
 
 from nqspy.cli.resources import LAYOUT, Listed, Resources, blamed, consumable, note
 from nqspy.model.amounts import Wrong, parse_count, parse_size

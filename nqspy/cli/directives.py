@@ -56,8 +56,8 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
 
 
 def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]], int]":
-    """The numbered lines up to the first that is neither blank nor comment nor begins with ``prefix``, and
-    the place of that line. A trailing backslash joins a line with the next one."""
+    """The numbered lines of the first comment block (or of lines with ``prefix``), and where it ends; a
+    trailing backslash joins lines."""
     lines: list[tuple[int, str]] = []
     at, number, length = 0, 0, len(script)
     while at < length:
@@ -158,8 +158,8 @@ def _meant(line: str, dialect: str, prefix: str) -> str:
 
 
 def read_script(file: str, what: str = "script", notes: "list[str] | None" = None) -> str:
-    """The bytes of a script (or of another file: ``what``) as Latin-1 text, as Linux writes it; what was
-    changed is added to ``notes``. Raises Failure when it cannot be read or is too long."""
+    """The bytes of a script, or of another file (``what``), as Linux writes it in Latin-1; ``notes`` takes
+    what was changed. Raises Failure."""
     named = file if file not in ("", "-") else "standard input"
     try:
         if file in ("", "-"):

@@ -50,8 +50,7 @@ class HelpWanted(Exception):
 
 
 class Given:
-    """An option as it was given: its row of the table, the flag as written, its value ("" without);
-    ``place`` begins messages about it where it did not stand on the command line."""
+    """An option: its row of the table, the flag as written, its value; ``place`` begins messages about it."""
 
     __slots__ = ("flag", "kind", "place", "target", "value")
 
@@ -193,8 +192,7 @@ _encoded = make_encoder(None, _no_json, _quoted, None, ":", ",", False, False, F
 
 
 def dump(value: object) -> str:
-    """JSON of dicts, lists, tuples, texts, finite numbers, booleans and None. Raises Failure for a text that
-    holds undecodable bytes (a file name that is no UTF-8)."""
+    """JSON of dicts, lists, tuples, texts, finite numbers, booleans, None. Raises Failure for odd bytes."""
     return "".join(_encoded(value, 0))
 
 
@@ -372,8 +370,7 @@ def plain(text: str) -> str:
 
 
 def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
-    """Runs a command's body; turns its failures into one line and an exit status. ``about`` answers what it
-    is asked about itself, in the first word or, as the body finds, a later one; else `help` does."""
+    """Run a command; failures become a line and a status. ``about``, else `help`, tells of the command."""
     try:
         if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted

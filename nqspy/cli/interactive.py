@@ -152,8 +152,8 @@ class Session:
     # ------------------------------------------------------------ keys and output
 
     def _carry(self) -> None:
-        """Keys to the job, its output to the terminal, until it has ended or the terminal is gone. Output is
-        shown also while the job takes no keys: it may not read on before what it has written is gone."""
+        """Pass keys and output on until the job has ended or the terminal is gone. Output is shown even while
+        the job takes no keys: the job may wait until it is read."""
         os.set_blocking(self._master, False)
         keys = b""  # typed, and not taken by the job yet
         while True:

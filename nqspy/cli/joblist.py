@@ -15,8 +15,7 @@ _NAME = "name:"
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
-    """The items of all lines, in order; ``make`` writes one from script, arguments and options. Raises
-    Failure naming the line: then nothing is submitted."""
+    """The items of all lines, in order; ``make`` writes one of script, arguments, options. Raises Failure."""
     lines: list[tuple[int, list[str]]] = []
     data = read_script(file, "list").encode("latin-1")
     try:

@@ -19,9 +19,8 @@ LATE_KILL = "5"
 
 
 class MpprunOptions:
-    """The command line: ``words`` of the program, the ``sizes`` on which it may run (PEs, from the least on;
-    none: not said), times in ms, class (empty: not said), contract, units, home. ``given``: what was said, by
-    target. Raises Failure, HelpWanted."""
+    """The command line: ``words`` of the program, ``sizes`` (PEs, ascending; empty: not said), times in ms,
+    class, contract, units, home. ``given``: options by target. Raises Failure, HelpWanted."""
 
     def __init__(self, line: "list[str]") -> None:
         found, self.words = Parser(TABLES["mpprun"], interspersed=False).parse(line)

@@ -1,5 +1,4 @@
-"""Changes that a file of qmgr's would have made in the past, told behind ``verify`` and ``plan``: ``nqspy
-replay`` as a process of its own, beside the daemon."""
+"""Changes that a file of qmgr's would have made in the past: ``nqspy replay`` in a process of its own."""
 
 import os
 import subprocess

@@ -1,5 +1,4 @@
-"""Options that few submissions have, PBS's ``-W name=value,...`` among them (pbs-clients.md 3 and 7): how
-each reads its value. Only loaded when one is given."""
+"""Readers of options that few submissions have, PBS's ``-W`` among them. Only loaded when one is given."""
 
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet

@@ -63,9 +63,8 @@ class Listed:
 
 
 class Resources:
-    """The sum of the resources listed for a request: ``asked`` by target, units of ``consumables`` by name,
-    ``notes`` for its attributes, its ``layout``, its ``mold`` where it may run on several numbers of PEs, and
-    what is asked for and not given."""
+    """The sum of the listed resources: ``asked`` by target, ``consumables`` by name, ``notes``, ``layout``,
+    the ``mold`` of several numbers of PEs, and what is ``dropped``: asked for and not given."""
 
     def __init__(self) -> None:
         self.asked: dict[str, int] = {}

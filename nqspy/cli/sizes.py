@@ -1,5 +1,4 @@
-"""``-l pes=4-16``, ``pes=(4,8,16)``, ``walltime=(4h,2h,1h)``, ``speedup=12:0.5``: a request that may run on
-several numbers of PEs. Only loaded when one of them is given."""
+"""Requests for several numbers of PEs: ``-l pes=4-16``, ``walltime=(4h,2h,1h)``. Only loaded then."""
 
 from nqspy.model.amounts import Wrong, parse_count, parse_time
 

@@ -1,9 +1,5 @@
-"""Slurm's words: the options of ``sbatch`` that many use, as what a request of ours asks (``--dialect
-slurm``, `nqspy submit`). Only loaded then.
-
-What is asked of nodes, tasks and CPUs is worked out once all is read (`finish`): there is one machine, so a
-request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
-"""
+"""Slurm's words: common options of ``sbatch`` (``--dialect slurm``, `nqspy submit`). Only loaded then.
+`finish` works out nodes, tasks and CPUs: on this one machine 2 nodes with 3 tasks of 4 CPUs are 24 PEs."""
 
 from nqspy.cli import rare
 from nqspy.cli.fast import Failure, Given, Parser
@@ -118,8 +114,8 @@ def _said(sheet: RequestSheet) -> SlurmSheet:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of Slurm's ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``
-    with ``:minutes`` and ``:seconds``, and of ours with a unit (``30min``, ``2h``). Raises Wrong."""
+    """Milliseconds of Slurm's ``minutes[:seconds]``, ``hours:minutes:seconds``,
+    ``days-hours[:minutes[:seconds]]``, and of ``30min``, ``2h``. Raises Wrong."""
     wrong = (
         f"{text!r} is no time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 90min, 2h, UNLIMITED"
     )
@@ -198,8 +194,8 @@ def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
 
 
 def _ours(id: str, kind: str) -> str:
-    """The identifier of a submission (``17.ymp``, ``17[].ymp``), its number, an index as ``17_3`` or
-    ``17[3]``; an array whose indices are awaited one by one is ``17[]``. Empty for anything else."""
+    """Our identifier of ``17.ymp``, ``17[].ymp``, ``17``, ``17_3``, ``17[3]``, empty for anything else; an
+    array with indices that are awaited one by one is ``17[]``."""
     name, dot, host = id.partition(".")
     bare = name.removesuffix("]").replace("[", "_", 1) if name.endswith("]") else name
     number, line, index = bare.partition("_")
@@ -209,8 +205,7 @@ def _ours(id: str, kind: str) -> str:
 
 
 def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    """``16:00``, ``2026-12-24T18:00``, ``now+2hours``, and what ``-a`` reads; of Slurm alone are ``teatime``,
-    ``fika``, ``122426``, ``12.24.26`` and ``12/24/26-18:00``."""
+    """A date of ``-a``, or Slurm's ``teatime``, ``fika``, ``122426``, ``12.24.26``, ``12/24/26-18:00``."""
     digits = value.replace(".", "")
     if len(digits) == 6 and _is_number(digits) and value.count(".") != 1:
         value = f"{digits[:2]}/{digits[2:4]}/{digits[4:]}"

@@ -12,8 +12,8 @@ AFTER_WORDS = ("ok", "any", "fail", "start", "each")
 
 
 def split(line: str) -> list[str]:
-    """The words of a line: blanks part them, quotes and backslashes keep characters, a word that begins
-    with ``#`` starts a comment. Nothing is expanded. Raises Wrong for an open quote."""
+    """The words of a line: blanks part them, quotes and backslashes keep characters, ``#`` begins a comment.
+    Raises Wrong for an open quote."""
     words: list[str] = []
     at, end = 0, len(line)
     while True:
@@ -45,8 +45,7 @@ def _word(line: str, at: int) -> tuple[str, int]:
 
 
 def split_list(text: str) -> list[str]:
-    """The pieces between commas; commas inside quotes or parentheses do not part, quotes are taken off.
-    Raises Wrong for a quote or parenthesis without its other half."""
+    """The pieces between commas, except in quotes (which go) or parentheses. Raises Wrong for an open one."""
     pieces: list[str] = []
     piece, quote, depth = "", "", 0
     for char in text:
@@ -69,11 +68,9 @@ def split_list(text: str) -> list[str]:
 
 
 def split_variables(text: str) -> list[str]:
-    """The items ``NAME`` and ``NAME=VALUE`` of ``-v`` and ``--export``, values as they will be.
-
-    A comma ends an item unless a backslash stands before it, or quotes enclose the whole value or item. All
-    other quotes and backslashes are bytes of the value. Raises Wrong for an item without a name.
-    """
+    """The items ``NAME`` and ``NAME=VALUE`` of ``-v`` and ``--export``. A comma ends an item unless a
+    backslash stands before it or quotes enclose the whole value or item; other quotes and backslashes are
+    bytes of the value. Raises Wrong."""
     items: list[str] = []
     at = 0
     while at <= len(text):

@@ -33,10 +33,8 @@ def keywords(*spellings: str) -> dict[str, Keyword]:
 
 
 def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
-    """The keywords that ``word`` may stand for: one when it is clear, several when it is ambiguous.
-
-    A full name wins, then the only one that begins so, then the one whose documented minimum is reached.
-    """
+    """The keywords that ``word`` may stand for: one, or several where it is ambiguous. A full name wins, then
+    the only one that begins so, then a documented abbreviation."""
     low = word.lower()
     found = [keyword for keyword in keywords if keyword.name.startswith(low)]
     exact = [keyword for keyword in found if keyword.name == low]
@@ -135,8 +133,7 @@ class Cursor:
         return found[0].means if len(found) == 1 else None
 
     def listed(self) -> Iterator[bool]:
-        """Go through a list ``(a, b)``, or one item without parentheses; commas and blanks both separate.
-        Gives each time whether it stands in parentheses."""
+        """Go through a list ``(a, b)``, or one item; commas and blanks separate. True: in parentheses."""
         several, begun = self.skip("("), False
         while not (several and self.skip(")")) and (several or not begun):
             if begun:

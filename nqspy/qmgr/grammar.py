@@ -1,8 +1,5 @@
-"""The commands as one table: keywords, what follows them, who may, a sentence, and the rule that reads the
-rest.
-
-Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an abbreviation.
-"""
+"""The commands as one table: keywords, what follows them, the role, a sentence, and the rule that reads the
+rest. Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an abbreviation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -26,11 +26,8 @@ _SHOWN = 6
 
 
 class Token(Struct, frozen=True):
-    """A word or sign with its place, both from 1. ``quoted`` words are never keywords.
-
-    Two kinds stand for no text: ``end`` (the command is over) and ``cursor`` (where a person asks for
-    completions; its text is what stands before it).
-    """
+    """A word or sign with its place, both from 1. ``quoted`` words are never keywords. ``end`` and ``cursor``
+    stand for no text: the end of a command, and the place where a person asks for completions."""
 
     kind: Kind
     text: str
@@ -40,10 +37,8 @@ class Token(Struct, frozen=True):
 
 
 class ParseError(NqspyError):
-    """A command that cannot be read. ``expected``: what would have been legal at that place, nearest first.
-
-    Its text is one line with the place; `caret` shows it in the source.
-    """
+    """A command that cannot be read, in one line with the place. ``expected``: what is legal there, nearest
+    first."""
 
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""

@@ -184,8 +184,7 @@ def shutdown(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def show(cursor: Cursor, form: Form) -> commands.Command:
-    """``show WHAT [NAME ...]``; ``show long queue`` has the option ``long``, ``show shifts --next 14d``
-    (``show calendar`` too) the option ``next`` in ms."""
+    """``show WHAT [NAME ...]``: ``show long queue`` has the option ``long``, ``--next 14d`` ``next`` (ms)."""
     options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
     names: list[str] = []
     for _ in cursor.more(some=False):

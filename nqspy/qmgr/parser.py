@@ -34,8 +34,7 @@ class Parsed(Struct, frozen=True):
 
 
 def parse_line(text: str, line: int = 1) -> list[Order]:
-    """The command of one line (continued lines included); nothing for a blank line or a comment. Raises
-    ParseError, also for ``define shift``, whose block needs `parse_text`."""
+    """The commands of one line. Raises ParseError, also for ``define shift``, which needs `parse_text`."""
     found: list[Order] = []
     for logical in logical_lines(text, line):
         form, command = _parse(logical)

@@ -163,8 +163,7 @@ def delete(cursor: Cursor, form: Form) -> Command:
 
 
 def set_object(cursor: Cursor, form: Form) -> Command:
-    """``set queue NAME attributes`` and ``set complex attributes NAME``: a word that is an attribute comes
-    first unless the next one is an attribute too."""
+    """``set queue NAME attributes``, or ``set complex attributes NAME`` if only the first is one."""
     words = keywords_of(form.kind)
     if cursor.peek().kind == "cursor":
         raise cursor.fail(*words, f"the name of a {form.kind}")
@@ -197,9 +196,8 @@ def set_factors(cursor: Cursor, form: Form) -> Command:
 
 
 def set_single(cursor: Cursor, form: Form) -> Command:
-    """Attributes of what there is one of: ``set global run_limit=6``; what can be switched may be first:
-    ``set FEATURE on high=85``. ``option``: a word that could stand there too, and begins another
-    command."""
+    """Attributes of a single object: ``set global run_limit=6``, with a switch first: ``set FEATURE on
+    high=85``. ``option``: a word that would begin another command here."""
     words = keywords_of(form.kind)
     if "enabled" in words and cursor.may_be(values.FLAGS) is not None:
         enabled = cursor.keyword(values.FLAGS) == "on"

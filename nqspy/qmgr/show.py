@@ -304,8 +304,7 @@ _FOR_ALL = ("-lF", "-lV")
 
 
 def limit_flags(strategy: str, verbose: bool) -> str:
-    """The list, and how the shell of a request is chosen (``strategy``); ``verbose``: how each is kept, else
-    a note about those that are not, or not whole."""
+    """The list of limits, and the shell ``strategy``; ``verbose``: how each is kept, else which are not."""
     how = {path: text for path, _, text in ENFORCED}
     rows = []
     for label, flag, path in _FLAGS:

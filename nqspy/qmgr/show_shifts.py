@@ -20,8 +20,7 @@ def show_shifts(
     until: str | None = None,
     holidays: Rows = (),
 ) -> str:
-    """Shifts with their times and commands, the one in force marked, and the ``coming`` switches among the
-    ``holidays``; ``until``: when a switch by hand ends."""
+    """Shifts, the one in force marked, with ``coming`` switches and ``holidays``; ``until``: by hand."""
     lines = _shifts(settings, current)
     if settings.calendar != Calendar():
         given = written(changed(settings.calendar)).items()

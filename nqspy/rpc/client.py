@@ -28,8 +28,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection:
-    """A connection to the daemon of ``home``; opened when needed, opened again after a break. ``patient``:
-    it asks for what is to come, also of a daemon that was stopped meanwhile and may come back."""
+    """A connection to the daemon of ``home``. ``patient``: it waits also for a daemon that was stopped."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:
@@ -42,11 +41,8 @@ class Connection:
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """Return the ``result`` of one command, or the text where ``text`` asks for that form. ``repeat``:
-        over a restart of the daemon; while it is busy (and has done nothing) in any case. For up to 30 s.
-
-        Raises Refusal with the daemon's text, Unreachable when nothing answers.
-        """
+        """Return the ``result`` of a command, or its text where ``text`` asks for it. It is repeated for 30 s
+        while the daemon is busy, with ``repeat`` over a restart too. Raises Refusal, Unreachable."""
         waited, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
@@ -204,12 +200,10 @@ class Client:
     def submit(
         self, script: str | bytes | os.PathLike[str], *args: str, **options: Unpack[Options]
     ) -> ClientRequest:
-        """Submits one request with these arguments and `Options`; the answer means it is safe on the disk.
-
-        ``script``: a path object, or a text of one line that names a file, is read from there; any other
-        text is the script. Without a ``key`` one is made, so that a repetition over a daemon's restart (up
-        to 30 s) cannot submit twice. Raises Refusal, BadValue, Unreachable, OSError (unreadable script).
-        """
+        """Submit a request with these arguments and `Options`; once this returns, the request is saved.
+        ``script``: a path object, a text of one line that names a file, or the text itself. Without a ``key``
+        one is made, so that a repetition cannot submit twice. Raises Refusal, BadValue, Unreachable,
+        OSError."""
         key = options.get("key") or f"client-{os.getpid()}-{os.urandom(16).hex()}"
         items = [submission(script, args, options)]
         result = self.call("submit", repeat=True, items=items, key=key, dry_run=False)
@@ -230,9 +224,7 @@ class Client:
 
     def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
         """Return the data of a request once it has ended: ``ok`` is true if it ended by itself with status 0.
-
-        ``id``: an identifier, or what `submit` returned. Raises TimeoutError after ``timeout`` seconds
-        of real time."""
+        Raises TimeoutError after ``timeout`` seconds of real time."""
         [name] = _names([id])
         patient = Connection(self.home, timeout, patient=True)
         try:

@@ -28,8 +28,7 @@ def speak_utf8() -> None:
 
 def resolve_home(option: str | None = None) -> str:
     """The home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or where it
-    exists, else the user's own below ``XDG_STATE_HOME``. Raises OSError, with one line for
-    people, where that names none."""
+    exists, else the user's below ``XDG_STATE_HOME``. Raises OSError with one line for people."""
     if option == "":
         raise OSError("--home names no folder; give one, or leave it out for the usual home")
     chosen = option or os.environ.get("NQSPY_HOME")
@@ -79,7 +78,7 @@ def standing(home: str) -> str:
 
 
 def not_yet(home: str) -> str:
-    """The sentence for a daemon that is there and listens to nobody."""
+    """The sentence for a daemon that is there and does not listen."""
     return f"the nqsd in {home} is starting or stopping and does not answer yet"
 
 

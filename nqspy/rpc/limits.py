@@ -30,7 +30,7 @@ class Limits(Struct, frozen=True):
     connections: int = field(default_factory=_most_connections)
     """Connections in all."""
     user_waiting: int = 256
-    """Connections of one user on which he waits for requests to end: so many take nothing of his share."""
+    """Connections of one user that wait for requests to end: so many take nothing of its share."""
     spare: int = field(default_factory=lambda: _most_connections() // 32)
     """Connections beyond that for root and the home's owner."""
     user_bytes: int = 288 * MIB
@@ -50,11 +50,11 @@ class Limits(Struct, frozen=True):
     half_open_time: float = 10.0
     """One that has closed its sending side still gets the answers that come within this."""
     user_backlog: int = 500
-    """Messages of a user that wait for the engine; beyond, none of his is read until half are done."""
+    """Messages of a user that wait for the engine; beyond, none is read until half are done."""
     user_backlog_bytes: int = 16 * MIB
     """The same in bytes."""
     backlog: int = 2_000
-    """Messages of all users that wait for the engine; beyond, of nobody more than an eighth of the above."""
+    """Messages of all users that wait for the engine; beyond, of a user at most an eighth of the above."""
     backlog_bytes: int = 64 * MIB
     """The same in bytes."""
     busy_time: float = 10.0
@@ -67,11 +67,11 @@ DEFAULTS = Limits()
 
 
 NAMELESS = -1
-"""Stands for all users without a name: who may make thousands of them (user namespaces) has one share."""
+"""All users without a name: thousands of them (user namespaces) have one share."""
 
 
 def person(caller: Caller) -> int:
-    """The number of the user who shares: that of the caller, or `NAMELESS`."""
+    """The number of the user with the share: that of the caller, or `NAMELESS`."""
     return NAMELESS if caller.nameless else caller.uid
 
 

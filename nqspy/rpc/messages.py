@@ -46,11 +46,8 @@ def output_answer(id: int, out: str, **more: Any) -> bytes:
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and then ``more``. Control
-    characters are made visible.
-
-    ``ok`` is false when ``status`` (the exit status of the command line) is not 0.
-    """
+    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and ``more``, control characters
+    made visible. ``ok`` is true for the exit status 0."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 
@@ -62,8 +59,7 @@ def escaped(text: str) -> bytes:
 def pieces_answer(
     id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
 ) -> bytes:
-    """`text_answer` of a long text of which the parts were `escaped` one by one. ``shared``: parts that stand
-    in it many times, as `reference` names them by their numbers."""
+    """`text_answer` of `escaped` pieces. ``shared``: parts that stand in it often, by `reference`."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
     rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
     return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))

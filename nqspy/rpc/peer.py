@@ -1,5 +1,4 @@
-"""A client at the counter: its bytes become messages, its answers bytes; slow, silent and greedy ones are
-shown out. All of it lives in the server's thread."""
+"""A client at the counter, in the server's thread: its bytes become messages, and bad clients are cut off."""
 
 import asyncio
 from collections import deque
@@ -59,8 +58,8 @@ class Asked(Struct, frozen=True):
 
 
 class Desk:
-    """State that all connections of a server share; it lives in the server's thread. ``backlog``: how many
-    messages of a `person`, or (None) of all, wait for the engine, and their bytes."""
+    """State of all connections, in the server's thread. ``backlog``: number and bytes of a `person`'s
+    messages (None: of all) that wait."""
 
     _loop: asyncio.AbstractEventLoop
 

@@ -1,5 +1,4 @@
-"""Errors in the words of a command that Typer reads: one line and status 2, as with all commands.
-Where its output cannot be written: one line and status 1."""
+"""Errors of a command that Typer reads: one line and status 2, or 1 where its output cannot be written."""
 
 import errno
 import os

@@ -32,12 +32,9 @@ Replies = Sequence[tuple[Handle, bytes]]
 
 
 class RpcServer(Desk):
-    """Serves the socket ``path`` in a thread of its own.
-
-    ``put`` takes each request in the server's thread and must not block; ``allow_uid`` says which users are
-    served; ``mode``: permissions of the socket file; ``tell`` takes what the managers should know. The owner
-    of the socket's folder, and root, are trusted.
-    """
+    """Serves the socket ``path`` in a thread of its own. ``put`` takes each request there and must not block;
+    ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``tell`` takes what
+    managers should know. Root and the owner of the socket's folder are trusted."""
 
     def __init__(
         self, path: str, put: Callable[[Asked], None], *, allow_uid: Callable[[int], bool], mode: int,
@@ -181,9 +178,8 @@ class RpcServer(Desk):
             self._let_in(client, caller)
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
-        """Shows out who has been idle longest, if for some time: of a newcomer's own connections where his
-        share is full, else of all; False when everybody is at work. Its client connects again when it asks
-        next."""
+        """Close the connection that is idle longest, of the newcomer's own if its share is full, else of all.
+        False: none is idle. Its client connects again when it asks next."""
         own = newcomer is not None and not self.shares.full(newcomer)
         found = [
             (since, id(each), each)

@@ -1,4 +1,4 @@
-"""Which nqspy this is. Only loaded when somebody asks."""
+"""The version of nqspy. Only loaded on demand."""
 
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError

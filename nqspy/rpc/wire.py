@@ -39,8 +39,7 @@ _HEAD = 512
 
 
 class Lines:
-    """Cuts a stream of bytes into lines. A line beyond ``limit`` (``usual``, unless it is a submission) is
-    reported once (None) and skipped to its end, in bounded memory."""
+    """Cuts bytes into lines; one over ``limit`` (no submission: ``usual``) becomes None and is skipped."""
 
     __slots__ = ("_limit", "_line", "_skipping", "_usual")
 

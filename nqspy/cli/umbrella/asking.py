@@ -1,4 +1,4 @@
-"""What the parts of `nqspy` share: ask the daemon, print, choose the home, hand over to another room."""
+"""Common to the parts of `nqspy`: asking the daemon, printing, the chosen home, other rooms."""
 
 import json
 import os

@@ -12,8 +12,7 @@ PAGE = 1_000
 
 
 def print_events(since: str | None, follow: bool, as_json: bool, request: str | None = None) -> None:
-    """Prints the journal's events in their order; ``since`` as `parse_since` reads it by the daemon's clock;
-    ``follow``: goes on with what happens, until interrupted; ``request``: only what concerns that one."""
+    """Print events; ``since``: see `parse_since`; ``follow``: new ones too; ``request``: its own alone."""
     with answering(None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if request is not None:
