@@ -21,6 +21,11 @@ LONGEST_ENVIRONMENT = 1 << 20
 _OF_ASK = frozenset(each.path.removeprefix("ask/") for each in OPTIONS if each.path.startswith("ask/"))
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
 _LOGS = {"m": "merged", "y": "own", "n": ""}
+_NOTES = {
+    "note": "{target}", "note_value": "{target}:{value}", "attribute": "{value}",
+    "tapes": "tapes:{letter}:{value}",
+}  # fmt: skip
+"""Attribute of a request by the kind of option that is kept as one."""
 _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amounts.parse_count}
 
 
@@ -59,12 +64,8 @@ class SubmissionDraft(RequestSheet):
             self._put(target, kind == "on")
         elif kind in _READ:
             self._limit(given)
-        elif kind == "note":
-            self.notes.append(target)
-        elif kind == "note_value":
-            self.notes.append(f"{target}:{value}")
-        elif kind == "tapes":
-            self.notes.append(f"tapes:{given.flag[-1]}:{value}")
+        elif kind in _NOTES:
+            self.notes.append(_NOTES[kind].format(target=target, value=value, letter=given.flag[-1]))
         elif kind == "text":
             self._put(target, value)
         elif kind == "number":
@@ -97,8 +98,6 @@ class SubmissionDraft(RequestSheet):
             self.exports = True
         elif kind == "user":
             self.user = value.partition(",")[0]
-        elif kind == "attribute":
-            self.notes.append(value)
         elif kind == "resources":
             self._take_resources(given, origin)
         elif kind[:5] == "slurm":
@@ -130,30 +129,26 @@ class SubmissionDraft(RequestSheet):
         return self.ask if target in _OF_ASK else self.spec
 
     def _limit(self, given: Given) -> None:
-        """A limit, and behind a comma the value at which to warn."""
+        """A limit, and behind a comma the value to warn at; it replaces what was listed for the same."""
+        what = given.target
         text, comma, warning = given.value.strip("()").partition(",")
         number = _READ[given.kind](text.strip())
-        if given.target == "pes" and number < 1:
+        if what == "pes" and number < 1:
             raise Wrong("a request has at least 1 PE")
-        if given.target[: len(UNITS)] == UNITS and (comma or number < 0):
+        if what[: len(UNITS)] == UNITS and (comma or number < 0):
             raise Wrong(f"{given.value!r} is no number of units")
-        self._ask_for(given.target, number)
+        if what[: len(UNITS)] == UNITS:
+            self.consumables[what[len(UNITS) :]] = number
+        else:
+            self._place(what)[what] = number
+            also = ("select", "nodes") if what == "pes" else ()
+            for name in [n for n, each in self.listed.items() if target(each) == what or n in also]:
+                del self.listed[name]
         if comma:
             at = _READ[given.kind](warning.strip())
             if 0 <= number < at:
                 raise Wrong(f"a warning at {warning.strip()} lies above the limit of {text.strip()}")
             self.notes.append(f"warning:{given.flag}:{at}")
-
-    def _ask_for(self, what: str, value: int) -> None:
-        """A limit by its own letter; it replaces what was listed for the same before."""
-        if what[: len(UNITS)] == UNITS:
-            self.consumables[what[len(UNITS) :]] = value
-            return
-        self._place(what)[what] = value
-        if self.listed:
-            also = ("select", "nodes") if what == "pes" else ()
-            for name in [n for n, each in self.listed.items() if target(each) == what or n in also]:
-                del self.listed[name]
 
     def _take_resources(self, given: Given, origin: str) -> None:
         """Each resource on its own: among PBS directives its first value stands, else the last."""
@@ -336,18 +331,7 @@ class Surroundings:
                 found[name] = mine[name]
             else:
                 remarks.append(f"variable {text} is not set, and the job starts without it")
-        self._add_origin(found, queue)
-        joined = b"\0".join([b"%b=%b" % pair for pair in found.items()])
-        if len(joined) > LONGEST_ENVIRONMENT:
-            raise Failure(
-                f"the environment has {len(joined)} bytes, at most {LONGEST_ENVIRONMENT} go along; use -v"
-            )
-        return joined.decode("latin-1")
-
-    def _add_origin(self, found: dict[bytes, bytes], queue: str) -> None:
-        """``QSUB_*`` and ``PBS_O_*``: where the request comes from."""
-        mine = os.environb
-        for name in (b"HOME", b"LOGNAME", b"MAIL", b"PATH", b"SHELL", b"TZ"):
+        for name in (b"HOME", b"LOGNAME", b"MAIL", b"PATH", b"SHELL", b"TZ"):  # where the request comes from
             if name in mine:
                 found[b"QSUB_" + name] = found[b"PBS_O_" + name] = mine[name]
         user = mine.get(b"USER") or mine.get(b"LOGNAME")
@@ -355,12 +339,17 @@ class Surroundings:
             found[b"QSUB_USER"] = user
         if b"LANG" in mine:
             found[b"PBS_O_LANG"] = mine[b"LANG"]
-        workdir, host = os.fsencode(self.workdir), os.fsencode(self.host)
-        found[b"QSUB_WORKDIR"] = found[b"PBS_O_WORKDIR"] = workdir
-        found[b"QSUB_HOST"] = found[b"PBS_O_HOST"] = host
+        found[b"QSUB_WORKDIR"] = found[b"PBS_O_WORKDIR"] = os.fsencode(self.workdir)
+        found[b"QSUB_HOST"] = found[b"PBS_O_HOST"] = os.fsencode(self.host)
         found[b"PBS_O_SYSTEM"] = os.fsencode(self._system)
         if queue:
             found[b"PBS_O_QUEUE"] = os.fsencode(queue)
+        joined = b"\0".join([b"%b=%b" % pair for pair in found.items()])
+        if len(joined) > LONGEST_ENVIRONMENT:
+            raise Failure(
+                f"the environment has {len(joined)} bytes, at most {LONGEST_ENVIRONMENT} go along; use -v"
+            )
+        return joined.decode("latin-1")
 
 
 def own_variables(stays: str = "") -> dict[bytes, bytes]:

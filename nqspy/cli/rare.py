@@ -92,7 +92,15 @@ def _take_wishes(draft: RequestSheet, given: Given) -> None:
         if given.place and name in draft.wished:
             continue
         if name == "depend":
-            _depend(draft, value)
+            draft.depends.clear()
+            for each in value.split(","):
+                kind, *ids = each.strip().split(":")
+                if kind.startswith(("before", "on")) and kind not in DEPEND:
+                    way = "hand in the request that goes first, and the other with depend=afterok:ID"
+                    raise Wrong(f"depend={each}: {kind} is not offered here; {way}")
+                if kind not in DEPEND or not ids or not all(ids):
+                    raise Wrong(f"depend={each} is no dependency; write it like afterok:17, afterany:17:18")
+                draft.depends += [f"after:{id.partition('@')[0]}:{DEPEND[kind]}" for id in ids]
         elif name == "block":
             if value.lower() not in ("true", "false", "t", "f", "y", "n", "1", "0"):
                 raise Wrong(f"block={value} is neither true nor false")
@@ -124,18 +132,6 @@ def _attributes(text: str) -> list[tuple[str, str]]:
     if not all(value for _, value in found):
         raise Wrong("an attribute has no value; write it like depend=afterok:17")
     return found
-
-
-def _depend(draft: RequestSheet, value: str) -> None:
-    draft.depends.clear()
-    for each in value.split(","):
-        kind, *ids = each.strip().split(":")
-        if kind.startswith(("before", "on")) and kind not in DEPEND:
-            way = "hand in the request that goes first, and the other with depend=afterok:ID"
-            raise Wrong(f"depend={each}: {kind} is not offered here; {way}")
-        if kind not in DEPEND or not ids or not all(ids):
-            raise Wrong(f"depend={each} is no dependency; write it like afterok:17, afterany:17:18")
-        draft.depends += [f"after:{id.partition('@')[0]}:{DEPEND[kind]}" for id in ids]
 
 
 # ---------------------------------------------------------------- dates

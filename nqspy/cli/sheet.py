@@ -4,22 +4,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nqspy.cli.fast import Given
     from nqspy.cli.resources import Listed
+
+
+class SlurmSheet:
+    """A request as far as Slurm's options have described it, before `slurm.finish` works it out."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.memory: tuple[str, int] | None = None
+        self.stdout = self.stderr = ""
+        self.export = ["ALL"]
+        self.by: dict[str, Given] = {}
 
 
 class RequestSheet:
     """``spec``, ``ask``, ``others``, ``output``, ``mail`` hold fields of `model.requests.Spec` by name.
 
     ``listed``: resources by name, ``consumables``: the units they come to; ``notes``: its attributes;
-    ``depends``: those that say what it waits for by ``-W``; ``wished``: what ``-W`` has said;
-    ``array_limit``: how many indices it lets run at a time (0: any);
-    ``variables`` to take along, or all (``exports``); ``block``: wait for its end; ``wrapped``: a line that
-    stands for the script; ``slurm``: what Slurm's options have said (`slurm.SlurmSheet`); ``date`` reads a
-    date; ``workdir``: where it is handed in; ``warnings``: what is read and yet not done; ``remarks``: what
-    is told without a terminal too.
+    ``depends``: those of ``-W depend``; ``wished``: attributes of ``-W`` so far; ``array_limit``: indices at
+    a time (0: any); ``variables`` to take along, or all (``exports``); ``block``: wait for its end;
+    ``wrapped``: a line in the script's place; ``date`` reads a date; ``workdir``: where it is handed in;
+    ``warnings``: what is read and yet not done; ``remarks``: what is told without a terminal too.
     """
 
     def __init__(self, dialect: str, workdir: str, date: "Callable[[str], int]") -> None:
+        self.dialect = dialect
+        self.workdir = workdir
+        self.date = date
         self.spec: dict[str, object] = {}
         self.ask: dict[str, int] = {}
         self.others: dict[str, int] = {}
@@ -31,16 +44,11 @@ class RequestSheet:
         self.variables: list[str] = []
         self.warnings: list[str] = []
         self.remarks: list[str] = []
-        self.exports = False
+        self.exports = self.delete_script = self.block = False
         self.user = ""
-        self.delete_script = False
-        self.block = False
         self.wished: set[str] = set()
         self.array_limit: int | None = None
         self.depends: list[str] = []
         self.listed: dict[str, Listed] = {}
         self.wrapped: str | None = None
-        self.slurm: object = None
-        self.dialect = dialect
-        self.workdir = workdir
-        self.date = date
+        self.slurm: SlurmSheet | None = None

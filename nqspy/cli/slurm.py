@@ -3,8 +3,8 @@
 
 from nqspy.cli import rare
 from nqspy.cli.fast import Failure, Given, Parser
-from nqspy.cli.resources import Listed, parse_array
-from nqspy.cli.sheet import RequestSheet
+from nqspy.cli.resources import Listed
+from nqspy.cli.sheet import RequestSheet, SlurmSheet
 from nqspy.cli.slurm_options import REFUSED, TABLE
 from nqspy.cli.words import split, split_variables
 from nqspy.model import amounts
@@ -29,25 +29,12 @@ _AS_IT_IS = {
 """Options that may say only what is so anyhow: the words, and what is wrong with others."""
 
 
-class SlurmSheet:
-    """A request as far as Slurm's options have described it, before it is worked out."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.memory: tuple[str, int] | None = None
-        self.stdout = self.stderr = ""
-        self.export = ["ALL"]
-        self.folder = ""
-        self.array = False
-        self.by: dict[str, Given] = {}
-
-
 def take(sheet: RequestSheet, given: Given) -> None:
     """Reads one option. Raises Wrong."""
     target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
         raise Wrong(f"it is not offered: {REFUSED[target]}")
-    said = _said(sheet)
+    said = sheet.slurm = sheet.slurm or SlurmSheet()
     said.by[target] = given
     if target in ("tasks", "cpus", "tasks_per_node"):
         said.numbers[target] = _count(value)
@@ -82,13 +69,6 @@ def take(sheet: RequestSheet, given: Given) -> None:
         said.stdout = marks(value)
     elif target == "error":
         said.stderr = marks(value)
-    elif target == "folder":
-        from nqspy.cli.paths import start_folder
-
-        said.folder = start_folder(sheet.workdir, value)
-    elif target == "array":
-        said.array = True
-        sheet.spec["array"] = parse_array(value)
     elif target == "export":
         said.export = split_variables(value)
     elif target == "nice":  # Slurm's puts a request back; here its priority among the owner's own does
@@ -101,13 +81,6 @@ def take(sheet: RequestSheet, given: Given) -> None:
             raise Wrong(problem.format(value))
     else:
         _READ[target](sheet, said, value)
-
-
-def _said(sheet: RequestSheet) -> SlurmSheet:
-    if not isinstance(sheet.slurm, SlurmSheet):
-        sheet.slurm = SlurmSheet()
-    assert isinstance(sheet.slurm, SlurmSheet)
-    return sheet.slurm
 
 
 # ------------------------------------------------------------------------------------------------ amounts
@@ -248,23 +221,7 @@ def finish(sheet: RequestSheet) -> None:
     """Works out what all options come to together. Raises Failure naming the option."""
     from nqspy.cli.paths import output_path
 
-    said = _said(sheet)
-    _lay_out(sheet, said)
-    folder = said.folder or sheet.workdir
-    sheet.spec["start_in"] = folder
-    name = said.stdout or ("slurm-%s_%a.out" if said.array else "slurm-%s.out")
-    sheet.output["stdout"] = output_path(folder, name)
-    if said.stderr:
-        sheet.output["stderr"] = output_path(folder, said.stderr)
-    else:
-        sheet.output["join"] = True
-    # --export: ALL, NONE, NIL, names and values; without ALL only what is named
-    sheet.exports = "ALL" in said.export
-    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
-
-
-def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
-    """PEs, memory, units and the layout, of nodes, tasks and CPUs."""
+    said = sheet.slurm or SlurmSheet()
     number = said.numbers
     nodes = number.get("nodes", 1)
     tasks = number.get("tasks", nodes * number.get("tasks_per_node", 1))
@@ -272,9 +229,8 @@ def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
     if pes > _MOST:
         raise Failure(f"{tasks} tasks of {number.get('cpus', 1)} CPUs are more PEs than there can be")
     sheet.ask["pes"] = pes
-    sheet.spec["layout"] = {"chunks": nodes, "ranks": tasks, "cpus": pes}
-    if "cpus" in number:
-        sheet.spec["layout"] |= {"threads": number["cpus"]}  # type: ignore[operator]
+    layout = {"chunks": nodes, "ranks": tasks, "cpus": pes}
+    sheet.spec["layout"] = layout | ({"threads": number["cpus"]} if "cpus" in number else {})
     if said.memory is not None:
         way, size = said.memory
         sheet.ask["memory"] = size * (pes if way == "memory_per_cpu" else nodes)
@@ -283,6 +239,16 @@ def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
             said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
             unit = name.removeprefix("unit ")
             sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", said_of)
+    folder = str(sheet.spec.setdefault("start_in", sheet.workdir))
+    name = said.stdout or ("slurm-%s_%a.out" if "array" in sheet.spec else "slurm-%s.out")
+    sheet.output["stdout"] = output_path(folder, name)
+    if said.stderr:
+        sheet.output["stderr"] = output_path(folder, said.stderr)
+    else:
+        sheet.output["join"] = True
+    # --export: ALL, NONE, NIL, names and values; without ALL only what is named
+    sheet.exports = "ALL" in said.export
+    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
 
 
 # ------------------------------------------------------------------------------------------ in other words
