@@ -117,7 +117,19 @@ class RequestChoice:
     def rows(self) -> Iterator[EndedRow | None]:
         """Yield those that have ended, None now and then; told of in ``wrong`` where they are named and not
         asked for, as are identifiers of no request."""
-        yield from self._named_rows()
+        seqs, missing = dict.fromkeys(self.seqs), self._missing
+        found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
+        for seq in missing:
+            named, id = found.get(seq), self.site.id_of(seq)
+            if named is None or not self.sight.sees(named["spec"]):
+                self.wrong.append(Refusal("unknown_request", id=id))
+            elif not (self._history or self._strict):
+                self.wrong.append(Refusal("is_history", id=id))
+            elif self._strict or self._fits(named["request"], State.ENDED):
+                yield named
+        for seq in seqs if self._expand and self._history else ():
+            array = found[seq]["request"] if seq in found else self.site.requests.get(seq)
+            yield from self._indices_over(array, seqs)
         if not (self._whole and self._history):
             return
         owner = next(iter(self._users)) if len(self._users) == 1 else None
@@ -129,22 +141,6 @@ class RequestChoice:
                 yield row
             if number % _ROWS == 0:
                 yield None
-
-    def _named_rows(self) -> Iterator[EndedRow]:
-        seqs, missing = dict.fromkeys(self.seqs), self._missing
-        found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
-        for seq in missing:
-            row, id = found.get(seq), self.site.id_of(seq)
-            if row is None or not self.sight.sees(row["spec"]):
-                self.wrong.append(Refusal("unknown_request", id=id))
-            elif not (self._history or self._strict):
-                self.wrong.append(Refusal("is_history", id=id))
-            elif self._strict or self._fits(row["request"], State.ENDED):
-                yield row
-        if self._expand and self._history:
-            for seq in seqs:
-                row = found.get(seq)
-                yield from self._indices_over(row["request"] if row else self.site.requests.get(seq), seqs)
 
     def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
         """Yield indices of an array that have ended, except those that are named themselves."""

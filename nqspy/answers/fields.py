@@ -59,13 +59,17 @@ FIELDS: dict[str, dict[str, Any]] = {
 """The fields that a question reads, each with its kind; None stands for absent unless it must be there."""
 
 
-def _kind(name: str, fields: dict[str, Any]) -> type[msgspec.Struct]:
-    absent = {field for field, kind in fields.items() if type(None) in getattr(kind, "__args__", ())}
-    every = [(field, kind, None) if field in absent else (field, kind) for field, kind in fields.items()]
-    return msgspec.defstruct(name, every, kw_only=True)
-
-
-_KINDS = {name: _kind(name, fields) for name, fields in FIELDS.items()}
+_KINDS = {
+    name: msgspec.defstruct(
+        name,
+        [
+            (field, kind, None) if type(None) in getattr(kind, "__args__", ()) else (field, kind)
+            for field, kind in kinds.items()
+        ],
+        kw_only=True,
+    )
+    for name, kinds in FIELDS.items()
+}
 
 
 def check_list(message: dict[str, Any]) -> None:
@@ -86,16 +90,7 @@ def check_changes(changes: Sequence[Change]) -> None:
 
 
 def _check_undecoded(items: msgspec.Raw) -> None:
-    """Check items that have not been decoded, before any object is made of them."""
-    count = _count(items)
-    most = WORDS_MAX + ITEM_WORDS_MAX * count
-    data = bytes(items)
-    if data.count(b'"') // 2 > most and strings(data) > most:
-        raise Refusal("too_many_words", count=count, most=most)
-
-
-def _count(items: msgspec.Raw) -> int:
-    """Count them. Raises Refusal when too many, msgspec.ValidationError for anything but objects."""
+    """Raise Refusal for too many undecoded items or words, before any object is made of them."""
     _counting.left = IDS_MAX
     try:
         msgspec.json.decode(items, type=list[_Counted])
@@ -103,7 +98,11 @@ def _count(items: msgspec.Raw) -> int:
         if _counting.left < 0:
             raise Refusal("too_many_requests", most=IDS_MAX, count="more") from None
         raise
-    return IDS_MAX - int(_counting.left)
+    count = IDS_MAX - int(_counting.left)
+    most = WORDS_MAX + ITEM_WORDS_MAX * count
+    data = bytes(items)
+    if data.count(b'"') // 2 > most and strings(data) > most:
+        raise Refusal("too_many_words", count=count, most=most)
 
 
 _counting = threading.local()

@@ -84,8 +84,15 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
         said.out.append(shows.plan(serving, parsed))
 
     def work() -> bytes:
-        said.out = [text() if callable(text) else text for text in said.out]
-        return _answer(asked, said)
+        texts = [str(text() if callable(text) else text) for text in said.out]
+        out = "".join(text if text.endswith("\n") else text + "\n" for text in texts if text)
+        err = "".join(f"{text}\n" for text in said.err)
+        if message.get("text") is not None:
+            more: dict[str, Any] = {"files": said.files} if said.files else {}
+            return messages.text_answer(asked.handle.id, 1 if err else 0, out, err, **more)
+        if err:
+            return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
+        return messages.result_answer(asked.handle.id, {"out": out})
 
     yield work if any(callable(text) for text in said.out) else work()
 
@@ -116,17 +123,6 @@ def _only_sets(each: Parsed) -> bool:
     return isinstance(each.command, cm.Configure) and all(
         change.path.partition("/")[0] not in moving for change in each.command.changes
     )
-
-
-def _answer(asked: rpc.Asked, said: _Said) -> bytes:
-    out = "".join(text if text.endswith("\n") else text + "\n" for text in map(str, said.out) if text)
-    err = "".join(f"{text}\n" for text in said.err)
-    if asked.message.get("text") is not None:
-        more: dict[str, Any] = {"files": said.files} if said.files else {}
-        return messages.text_answer(asked.handle.id, 1 if err else 0, out, err, **more)
-    if err:
-        return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
-    return messages.result_answer(asked.handle.id, {"out": out})
 
 
 def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:

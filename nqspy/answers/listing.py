@@ -157,7 +157,11 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
                 hint = runtime.hint_on_wall(site.settings, site.lifetimes, key, limit)
             each["hint"] = hint or None
         if not message.get("json"):
-            _add_needed(serving, some)
+            reasons = reasons_of(serving.engine, [_key(serving, each) for each in some])
+            for each in some:  # programs are told the code
+                reason = reasons.get(_key(serving, each))
+                each["needed"] = reason.needed if reason is not None else None
+                each["by_class"] = class_in(site, each["queue"], each.get("class", ""))
         if some[-1] is not found[-1]:
             yield None
     zone, keys = Zone(site.timezone), [_key(serving, each) for each in found]
@@ -210,15 +214,6 @@ _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "server": queues.server,
 }  # fmt: skip
 """Forms of ``qstat`` that are about requests, and PBS's."""
-
-
-def _add_needed(serving: Serving, found: Objects) -> None:
-    """Note what each waiting request needs (programs are told the code), and if classes order its queue."""
-    keys = [_key(serving, each) for each in found]
-    reasons = reasons_of(serving.engine, keys)
-    for each, key in zip(found, keys, strict=True):
-        each["needed"] = reasons[key].needed if key in reasons else None
-        each["by_class"] = class_in(serving.engine.site, each["queue"], each.get("class", ""))
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:

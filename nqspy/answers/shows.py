@@ -44,7 +44,12 @@ from nqspy.userexit.seats import shadows
 
 def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
     """The text (or JSON) of a ``show`` except counters and `show_shares`. Raises Refusal."""
-    site, names = serving.engine.site, _known(serving, asked)
+    site, shown = serving.engine.site, registry.shown_as(asked.what)
+    there = shown.names(site.settings) if shown is not None else asked.names
+    for name in asked.names:
+        if name not in there:
+            head = asked.what.removesuffix("s") if shown is None else shown.head
+            raise Refusal("unknown_object", what=head, name=name)
     for kind, _ in registry.switched():
         if kind.head == asked.what:
             status = kind.status(site, Zone(site.timezone).stamp)
@@ -59,7 +64,7 @@ def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
         return as_json(_settings(serving, asked))
     if asked.what in _TEXTS:
         return _TEXTS[asked.what](serving, asked)
-    return qmgr_show.show_settings(asked.what, site.settings, names)
+    return qmgr_show.show_settings(asked.what, site.settings, asked.names)
 
 
 def snapshot(site: Site) -> Site:
@@ -85,16 +90,6 @@ def snapshot(site: Site) -> Site:
 def as_json(data: Any) -> str:
     """Data as a line of JSON."""
     return msgspec.json.encode(data).decode() + "\n"
-
-
-def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
-    kind = registry.shown_as(asked.what)
-    there = kind.names(serving.engine.site.settings) if kind is not None else asked.names
-    for name in asked.names:
-        if name not in there:
-            head = asked.what.removesuffix("s") if kind is None else kind.head
-            raise Refusal("unknown_object", what=head, name=name)
-    return asked.names
 
 
 def _settings(serving: Serving, asked: cm.ShowObject) -> Any:

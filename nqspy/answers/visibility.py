@@ -150,8 +150,7 @@ def _named(event: Any) -> Iterable[Seq]:
     if hasattr(event, "seq"):
         yield event.seq
     yield from getattr(event, "seqs", ())
-    if isinstance(event, ev.Redated) and event.cause is not None:
-        yield event.cause
+    yield from _causes(event)
 
 
 def _causes(event: ev.Event) -> Iterable[Seq]:

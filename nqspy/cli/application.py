@@ -156,7 +156,12 @@ class Application:
         if number == _TOLD:
             return self._look() if self._link is None else None
         if self._link is None and number in _ENDS:
-            self._delete()
+            message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None,
+                                          "kill": False, "force": True, "signal": None}  # fmt: skip
+            try:
+                self._daemon.call(message)
+            except Failure:
+                pass  # no daemon answers, and the one that comes deletes it once this process has gone
             return 128 + number
         if self._link is not None:
             _send(self._link, bytes((number,)))
@@ -228,15 +233,6 @@ class Application:
             return None
         answer = json.loads(line)
         return answer["result"][0] if answer["ok"] and answer["result"] else None
-
-    def _delete(self) -> None:
-        """Take it out of the queue; where no daemon answers, it does so once this process has gone."""
-        message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None,
-                                      "kill": False, "force": True, "signal": None}  # fmt: skip
-        try:
-            self._daemon.call(message)
-        except Failure:
-            pass
 
     def _say(self, text: str) -> None:
         fast.complain("mpprun", text)

@@ -50,7 +50,12 @@ def main(place: str) -> None:
         link.sendall(b"%d %d" % (status, doubtful))
     except OSError:
         pass
-    _end_like(status)
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if not number:
+        os._exit(os.WEXITSTATUS(status))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _received(link: socket.socket) -> "tuple[list[int], bytes]":
@@ -123,13 +128,3 @@ def _attend(link: socket.socket, pid: int) -> int:
                 os.killpg(pid, number)
             except OSError:
                 pass  # it has ended, or is another user's by now
-
-
-def _end_like(status: int) -> None:
-    """Ends as the program has ended."""
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if not number:
-        os._exit(os.WEXITSTATUS(status))
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)

@@ -312,7 +312,16 @@ class Surroundings:
     """The process that submits, as a submission takes it along. ``terminal``: a person reads warnings."""
 
     def __init__(self) -> None:
-        self.workdir = _workdir()
+        try:
+            self.workdir = os.getcwd()
+        except OSError as error:
+            raise Failure(f"the current folder is gone: {error.strerror}") from None
+        named = os.environ.get("PWD", "")  # the name that its user gave it, if that is true
+        try:
+            if named[:1] == "/" and os.path.samefile(named, self.workdir):
+                self.workdir = named
+        except OSError:
+            pass
         self.terminal = os.isatty(2)
         system = os.uname()
         self.host, self._system = system.nodename, system.sysname
@@ -360,16 +369,3 @@ def own_variables(stays: str = "") -> dict[bytes, bytes]:
 
     own = leave_behind(os.environ, stays=stays)
     return {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
-
-
-def _workdir() -> str:
-    """The current folder, by the name its user gave it (PWD) if that is true."""
-    try:
-        here = os.getcwd()
-    except OSError as error:
-        raise Failure(f"the current folder is gone: {error.strerror}") from None
-    named = os.environ.get("PWD", "")
-    try:
-        return named if named[:1] == "/" and os.path.samefile(named, here) else here
-    except OSError:
-        return here

@@ -32,7 +32,13 @@ class MpprunOptions:
         if "debug" in given and "job_class" in given:
             raise Failure("-debug stands for -class benchmark; give one of them")
         self.sizes = _sizes(given["pes"]) if "pes" in given else []
-        self.wall, self.best_guess = (_time(given.get(name)) for name in ("wall", "best_guess"))
+        times: dict[str, int | None] = {}
+        for name in ("wall", "best_guess"):
+            try:
+                times[name] = parse_time(given[name].value) if name in given else None
+            except Wrong as error:
+                raise Failure(f"{given[name].flag}: {error}") from None
+        self.wall, self.best_guess = times["wall"], times["best_guess"]
         self.contract = "contract" in given
         self.units = _units([each for each in found if each.target == "units"])
         self.home = given["home"].value if "home" in given else None
@@ -81,14 +87,6 @@ def _units(given: "list[Given]") -> "list[tuple[str, int]]":
                 raise Failure(f"-l: {piece!r} asks for no units of a consumable; write it like barrier=1")
             found.append((name, number))
     return found
-
-
-def _time(given: "Given | None") -> "int | None":
-    try:
-        return None if given is None else parse_time(given.value)
-    except Wrong as error:
-        assert given is not None
-        raise Failure(f"{given.flag}: {error}") from None
 
 
 def body(words: "list[str]") -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nqspy.cli import submit
 from nqspy.cli.umbrella.asking import (
     HomeOption,
     JsonOption,
@@ -165,18 +166,10 @@ def _as_written(name: str, operands: str, sentence: str, act: Callable[[list[str
         act(sys.argv[sys.argv.index(name) + 1 :])
 
 
-def _submit(words: list[str]) -> None:
-    from nqspy.cli import submit
-
-    raise SystemExit(submit.run([*with_home(), *words]))
-
-
-_as_written(
-    "submit",
-    "[SCRIPT | -- COMMAND]...",
-    "Submit a script or, behind --, a command, by options of sbatch's shape (--time --mem --cpus ...).",
-    _submit,
-)
+_as_written("submit", "[SCRIPT | -- COMMAND]...",
+            "Submit a script or, behind --, a command, by options of sbatch's shape "
+            "(--time --mem --cpus ...).",
+            lambda words: sys.exit(submit.run([*with_home(), *words])))  # fmt: skip
 
 
 @app.command()

@@ -57,20 +57,13 @@ def objection(path: str) -> str:
         return f"{known} is no folder; {stays}"
     file = _plain(path)
     if file and not path.endswith("/") and os.path.lexists(file):
-        return _file_objection(file, seen, stays)
+        there, me = os.lstat(file), os.geteuid()  # the rules of `executors.places`
+        if stat.S_ISCHR(there.st_mode) and there.st_uid == 0:
+            return ""
+        open_to_others = seen.st_uid not in (0, me) or seen.st_mode & 0o022
+        if there.st_uid != me and (open_to_others or stat.S_ISLNK(there.st_mode)):
+            return f"{file} is somebody else's; {stays}"
+        return "" if os.access(file, os.W_OK) else f"{file} may not be written by you; {stays}"
     if not os.access(known, os.W_OK | os.X_OK):
         return f"you may not write in folder {known}; {stays}"
-    return ""
-
-
-def _file_objection(file: str, folder: os.stat_result, stays: str) -> str:
-    """The reason why an existing file cannot be written (the rules of `executors.places`)."""
-    seen, me = os.lstat(file), os.geteuid()
-    if stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
-        return ""
-    open_to_others = folder.st_uid not in (0, me) or folder.st_mode & 0o022
-    if seen.st_uid != me and (open_to_others or stat.S_ISLNK(seen.st_mode)):
-        return f"{file} is somebody else's; {stays}"
-    if not os.access(file, os.W_OK):
-        return f"{file} may not be written by you; {stays}"
     return ""

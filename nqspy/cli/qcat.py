@@ -22,13 +22,8 @@ def body(words: list[str]) -> int:
                                    "follow": follow}  # fmt: skip
     if attempt:
         question["attempt"] = int(attempt)
-    return _copy(DaemonConnection(given.get("home")), ids[0], question, follow)
-
-
-def _copy(daemon: DaemonConnection, id: str, question: "dict[str, object]", follow: bool) -> int:
-    """Copies the stream piece by piece; following, the daemon holds its answer until there is more."""
-    offset = 0
-    while True:
+    daemon, offset = DaemonConnection(given.get("home")), 0
+    while True:  # piece by piece; following, the daemon holds its answer until there is more
         question["offset"] = offset
         answer = daemon.call(question, repeat=True, patient=follow)
         fast.write(1, answer.out.encode("latin-1", "replace"))
@@ -37,7 +32,7 @@ def _copy(daemon: DaemonConnection, id: str, question: "dict[str, object]", foll
         begun, offset = offset, answer.number("next", offset)
         done = '"done":true' in answer.rest
         if done:
-            return answer.status or _rest(id, answer, offset, "attempt" in question)
+            return answer.status or _rest(ids[0], answer, offset, "attempt" in question)
         if answer.status or (offset == begun and not follow):
             return answer.status
 

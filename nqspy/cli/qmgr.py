@@ -5,7 +5,7 @@ import stat
 import sys
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, Program, TextAnswer
+from nqspy.cli.fast import DaemonConnection, Failure, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +26,14 @@ class Manager:
     def __init__(self, words: list[str]) -> None:
         given, found, self.operands = fast.read_options("qmgr", words)
         self.commands = [one.value for one in found if one.target == "commands"]
+        if self.commands or (self.operands and self.operands[-1] != "-"):
+            in_file = not self.commands
+        else:  # a file on standard input too: what is typed or piped is live
+            status = os.fstat(0)
+            in_file = stat.S_ISREG(status.st_mode) and status.st_nlink > 0
         self._flags: dict[str, object] = {
             "atomic": "atomic" in given, "check": "check" in given, "plan": False, "json": "json" in given,
-            "file": self._is_file(),
+            "file": in_file,
         }  # fmt: skip
         self.daemon = DaemonConnection(given.get("home"))
         word = self.operands.pop(0) if len(self.operands) == 2 and self.operands[0] in _WORDS else ""
@@ -55,13 +60,6 @@ class Manager:
             return past.close_plan(home, file, past.LAST_NIGHT)
         return past.tell(home, file, self._since, as_json)
 
-    def _is_file(self) -> bool:
-        """True if the commands stand in a file, on standard input too: what is typed or piped is live."""
-        if self.commands or (self.operands and self.operands[-1] != "-"):
-            return not self.commands
-        status = os.fstat(0)
-        return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
-
     def send(self, source: str, script: str) -> int:
         """Run commands, print answers, write the files that ``snap`` asks for; return the exit status."""
         _look_at_shells(source, script)
@@ -71,7 +69,16 @@ class Manager:
 def _send(command: str, daemon: DaemonConnection, source: str, script: str, flags: dict[str, object]) -> int:
     answer = daemon.call({"cmd": "qmgr", "text": "qmgr", "source": source, "script": script, **flags})
     status = fast.show(command, answer)
-    return _save_files(answer, script) or status
+    if '"files":' not in answer.rest:
+        return status
+    import json
+
+    for file in json.loads("{" + answer.rest.strip().lstrip(","))["files"]:
+        if not any(file["name"] in line for line in script.splitlines()):  # it chooses no paths of ours
+            raise Failure(f"the daemon wants to write {file['name']!r}, which no command named")
+        with open(file["name"], "w", encoding="utf-8") as target:
+            target.write(file["text"])
+    return status
 
 
 def _look_at_shells(source: str, script: str) -> None:
@@ -92,20 +99,6 @@ def _look_at_shells(source: str, script: str) -> None:
             shell = each.command.values.get("shell")
             if isinstance(shell, str) and shell.startswith("/"):
                 check_shell(shell, f"{source}, line {each.line}: ")
-
-
-def _save_files(answer: TextAnswer, script: str) -> int:
-    """Write those files of an answer that the script named: a daemon chooses no paths of ours."""
-    if '"files":' not in answer.rest:
-        return 0
-    import json
-
-    for file in json.loads("{" + answer.rest.strip().lstrip(","))["files"]:
-        if not any(file["name"] in line for line in script.splitlines()):
-            raise Failure(f"the daemon wants to write {file['name']!r}, which no command named")
-        with open(file["name"], "w", encoding="utf-8") as target:
-            target.write(file["text"])
-    return 0
 
 
 def body(words: list[str]) -> int:

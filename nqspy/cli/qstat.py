@@ -9,7 +9,7 @@ from nqspy.cli.questions import dialect_of, format_of, read_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nqspy.cli.fast import TextAnswer
+    pass
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon heeds in PBS's forms."""
@@ -121,21 +121,16 @@ def body(words: list[str]) -> int:
         return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
     question, home = message(words)
     answer = DaemonConnection(home).call(question, repeat=True)
-    if answer.rest.startswith(',"shared":['):
-        answer.out = _put_together(answer)
+    if answer.rest.startswith(',"shared":['):  # parts that came once: a number between two marks is each
+        shared, at = [], len(',"shared":[')
+        while answer.rest[at] == '"':
+            text, at = scanstring(answer.rest, at + 1, True)
+            shared.append(text)
+            at += answer.rest[at] == ","
+        pieces = answer.out.split("\x01")
+        pieces[1::2] = [shared[int(number)] for number in pieces[1::2]]
+        answer.out = "".join(pieces)
     return fast.show("qstat", answer)
-
-
-def _put_together(answer: "TextAnswer") -> str:
-    """Put the parts that came once where they belong: a number between two marks stands for each."""
-    shared, at = [], len(',"shared":[')
-    while answer.rest[at] == '"':
-        text, at = scanstring(answer.rest, at + 1, True)
-        shared.append(text)
-        at += answer.rest[at] == ","
-    pieces = answer.out.split("\x01")
-    pieces[1::2] = [shared[int(number)] for number in pieces[1::2]]
-    return "".join(pieces)
 
 
 main = Program(body, "qstat")

@@ -131,7 +131,15 @@ def _one(each: Listed, found: Resources) -> None:
     where, read = LIMITS.get(name, ("", parse_count))
     several = where in _MOLDED and (text[:1] == "(" or (where == "pes" and "-" in text[1:]))
     if name == "speedup" or several:
-        _mold(each, found)
+        from nqspy.cli import sizes
+
+        if each.warning:
+            raise Wrong("several sizes have no value to warn at")
+        part = _MOLDED[target(each)]
+        if part in found.mold:
+            raise Wrong("the sizes of a request, and its times, are named once")
+        readers = {"sizes": sizes.read_sizes, "walls": sizes.read_times, "speedup": sizes.read_speedup}
+        found.mold[part] = readers[part](name, text)
     elif where:
         value = read(text)
         if where == "pes" and value < 1:
@@ -152,18 +160,6 @@ def _one(each: Listed, found: Resources) -> None:
         note(each, name, text, found)
     elif name not in LAYOUT:
         consumable(each, name, text, found)
-
-
-def _mold(each: Listed, found: Resources) -> None:
-    from nqspy.cli import sizes
-
-    if each.warning:
-        raise Wrong("several sizes have no value to warn at")
-    where = _MOLDED[target(each)]
-    if where in found.mold:
-        raise Wrong("the sizes of a request, and its times, are named once")
-    read = {"sizes": sizes.read_sizes, "walls": sizes.read_times, "speedup": sizes.read_speedup}[where]
-    found.mold[where] = read(each.name, each.text)
 
 
 _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}

@@ -30,7 +30,13 @@ def main(place: str, words: "list[str]") -> None:
         _become_shell(slave, words)
     os.close(slave)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGHUP))  # shells do not heed TERM
-    _end_like(os.waitpid(pid, 0)[1])
+    status = os.waitpid(pid, 0)[1]
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if not number:
+        os._exit(os.WEXITSTATUS(status))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _become_shell(slave: int, words: "list[str]") -> None:
@@ -49,13 +55,3 @@ def _become_shell(slave: int, words: "list[str]") -> None:
         os.write(2, f"qsub: cannot run {error.filename or 'the shell'}: {error.strerror}\r\n".encode())
     finally:
         os._exit(127)
-
-
-def _end_like(status: int) -> None:
-    """Ends as the shell has ended."""
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if not number:
-        os._exit(os.WEXITSTATUS(status))
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)

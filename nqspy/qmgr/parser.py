@@ -1,6 +1,6 @@
 """Text to commands: one command, a whole file, and what could come next at a place."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,12 +69,19 @@ def read_text(text: str, source: str = "") -> Iterator[Parsed]:
 
 def completions(text_before_cursor: str) -> list[str]:
     """The keywords that may stand where the cursor is, given what has been typed of the word there."""
+    text, typed = text_before_cursor, ""
     try:
-        logical = _up_to_cursor(text_before_cursor)
-        _parse(logical)
+        found = list(logical_lines(text))
+        tokens = list(found[-1].tokens[:-1]) if found else []
+        rows = found[-1].rows if found else {1: text}
+        last = tokens[-1] if tokens else None
+        if last is not None and last.kind == "word" and not last.quoted and text[-1:] == last.text[-1:]:
+            typed = tokens.pop().text
+        cursor = Token("cursor", typed, max(rows), len(text) - len(typed) + 1)
+        _parse(Logical((*tokens, cursor, cursor), text, rows, 1))
     except ParseError as error:
         partial = error.word.lower()
-        candidates = error.expected if error.column == len(text_before_cursor) - len(partial) + 1 else ()
+        candidates = error.expected if error.column == len(text) - len(partial) + 1 else ()
         return sorted(word for word in candidates if " " not in word and word.startswith(partial))
     return []
 
@@ -92,13 +99,6 @@ def opens_block(text: str) -> bool:
 
 def _parse(logical: Logical) -> tuple[Form, Order]:
     cursor = Cursor(logical)
-    form = _form(cursor)
-    command = RULES[form.rule](cursor, form)
-    cursor.end()
-    return form, command
-
-
-def _form(cursor: Cursor) -> Form:
     words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
     if words in ABSENT:
         said = f"'{' '.join(words)}' is not needed here: {ABSENT[words]}; leave the line out"
@@ -106,21 +106,13 @@ def _form(cursor: Cursor) -> Form:
     node = TREE
     while node.below:
         if node.form is not None and (cursor.done() or cursor.may_be(node.keywords) is None):
-            return node.form
+            break
         node = node.below[cursor.keyword(node.keywords)]
-    assert node.form is not None
-    return node.form
-
-
-def _up_to_cursor(text: str) -> Logical:
-    found = list(logical_lines(text))
-    tokens = list(found[-1].tokens[:-1]) if found else []
-    rows: Mapping[int, str] = found[-1].rows if found else {1: text}
-    partial = ""
-    if tokens and tokens[-1].kind == "word" and not tokens[-1].quoted and text[-1:] == tokens[-1].text[-1:]:
-        partial = tokens.pop().text
-    cursor = Token("cursor", partial, max(rows), len(text) - len(partial) + 1)
-    return Logical((*tokens, cursor, cursor), text, dict(rows), 1)
+    form = node.form
+    assert form is not None
+    command = RULES[form.rule](cursor, form)
+    cursor.end()
+    return form, command
 
 
 # ---------------------------------------------------------------- a whole text

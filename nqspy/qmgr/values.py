@@ -54,7 +54,19 @@ def read(cursor: Cursor, info: Declared) -> Any:
             return True  # the bare word, as in "create batch_queue night pipeonly"
         return cursor.keyword(FLAGS) == "on"
     if info.unit == "names":
-        return _read_words(cursor, info) if info.words else cursor.names(what(info))
+        if not info.words:
+            return cursor.names(what(info))
+        nothing = keywords(info.nothing) if info.nothing else {}
+        if cursor.may_be(nothing) is not None:  # the word that stands for no list
+            cursor.keyword(nothing)
+            return None
+        allowed, found = keywords(*info.words), list[str]()
+        for several in cursor.listed():
+            token = cursor.peek()
+            if token.kind == "word" and token.text in info.fixed:
+                raise cursor.bad(f"{token.text} is always on; list the others only", token)
+            found.append(cursor.keyword(allowed, *([")"] if several else [*nothing, "("])))
+        return list(dict.fromkeys(found))
     if info.unit == "amounts":
         if is_word(cursor.peek(), *NOTHING):
             cursor.word(what(info))
@@ -64,21 +76,6 @@ def read(cursor: Cursor, info: Declared) -> Any:
         return [cursor.value(_cron, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
     return value
-
-
-def _read_words(cursor: Cursor, info: Declared) -> list[str] | None:
-    """Return a list of the setting's words, or None for the word that stands for no list."""
-    nothing = keywords(info.nothing) if info.nothing else {}
-    if cursor.may_be(nothing) is not None:
-        cursor.keyword(nothing)
-        return None
-    allowed, found = keywords(*info.words), list[str]()
-    for several in cursor.listed():
-        token = cursor.peek()
-        if token.kind == "word" and token.text in info.fixed:
-            raise cursor.bad(f"{token.text} is always on; list the others only", token)
-        found.append(cursor.keyword(allowed, *([")"] if several else [*nothing, "("])))
-    return list(dict.fromkeys(found))
 
 
 def is_word(token: Token, *words: str) -> bool:

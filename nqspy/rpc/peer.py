@@ -394,7 +394,12 @@ class ServedConnection(asyncio.Protocol):
         elif self.gone:
             return
         elif self.stuck_since is not None:
-            self._look_at_reader(now)
+            left = self.unread()
+            if left < self._unread - _PROGRESS:
+                self.stuck_since = now
+            elif now - self.stuck_since > limits.unread_time:
+                self.cut_off()
+            self._unread = left
         elif self._half_open is not None:
             if not self._arrived and now - self._half_open > limits.half_open_time:
                 self.finish()
@@ -405,14 +410,6 @@ class ServedConnection(asyncio.Protocol):
                 )
         elif not (self._pending or self._arrived) and now - self._heard > limits.idle_time:
             self.finish()
-
-    def _look_at_reader(self, now: float) -> None:
-        left = self.unread()
-        if left < self._unread - _PROGRESS:
-            self.stuck_since = now
-        elif self.stuck_since is not None and now - self.stuck_since > self._server.limits.unread_time:
-            self.cut_off()
-        self._unread = left
 
     def cut_off(self) -> None:
         """Closes without waiting for the client."""

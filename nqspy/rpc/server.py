@@ -147,20 +147,16 @@ class RpcServer(Desk):
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._rest(error)
+                if not self._resting:
+                    self._tell(f"no more clients are let in for now: {error.strerror or error}")
+                self._resting = True  # newcomers wait in the kernel until a descriptor is free
+                for _ in range(_SHOWN_OUT):
+                    self._make_room()
+                self._loop.remove_reader(self._socket.fileno())
+                self._loop.call_later(_REST, self._listen)
                 return
             self._resting = False
             self._welcome(client)
-
-    def _rest(self, error: OSError) -> None:
-        """Let newcomers wait in the kernel until a descriptor is free; told once."""
-        if not self._resting:
-            self._tell(f"no more clients are let in for now: {error.strerror or error}")
-        self._resting = True
-        for _ in range(_SHOWN_OUT):
-            self._make_room()
-        self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(_REST, self._listen)
 
     def _welcome(self, client: socket.socket) -> None:
         """Ask the kernel for the peer, and turn it away if it may not be served."""
@@ -175,7 +171,12 @@ class RpcServer(Desk):
         elif (busy := self.shares.refusal(caller)) and not self._make_room(caller):
             _turn_away(client, busy, "busy")
         else:
-            self._let_in(client, caller)
+            client.setblocking(False)
+            self.shares.enter(caller)
+            made = self._loop.connect_accepted_socket(lambda: ServedConnection(self, caller), client)
+            task = self._loop.create_task(made)
+            self._coming.add(task)
+            task.add_done_callback(lambda done: self._came(done, client, caller))
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
         """Close the connection that is idle longest, of the newcomer's own if its share is full, else of all.
@@ -192,14 +193,6 @@ class RpcServer(Desk):
             return False
         min(found)[2].finish()
         return True
-
-    def _let_in(self, client: socket.socket, caller: Caller) -> None:
-        client.setblocking(False)
-        self.shares.enter(caller)
-        made = self._loop.connect_accepted_socket(lambda: ServedConnection(self, caller), client)
-        task = self._loop.create_task(made)
-        self._coming.add(task)
-        task.add_done_callback(lambda done: self._came(done, client, caller))
 
     def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
         self._coming.discard(task)

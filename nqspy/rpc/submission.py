@@ -123,6 +123,8 @@ def submission(
     for option in (_DECLARED[name] for name in options if name in _DECLARED):
         convert = _CONVERT.get(option.unit, lambda value: value)
         values[option.path] = convert(options[option.python])  # type: ignore[literal-required]
+    status = Path("/proc/self/status").read_text().splitlines()  # the umask without changing it (proc(5))
+    umask = next((int(line.split()[1], 8) for line in status if line.startswith("Umask:")), 0o022)
     here = folder.replace("%", "%%")  # a folder's own name holds no marks
     paths = (("stdout", options.get("stdout")), ("stderr", options.get("stderr")))
     output = {name: os.path.join(here, path) for name, path in paths if path is not None}
@@ -131,7 +133,7 @@ def submission(
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
         "ask": {path[4:]: value for path, value in values.items() if path.startswith("ask/")},
         "output": {**output, "join": options.get("join", False)}, "args": list(args),
-        "host": socket.gethostname(), "umask": _umask(), "mold": _mold(options),
+        "host": socket.gethostname(), "umask": umask, "mold": _mold(options),
         "attributes": [*options.get("attributes", ()), *after], "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
@@ -203,9 +205,13 @@ def _mold(options: Options) -> dict[str, Any] | None:
 
 
 def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
-    """The script as Latin-1 text, and the name a request of it has by default."""
+    """The script as Latin-1 text, and its default name. Raises Refusal, BadValue, OSError."""
     name = "STDIN"
-    if isinstance(script, str) and not _names_file(script):
+    line = script if isinstance(script, str) and "\n" not in script else ""
+    named = bool(line) and os.path.isfile(line)
+    if line.endswith((".sh", ".py")) and not named:  # a mistyped path
+        raise Refusal("no_script", path=line)
+    if isinstance(script, str) and not named:
         data = script.encode("utf-8", "surrogateescape")
     elif isinstance(script, bytes):
         data = script
@@ -216,17 +222,6 @@ def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
         return converted(data)[0].decode("latin-1"), name
     except ForeignText as error:
         raise BadValue(f"the script cannot be read: {error}") from None
-
-
-def _names_file(text: str) -> bool:
-    """True if a text is a path rather than a script. Raises Refusal for what looks like a mistyped path."""
-    if "\n" in text:
-        return False
-    if os.path.isfile(text):
-        return True
-    if text.endswith((".sh", ".py")):
-        raise Refusal("no_script", path=text)
-    return False
 
 
 def _milliseconds(value: Time) -> int:
@@ -244,14 +239,6 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "names": lambda value: value.split("+") if isinstance(value, str) else list(value),
     "amounts": lambda value: list(value.items()),
 }
-
-
-def _umask() -> int:
-    """This process's umask, read without changing it (proc(5))."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("Umask:"):
-            return int(line.split()[1], 8)
-    return 0o022
 
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:

@@ -64,19 +64,14 @@ class Lines:
         found: list[bytes | None] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:
-            line = self._take(piece, found)
-            if line:
-                found.append(line)
+            if self.begun or len(piece) > self._usual:
+                self._add(piece, found)
+                piece = bytes(self._line)
+                self._line, self._skipping = bytearray(), False
+            if piece:
+                found.append(piece)
         self._add(rest, found)
         return found
-
-    def _take(self, piece: bytes, found: list[bytes | None]) -> bytes:
-        if not self.begun and len(piece) <= self._usual:
-            return piece
-        self._add(piece, found)
-        line = bytes(self._line)
-        self._line, self._skipping = bytearray(), False
-        return line
 
     def _add(self, piece: bytes, found: list[bytes | None]) -> None:
         if self._skipping or not piece:

@@ -58,12 +58,23 @@ def index(found: dict[str, Traversable], book: Traversable | None = None) -> str
 
 
 def render(text: str) -> None:
-    """Markdown on a terminal, as it is elsewhere."""
+    """Show Markdown by the person's pager (``PAGER``, else less) on a terminal, as it is elsewhere."""
     if not sys.stdout.isatty():
         write(text if text.endswith("\n") else text + "\n")
         return
-    columns = shutil.get_terminal_size().columns
-    _show(drawn(text, columns, colour=True))
+    text = drawn(text, shutil.get_terminal_size().columns, colour=True)
+    pager = shlex.split(os.environ.get("PAGER", "less"))
+    usable = sys.stdin.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if not pager or not usable or shutil.which(pager[0]) is None:
+        sys.stdout.write(text)
+        return
+    environment = {"LESS": "FRX", "LESSCHARSET": "utf-8"} | os.environ
+    try:
+        subprocess.run(pager, input=text.encode(), env=environment, check=False)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except OSError:  # it cannot be run after all
+        sys.stdout.write(text)
 
 
 def drawn(text: str, columns: int, *, colour: bool = False) -> str:
@@ -101,19 +112,3 @@ def _as_list(table: str) -> Iterator[str]:
             f"{head}: {cell}" if head else cell for head, cell in zip(heads[1:], rest, strict=False) if cell
         ]
         yield "- " + "\n  - ".join([first, *named]).replace("\\|", "|") + "\n"
-
-
-def _show(text: str) -> None:
-    """Show a text by the person's pager (``PAGER``, else less), which ends where all fits the screen."""
-    pager = shlex.split(os.environ.get("PAGER", "less"))
-    usable = sys.stdin.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if not pager or not usable or shutil.which(pager[0]) is None:
-        sys.stdout.write(text)
-        return
-    environment = {"LESS": "FRX", "LESSCHARSET": "utf-8"} | os.environ
-    try:
-        subprocess.run(pager, input=text.encode(), env=environment, check=False)
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except OSError:  # it cannot be run after all
-        sys.stdout.write(text)

@@ -34,7 +34,20 @@ def new(kind: str, name: str | None) -> None:
     if path.stem in sys.stdlib_module_names:
         fail(f"{path.stem!r} is a module of Python's: tests in this folder would import the exit for it", 2)
     test = path.with_name(f"_{path.stem}_test.py")
-    _write({path: _text(kind, path.stem), test: _text(f"{kind}_test", path.stem)})
+    texts, written = {path: _text(kind, path.stem), test: _text(f"{kind}_test", path.stem)}, list[Path]()
+    try:
+        for file, text in texts.items():  # no other user may write it: the daemon loads no such file
+            with open(
+                file, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o644)
+            ) as opened:
+                written.append(file)
+                opened.write(text)
+    except OSError as error:
+        for each in written:
+            each.unlink(missing_ok=True)
+        there = isinstance(error, FileExistsError)
+        why = "is there already" if there else f"cannot be written: {error.strerror}"
+        fail(f"{file} {why}; nothing was written")
     write(f"{path}: an exit of the kind {kind} to begin with\n")
     write(f"{test}: its tests, which the daemon leaves alone; run them with: pytest {test}\n")
 
@@ -42,23 +55,3 @@ def new(kind: str, name: str | None) -> None:
 def _text(which: str, name: str) -> str:
     skeleton = files("nqspy") / _FOLDER / f"{which}{_ENDING}"
     return skeleton.read_text(encoding="utf-8").replace("NAME", name)
-
-
-def _write(texts: dict[Path, str]) -> None:
-    written: list[Path] = []
-    try:
-        for path, text in texts.items():  # nobody else may write it: the daemon loads no such file
-            with open(
-                path, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o644)
-            ) as file:
-                written.append(path)
-                file.write(text)
-    except OSError as error:
-        for each in written:
-            each.unlink(missing_ok=True)
-        why = (
-            "is there already"
-            if isinstance(error, FileExistsError)
-            else f"cannot be written: {error.strerror}"
-        )
-        fail(f"{path} {why}; nothing was written")
