@@ -5,6 +5,7 @@ where a daemon was killed and its shepherds went on.
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -17,9 +18,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 import pytest
+import typer
+from daemon import nursery
 
+from nqspy.daemon import process
+from nqspy.daemon.command import app
 from nqspy.daemon.home import Home, running_pid
 from nqspy.executors import proc
 from nqspy.model.errors import NqspyError
@@ -37,6 +43,7 @@ start queue batch
 set default batch_request queue batch
 """
 T = TypeVar("T")
+nqsd = typer.main.get_command(app)
 
 
 def until(condition: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
@@ -136,7 +143,13 @@ class Live:
         (self.home / "exits" / f"{name}.py").write_text(code)
 
     def start(self, *options: str) -> "Live":
-        self.run("nqsd", "start", *options).ok()
+        """Start the daemon as `nqsd start` does, but forked from the nursery, which is quicker."""
+        if self.environment["PYTHONPATH"] != str(ROOT):  # other sources than the nursery has loaded
+            self.run("nqsd", "start", *options).ok()
+            return self
+        spawn = functools.partial(nursery.spawn, environment=self.environment)
+        with mock.patch.object(process, "_spawn", spawn):
+            nqsd(["start", "--home", str(self.home), *options], standalone_mode=False)
         return self
 
     @property
@@ -373,10 +386,10 @@ def live(make_live: Callable[..., Live]) -> Live:
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One started daemon for all tests of a file, which leave it as they found it."""
+def office(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One started daemon for all tests of a file, which leave it as they found it; ``OFFICE``: its site."""
     folder = tmp_path_factory.mktemp("office")
-    live = Live(folder / "home", folder / "work").site().start()
+    live = Live(folder / "home", folder / "work").site(getattr(request.module, "OFFICE", ONE_QUEUE)).start()
     yield live
     live.close()
 

@@ -28,7 +28,8 @@ def resident(pid):
 
 @pytest.mark.slow
 def test_a_list_of_10000_takes_little_and_listing_it_leaves_nothing_behind(make_live):
-    live = make_live().site(ONE_QUEUE).start()
+    live = make_live().site(ONE_QUEUE)
+    live.run("nqsd", "start").ok()
     live.set("stop queue batch")
     empty = resident(live.pid)
     live.write("job.sh", "true\n")

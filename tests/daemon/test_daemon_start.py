@@ -20,7 +20,7 @@ def test_a_new_home_is_filled_and_serves(make_live):
     done = live.run("nqsd", "init", "--site", "plain").ok()
     assert str(live.home) in done.out
     live.run("nqsd", "init").refused("not empty")
-    live.start()
+    live.run("nqsd", "start").ok()
     assert live.job(live.submit("true"))["queue"] == "batch"
     assert f"nqsd serves {live.home}" in live.run("nqsd", "status").ok().out
     words = (live.home / "nqsd.pid").read_text().split()

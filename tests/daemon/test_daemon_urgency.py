@@ -44,7 +44,7 @@ def test_the_daemon_goes_before_jobs_and_jobs_before_nobody_unless_somebody_chos
     live = make_live().site(exits={"gate": EXIT.format(notice)})
     os.setpriority(os.PRIO_PROCESS, 0, chosen)
     try:
-        live.start()
+        live.run("nqsd", "start").ok()
     finally:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     live.set(f'create probe nfs command="{NICE.format(probe)}" every=1')
