@@ -45,6 +45,13 @@ def run_nqspy(live: Live, spare: Path, module: str, *words: str) -> Done:
     return Done((module, *words), done)
 
 
+def open_way(to: Path) -> None:
+    """Let all users enter a folder of root's."""
+    for folder in (to, *to.parents):
+        if folder.stat().st_uid == 0 and len(folder.parts) > 2:
+            folder.chmod(folder.stat().st_mode | 0o055)
+
+
 def interpreter() -> str:
     """A Python of this version that ordinary users may run: this one may lie in a folder of root's."""
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"

@@ -2,7 +2,7 @@
 
 import json
 
-from daemon.live import Live, until
+from daemon.live import until
 from daemon.test_daemon_mpprun import WAITS, go, pid
 from stillness import stands_still
 
@@ -18,22 +18,14 @@ set default batch_request queue apps
 """
 
 
-def begun(live: Live, name: str, pes: int, kind: str) -> str:
-    return live.submit(WAITS.format(name), pes=pes, job_class=kind)
-
-
-def events(live: Live, kind: str) -> list[dict[str, object]]:
-    return [each for each in live.client.events() if each["kind"] == kind]
-
-
 def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on_over_a_kill(make_live):
     live = make_live().site(SITE).start()
-    work = begun(live, "work", 2, "production")
+    work = live.submit(WAITS.format("work"), pes=2, job_class="production")
     mine = pid(live, "work")
-    quick = begun(live, "quick", 1, "interactive")
+    quick = live.submit(WAITS.format("quick"), pes=1, job_class="interactive")
     live.running(quick)
-    assert live.job(work)["state"] == "suspended"
-    assert live.job(work)["class"] == "production"
+    job = live.job(work)
+    assert (job["state"], job["class"]) == ("suspended", "production")
     until(lambda: stands_still(mine), "it stands still")
     why = live.run("qstat", "--why", work).ok().out
     assert quick in why
@@ -47,10 +39,10 @@ def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on_over_a_kil
     until(lambda: not stands_still(mine), "it goes on")
     go(live, "work")
     assert live.ended(work)["exit_status"] == 0
-    [out] = events(live, "moved_out")
+    [out] = live.events("moved_out")
     assert out["request"] == work
     assert out["paged"] >= 0
-    assert [each["request"] for each in events(live, "starting")] == [work, quick]
+    assert [each["request"] for each in live.events("starting")] == [work, quick]
     live.run("gangparms", "production", "wait=10:00").ok()
     classes, gang = map(json.loads, live.run("gangparms", "--json").ok().lines)
     assert (classes["production"]["wait"], gang["moves"]["count"]) == (600_000, 1)

@@ -4,7 +4,8 @@ import os
 import pwd
 
 import pytest
-from daemon.live import Live, until
+from daemon.everybody import open_way
+from daemon.live import until
 from daemon.person import Person
 
 pytestmark = [
@@ -18,7 +19,7 @@ CRAY, BULL = 62001, 62002
 """Groups that need no entry in /etc/group: the kernel knows their numbers."""
 ANNE_NAME, CATE_NAME = (pwd.getpwuid(uid).pw_name for uid in (ANNE, CATE))
 
-SITE = f"""\
+OFFICE = f"""\
 set machine pes=1
 create batch_queue open priority=1
 enable queue open
@@ -34,32 +35,21 @@ enable queue later
 """
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """One daemon for all tests, which leave no request behind."""
-    folder = tmp_path_factory.mktemp("centre")
-    live = Live(folder / "home", folder / "work").site(SITE).start()
-    for folder in (live.home, *live.home.parents):
-        if len(folder.parts) > 2 and folder.stat().st_uid == 0:
-            folder.chmod(folder.stat().st_mode | 0o011)
-    yield live
-    live.close()
-
-
 @pytest.fixture
-def centre(served):
-    live, people = served, []
+def centre(office):
+    people = []
 
     def person(uid, *groups):
-        people.append(Person(live, uid, *groups))
+        people.append(Person(office, uid, *groups))
         return people[-1]
 
-    live.person = person
-    yield live
+    open_way(office.home)
+    office.person = person
+    yield office
     for each in people:
         each.close()
-    for each in live.client.requests():
-        live.client.delete(each.id, kill=True)
+    for each in office.client.requests():
+        office.client.delete(each.id, kill=True)
 
 
 def queue_of(centre, answer):

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from daemon.live import Live, command
+from daemon.live import Live, command, office
 from daemon.test_daemon_mpprun import SITE, WAITS, Called, go, gone, pid
 
 PROGRAM = r"""
@@ -41,19 +41,9 @@ int main(int count, char **words)
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 """Open MPI wants to be told that it is meant; tests may run as root."""
 FILES = (
-    "PBS_NODEFILE",
-    "HYDRA_HOST_FILE",
-    "OMPI_MCA_orte_default_hostfile",
-    "PRTE_MCA_prte_default_hostfile",
-)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("launchers")
-    live = Live(folder / "home", folder / "work").site(SITE).start()
-    yield live
-    live.close()
+    "PBS_NODEFILE", "HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
+)  # fmt: skip
+OFFICE, site = SITE, office
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
@@ -62,9 +52,7 @@ def mpirun(site, request):
     kind = request.param
     launcher, compiler = shutil.which(f"mpirun.{kind}"), shutil.which(f"mpicc.{kind}")
     if launcher is None or compiler is None:
-        pytest.skip(
-            f"there is no mpirun.{kind} with its mpicc.{kind} here (Debian: {kind}, with its headers)"
-        )
+        pytest.skip(f"there is no mpirun.{kind} with its mpicc.{kind} here (Debian: {kind}, and its headers)")
     program = site.work / f"rank.{kind}"
     if not program.exists():
         (site.work / "rank.c").write_text(PROGRAM)

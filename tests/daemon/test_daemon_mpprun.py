@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 import pytest
-from daemon.live import PATIENCE, Live, alive, command, until
+from daemon.live import PATIENCE, Live, alive, command, office, until
 
 SITE = """\
 set machine pes=2
@@ -24,6 +24,7 @@ start queue apps
 set default batch_request queue batch
 set default mpprun queue apps
 """
+OFFICE, site = SITE, office
 WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
 
 
@@ -48,15 +49,6 @@ class Called:
             self.process.kill()
         if not self.process.stdout.closed:
             self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """One daemon for all tests that leave it as they found it."""
-    folder = tmp_path_factory.mktemp("apps")
-    live = Live(folder / "home", folder / "work").site(SITE).start()
-    yield live
-    live.close()
 
 
 @pytest.fixture

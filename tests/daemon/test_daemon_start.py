@@ -42,10 +42,8 @@ def _loaded_by_status(live):
         "from nqspy.daemon.front import main; main()"
     )
     env = {**os.environ, "NQSPY_HOME": str(live.home), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
-    )
-    return set(done.stderr.split())
+    words = [sys.executable, "-S", "-c", code]
+    return set(subprocess.run(words, env=env, capture_output=True, text=True, check=True).stderr.split())
 
 
 def test_the_shipped_site_is_the_computing_centre(make_live):
@@ -79,19 +77,15 @@ def test_what_is_a_home_and_what_may_become_one(tmp_path):
     assert not Home(tmp_path).is_one(), "more than a home has"
 
 
-@pytest.mark.parametrize("words", [("frob",), ("start", "--frob"), ("start", "--home")])
-def test_a_mistake_in_the_words_is_one_line(make_live, words):
-    done = make_live().run("nqsd", *words)
-    assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert done.err.startswith("nqsd: ")
-
-
-@pytest.mark.slow
-def test_words_that_say_nothing_are_refused(make_live):
-    live = make_live().site()
+def test_a_mistake_in_the_words_is_one_line(make_live):
+    live = make_live()
+    for words in (("frob",), ("start", "--frob"), ("start", "--home")):
+        done = live.run("nqsd", *words)
+        assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
+        assert done.err.startswith("nqsd: ")
     live.run("nqsd", "start", "--home", "").refused("--home names no folder")
     live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
-    make_live("other").run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
+    live.run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
 
 
 def test_a_folder_with_exits_alone_is_a_new_home_and_nothing_is_added_or_left_open(make_live):
@@ -302,12 +296,8 @@ def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path, words):
     heavy = {"numpy", "peewee", "apscheduler", "pydantic"}
     told = f"atexit.register(lambda: print(sorted({heavy} & set(sys.modules))))"
     code = f"import atexit, sys; {told}; from nqspy.daemon.command import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words, "--home", tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", code, *words, "--home", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "[]\n")
 
 

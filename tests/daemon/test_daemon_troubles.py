@@ -77,19 +77,23 @@ def test_a_changed_exit_is_named_until_it_is_loaded_and_why_that_was_refused(liv
     assert alarms(live) == []
 
 
-def test_an_exit_that_fails_is_named_until_it_is_another(make_live):
-    live = make_live().site(exits={"bad": FAILS.format(hook="jobselect")}).start()
+def test_an_exit_and_a_notice_that_fail_are_named_until_they_are_others(make_live):
+    exits = {"bad": FAILS.format(hook="jobselect"), "note": FAILS.format(hook="jobend")}
+    live = make_live().site(exits=exits).start()
     live.accepts_trouble = True
     id = live.submit("true")
     until(lambda: [line for line in alarms(live) if "exit bad failed" in line], "an alarm")
     assert "no way" in live.run("nqsd", "status").out
     live.qmgr("disable exit bad").ok()
-    assert alarms(live) == []
+    assert not [line for line in alarms(live) if "bad" in line]
+    assert live.ended(id)["exit_status"] == 0
+    until(lambda: [line for line in alarms(live) if "note" in line and "no way" in line], "an alarm")
     live.qmgr("enable exit bad").ok()
     live.exit("bad", FINE.format(hook="jobselect"))
+    live.exit("note", FINE.format(hook="jobend"))
     live.qmgr("reload exits").ok()
     assert alarms(live) == []
-    assert live.ended(id)["exit_status"] == 0
+    assert live.ended(live.submit("true"))["exit_status"] == 0
 
 
 LEAVES = HEAD + "def jobselect(request):\n    import os\n    os._exit(3)\n"
@@ -113,16 +117,6 @@ def test_the_alarm_of_an_exit_that_is_off_outlives_a_restart(make_live):
     live.qmgr("enable exit mine", "disable exit mine").ok()
     assert alarms(live) == [], "somebody has switched it off who knows why"
     live.restart()
-    assert alarms(live) == []
-
-
-def test_a_notice_that_fails_is_named_until_it_succeeds(make_live):
-    live = make_live().site(exits={"note": FAILS.format(hook="jobend")}).start()
-    live.accepts_trouble = True
-    live.ended(live.submit("true"))
-    until(lambda: [line for line in alarms(live) if "note" in line and "no way" in line], "an alarm")
-    live.exit("note", FINE.format(hook="jobend"))
-    live.qmgr("reload exits").ok()
     assert alarms(live) == []
 
 
