@@ -91,29 +91,20 @@ def test_all_that_an_exit_did_wrong_is_in_the_report_and_counted_alike(live):
     assert f"{told['count']} failures" in live.qmgr("show exits").ok().out
 
 
-def test_a_refused_submission_names_no_request_and_the_next_one_is_not_blamed(live):
+def test_failures_at_the_door_name_their_requests_and_are_counted_alike(live):
+    """A refused submission names no request, the next one is not blamed; each of a list has its number."""
     for name in ("nowhere", "batch"):
         live.run("qsub", "-q", name, "-N", "door", stdin="true\n")
     assert counts(live) == (2, 2, 2)
-    first, second = alarms(live)
-    assert first["failures"][0]["request"] is None
-    assert second["failures"][0]["request"].startswith("1.")
-    assert "ValueError: no door" in first["text"]
-
-
-def test_each_of_a_list_is_named_by_its_own_number(live):
     live.write("job", "true\n")
     lines = "".join(f"-N {name} job\n" for name in ("fine", "door", "fine", "door"))
     live.run("qsub", "--list", "-", stdin=lines).ok()
-    named = [each["request"].partition(".")[0] for alarm in alarms(live) for each in alarm["failures"]]
-    assert named == ["2", "4"]
-    assert counts(live) == (2, 2, 2)
-
-
-def test_a_route_exit_that_fails_at_a_submission_is_told(live):
     id = live.run("qsub", "-q", "pipe", "-N", "lost", stdin="true\n").ok().lines[-1]
     assert live.ended(id)["exit_status"] == 0
-    [alarm] = alarms(live)
-    assert "no road" in alarm["text"]
-    assert id in alarm["text"]
-    assert counts(live) == (1, 1, 1)
+    failures = [each for alarm in alarms(live) for each in alarm["failures"]]
+    assert [str(each["request"]).partition(".")[0] for each in failures] == ["None", "1", "3", "5", "6"]
+    assert "ValueError: no door" in alarms(live)[0]["text"]
+    last = alarms(live)[-1]["text"]
+    assert "no road" in last
+    assert id in last
+    assert counts(live)[0] == counts(live)[1] == counts(live)[2] == 5

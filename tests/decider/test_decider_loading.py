@@ -92,22 +92,9 @@ def test_what_happened_while_they_were_loaded_is_known_to_the_new_set(make_live,
     assert "lost" not in live.client.call("status")["decider"]
 
 
-def test_two_who_reload_at_a_time_are_served_one_after_the_other(make_live):
-    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
-    many = [live.spawn("qmgr", "-c", "reload exits") for _ in range(4)]
-    assert [each.communicate(timeout=40)[0] for each in many] == ["1 exit loaded: gate\n"] * 4
-
-
-def test_a_fifo_among_the_exits_keeps_nobody_waiting(make_live):
-    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
-    os.mkfifo(live.home / "exits" / "pipe.py", 0o644)
-    live.qmgr("reload exits").refused("pipe.py", "is no file", "stay in force")
-
-
 def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_folder):
-    live = make_live().site(
-        ONE_QUEUE, {"gate": GATE.format(text="gate closed"), "hangs": _hangs(open_folder)}
-    )
+    exits = {"gate": GATE.format(text="gate closed"), "hangs": _hangs(open_folder)}
+    live = make_live().site(ONE_QUEUE, exits)
     began = time.monotonic()
     said = live.run("nqsd", "start").ok()
     assert "still being loaded" in said.err
@@ -117,25 +104,25 @@ def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_f
     late = live.spawn("qsub", "-N", "gated", "job.sh")
     out, err = late.communicate(timeout=40)
     assert late.returncode == 0, err
-    live.until(
-        out.strip(), lambda job: job["reason"]["text"] == "gate closed", "be refused by what is loaded"
-    )
+    live.until(out.strip(), lambda job: job["reason"]["text"] == "gate closed", "be refused")
     assert live.ended(live.submit("true"))["exit_status"] == 0
     [problem] = [each for each in live.client.call("status")["alarms"] if "hangs.py" in each]
     assert "left out: " in problem
     assert "within 10 s" in problem
     assert "still being loaded" not in str(live.client.call("status")["alarms"])
-
-
-def test_a_daemon_that_stops_while_they_are_loaded_leaves_nothing_behind(make_live, open_folder):
-    live = make_live().site(ONE_QUEUE, {"hangs": _hangs(open_folder)})
+    live.stop()
     live.run("nqsd", "start").ok()
     live.stop()
-    assert not live.leftovers()
+    assert not live.leftovers(), "one that stops while they are loaded leaves nothing behind"
 
 
-def test_a_shift_reloads_them_beside_too(make_live):
+def test_two_at_a_time_are_served_one_after_the_other_and_a_shift_reloads_them_beside_too(make_live):
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    many = [live.spawn("qmgr", "-c", "reload exits") for _ in range(4)]
+    assert [each.communicate(timeout=40)[0] for each in many] == ["1 exit loaded: gate\n"] * 4
+    os.mkfifo(live.home / "exits" / "pipe.py", 0o644)
+    live.qmgr("reload exits").refused("pipe.py", "is no file", "stay in force")
+    (live.home / "exits" / "pipe.py").unlink()
     gated = live.submit("true", name="gated")
     live.exit("gate", GATE.format(text="another gate"))
     live.set('define shift day when=("30 8 * * *")\nreload exits\nend', "switch shift day")

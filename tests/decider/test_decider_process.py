@@ -2,7 +2,6 @@
 process is begun anew, and what killed it twice is left out."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -130,7 +129,7 @@ def test_an_exit_that_kills_its_process_twice_is_left_out_until_it_is_enabled(ma
     once(wild)
 
 
-def test_a_process_killed_from_outside_is_begun_anew_and_blames_nobody(make_wild):
+def test_a_process_killed_from_outside_is_begun_anew_and_blames_nobody_and_ends_with_the_daemon(make_wild):
     wild = make_wild().begin()
     for _ in range(2):
         os.kill(wild.child(), 9)
@@ -138,6 +137,11 @@ def test_a_process_killed_from_outside_is_begun_anew_and_blames_nobody(make_wild
     assert not wild.events("exit_off")
     assert wild.client.call("exits_list")["exits"][0]["enabled"]
     assert wild.losses() == 2
+    for end in (wild.kill, wild.stop):
+        pid = wild.child()
+        end()
+        until(lambda pid=pid: not alive(pid), "its end")
+        wild.start()
 
 
 SLOW_DOOR = """\
@@ -239,6 +243,7 @@ def tried():
         ways["shared memory"] = lambda: call("shmget", 4711, 4096, 0o1600)
     if {decides} and os.geteuid() != {uid}:
         ways["file"] = lambda: open("/tmp/nqspy-exit-%d" % os.getpid(), "w").close()
+        ways["file of root's"] = lambda: open({secret!r}).close()
     ways["network"] = lambda: socket.socket(socket.AF_INET).close()
     done = []
     for name, way in ways.items():
@@ -256,7 +261,9 @@ IS_TOLD = '@userexit\ndef jobend(request):\n    print("it reached " + tried())'
 
 
 def reaching(live, hook, decides):
-    places = {"sock": f"{live.home}/nqsd.sock", "reports": f"{live.home}/spool/reports.sock"}
+    (live.work / "secret").touch(0o600)
+    files = {"sock": live.home / "nqsd.sock", "reports": live.home / "spool" / "reports.sock"}
+    places = {name: str(path) for name, path in (files | {"secret": live.work / "secret"}).items()}
     return REACHING.format(hook=hook, decides=decides, uid=os.geteuid(), **places)
 
 
@@ -293,36 +300,12 @@ def test_under_root_it_runs_as_nobody_and_can_neither_read_nor_signal(wild):
     wild.calm()
 
 
-@ROOT_ONLY
-def test_under_root_it_reads_no_file_of_roots(make_wild):
-    wild = make_wild()
-    secret = wild.work / "secret"
-    secret.write_text("secret\n")
-    secret.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    head = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect(request):\n"
-    code = f"{head}    open({str(secret)!r}).read()\n"
-    wild.site(ONE_QUEUE, {"nosy": code}).start()
-    id = wild.submit("true")
-    wild.until(id, lambda job: "Permission denied" in (job["reason"] or {}).get("text", ""), "be kept back")
-
-
 def test_without_exits_there_is_no_process(live):
     assert "run in the daemon" in live.run("nqsd", "status").ok().out
     live.exit("wild", WILD)
     live.qmgr("reload exits").ok()
     assert "run in process" in live.run("nqsd", "status").ok().out
     assert "run in process" in live.run("nqspy", "doctor").out
-
-
-def test_the_process_ends_with_the_daemon(make_wild):
-    wild = make_wild().begin()
-    pid = wild.child()
-    wild.kill()
-    until(lambda: not alive(pid), "its end")
-    wild.start()
-    pid = wild.child()
-    wild.stop()
-    until(lambda: not alive(pid), "its end")
 
 
 SHARES = """\

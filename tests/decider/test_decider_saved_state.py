@@ -90,8 +90,7 @@ def test_traces_are_those_of_before_a_restart_and_of_after_it(live):
         lambda: live.client.call("exits_trace", request=gated)["trace"][0]["at"] > before[0]["at"],
         "asked anew",
     )
-    mode = (live.home / "exits.memory").stat().st_mode
-    assert mode & 0o077 == 0
+    assert (live.home / "exits.memory").stat().st_mode & 0o077 == 0
 
 
 @ROOT_ONLY
