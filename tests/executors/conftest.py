@@ -87,13 +87,6 @@ def needs(controller: str, kind: str = "") -> pytest.MarkDecorator:
     return pytest.mark.skipif(not kept(controller, kind), reason=reason)
 
 
-def open_way(to: Path) -> None:
-    """Let all users enter a folder of root's."""
-    for folder in (to, *to.parents):
-        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
-            folder.chmod(0o755)
-
-
 @contextlib.contextmanager
 def small_disk(folder: Path, options: str) -> Iterator[Path]:
     """A small file system of its own."""

@@ -53,7 +53,7 @@ def test_a_line_goes_between_what_the_job_writes_once(bench, join):
     assert join or Path(ending.stderr).read_text() == "hello\n"
 
 
-def test_what_is_written_in_place_is_added_to_in_order_also_at_the_end(bench):
+def test_what_is_written_in_place_is_added_to_in_order_also_at_the_end_and_not_to_a_fifo(bench):
     target = bench.work / "errors"
     request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
     said = [f"line {number}" for number in range(9)]
@@ -64,17 +64,15 @@ def test_what_is_written_in_place_is_added_to_in_order_also_at_the_end(bench):
     bench.go()
     assert bench.ending(request).status == 0
     assert [line for line in target.read_text().splitlines() if line in said] == said
-
-
-def test_a_fifo_that_nobody_reads_holds_up_nobody(bench):
-    fifo = bench.work / "fifo"
-    request = bench.running(GATE, output=Output(stderr=str(fifo), direct_stderr=True))
-    bench.until(fifo.exists, "it was made")
-    fifo.unlink()
-    os.mkfifo(fifo)
+    target.unlink()
+    os.mkfifo(target)
+    (bench.work / "go").unlink()
+    request = bench.running(GATE, output=Output(stderr=str(bench.work / "fifo"), direct_stderr=True))
+    bench.until((bench.work / "fifo").exists, "it was made")
+    target.rename(bench.work / "fifo")
     say(bench, request, "hello")
     bench.go()
-    assert bench.ending(request).status == 0
+    assert bench.ending(request).status == 0, "a FIFO that nobody reads holds up nobody"
 
 
 def test_it_is_ended_at_the_wall_time_it_has_now(bench):

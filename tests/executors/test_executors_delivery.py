@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from daemon import everybody
-from executors.conftest import AS_ROOT, CAGED, User, open_way
+from daemon.everybody import open_way
+from executors.conftest import AS_ROOT, CAGED, User
 
 from nqspy.executors import deliver, patience
 from nqspy.model.actions import Kill

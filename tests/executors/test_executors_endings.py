@@ -30,16 +30,11 @@ def test_status_and_signal_are_exact_and_told_apart(bench, ask):
 
 def test_use_of_all_processes_is_counted(bench):
     (bench.work / "busy.py").write_text("import time\nwhile time.process_time() < 0.3: pass\n")
-    ending = bench.run("python3 -S busy.py & python3 -S busy.py & wait\n")
+    request = bench.start("python3 -S busy.py & python3 -S busy.py & wait\n")
+    assert bench.expect(ObservedUse, request).used.cpu >= 200, "it is told while it runs"
+    ending = bench.ending(request)
     assert 600 <= ending.used.cpu < 1500
     assert ending.used.wall >= 300
-
-
-def test_use_is_told_while_it_runs(bench):
-    request = bench.running("while :; do :; done\n")
-    assert bench.expect(ObservedUse, request).used.cpu >= 200
-    bench.do(Kill(request.seq, 1, "deleted", 1000))
-    bench.ending(request)
 
 
 @BOTH
@@ -48,10 +43,7 @@ def test_use_is_told_while_it_runs(bench):
     [
         ({"workdir": "/nowhere/at/all"}, "cannot change to the folder /nowhere/at/all: "),
         ({"shell": "/etc/passwd"}, "cannot run /etc/passwd: Permission denied"),
-        (
-            {"output": Output(stdout="/nowhere/out", direct_stdout=True)},
-            "cannot open the output /nowhere/out: ",
-        ),
+        ({"output": Output(stdout="/no/out", direct_stdout=True)}, "cannot open the output /no/out: "),
     ],
     ids=["folder", "shell", "output"],
 )
@@ -147,12 +139,10 @@ def test_signals_are_as_a_shell_expects_them_and_no_descriptor_leaks(bench, ask)
     assert int(bench.text("job.o2").split()[1]) <= 4
 
 
-def test_a_long_path_of_the_home_does_no_harm(make_bench, tmp_path):
+def test_starting_the_same_attempt_twice_runs_it_once_also_in_a_home_of_a_long_path(make_bench, tmp_path):
     bench = make_bench(home=tmp_path / ("long" * 40))
-    assert bench.kill(bench.running("exec sleep 60\n"), 5000).reason == "deleted"
-
-
-def test_starting_the_same_attempt_twice_runs_it_once(bench):
+    found = bench.executor.found()
+    assert (set(found.cpus), found.memory > 64 << 20) == (os.sched_getaffinity(0), True)
     request = bench.request("echo run >> log\nexec sleep 0.1\n")
     for _ in range(3):
         bench.do(Start(request.seq, 1, (0,)), request)
@@ -160,6 +150,7 @@ def test_starting_the_same_attempt_twice_runs_it_once(bench):
     assert bench.run("exit 0\n").status == 0
     assert bench.text("log").split() == ["run"]
     assert not [s for s in bench.seen if isinstance(s, ObservedEnded)]
+    assert bench.kill(bench.running("exec sleep 60\n"), 5000).reason == "deleted"
 
 
 @pytest.mark.parametrize("cage", ["cgroup2", "cgroup1", "none"])
@@ -180,12 +171,6 @@ def test_every_make_of_cage_holds_a_request(make_bench, cage):
     assert bench.kill(request, 5000).signal == signal.SIGTERM
     assert gone(pid)
     assert not folder or not Path(folder).exists()
-
-
-def test_found_is_what_this_process_may_use(bench):
-    found = bench.executor.found()
-    assert set(found.cpus) == os.sched_getaffinity(0)
-    assert found.memory > 64 << 20
 
 
 def test_who_has_no_home_folder_is_told_how_to_start_elsewhere():

@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from daemon.everybody import interpreter, packages, run
-from executors.conftest import BOTH, CAGED, WAIT, gone, open_way, seat
+from daemon.everybody import interpreter, open_way, packages, run
+from executors.conftest import BOTH, CAGED, WAIT, gone, seat
 
 from nqspy.executors import proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning

@@ -39,6 +39,9 @@ def test_wall_time(bench):
     assert 300 <= ending.used.wall < 3000
     ignored = bench.run("trap '' TERM\nwhile :; do sleep 0.05; done\n", ask=Ask(wall=200))
     ended(bench, ignored, "wall_limit", signal.SIGKILL)  # after the grace
+    bench.queue.per_request.wall_limit = 300
+    assert bench.run(SLEEP).reason == "wall_limit", "the queue's, where the request asks nothing"
+    assert bench.run("exec sleep 0.5\n", ask=Ask(wall=60_000)).reason == "exit"
 
 
 def test_limits_count_by_the_clock_of_the_site(make_bench):
@@ -94,12 +97,6 @@ def test_cpu_time_of_a_process_is_the_kernels_business_and_leaves_the_request_al
     ended(bench, bench.run(BURN, ask=Ask(cpu_process=1000)), "cpu_limit", signal.SIGXCPU)
     ending = bench.run("sh -c 'ulimit -t; while :; do :; done'\nexit 6\n", ask=Ask(cpu_process=1000))
     assert (ending.reason, ending.status, bench.text("job.o2")) == ("exit", 6, "1\n")
-
-
-def test_the_queues_limit_counts_where_the_request_asks_nothing(bench):
-    bench.queue.per_request.wall_limit = 300
-    assert bench.run(SLEEP).reason == "wall_limit"
-    assert bench.run("exec sleep 0.5\n", ask=Ask(wall=60_000)).reason == "exit"
 
 
 def test_memory_of_all_processes_together(bench):

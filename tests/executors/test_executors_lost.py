@@ -16,13 +16,7 @@ from executors.conftest import BOTH, CAGED, WAIT, gone, seat
 from nqspy.executors import cage, proc, records, scan
 from nqspy.executors.scratch import clear as clear_scratch
 from nqspy.model.actions import Forget, SetAside, Suspend
-from nqspy.model.observations import (
-    ObservedEnded,
-    ObservedLost,
-    ObservedRunning,
-    ObservedStray,
-    ObservedVoid,
-)
+from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedStray, ObservedVoid
 from nqspy.model.requests import Output
 
 PID_AND_WAIT = f"echo $$ > pid\n{WAIT}"
@@ -102,31 +96,22 @@ def test_many_who_do_not_end_are_waited_for_together():
 # ---------------------------------------------------------------- what it wrote
 
 
-def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
-    request = bench.running(PRECIOUS)
-    spooled = bench.spooled(request)
-    bench.until(spooled.read_text, "its output")
-    assert bench.lose(request).stdout == str(spooled)
-    bench.do(Forget(request.seq, 1))
-    silent = bench.running("exec sleep 60\n")
-    bench.lose(silent)
-    bench.do(Forget(silent.seq, 1))
-    bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
-    assert spooled.read_text() == "precious\n"
-    bench.executor.scan({})
-    assert spooled.read_text() == "precious\n"
-
-
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_what_a_lost_request_wrote_stays_when_it_runs_again(bench, forgotten):
+@pytest.mark.parametrize("again", [True, False])
+def test_what_a_lost_request_wrote_stays_whether_it_runs_again_or_not(bench, forgotten, again):
     """Also where the daemon was killed before it had the attempt forgotten."""
     request = bench.running(PRECIOUS)
     spooled = bench.spooled(request)
     bench.until(spooled.read_text, "its output")
-    bench.lose(request)
+    assert bench.lose(request).stdout == str(spooled)
     if forgotten:
-        bench.do(Forget(request.seq, 1), request)
-    bench.executor.scan({request.seq: 2})
+        bench.do(Forget(request.seq, 1), request if again else None)
+        silent = bench.running("exec sleep 60\n")
+        bench.lose(silent)
+        bench.do(Forget(silent.seq, 1))
+        bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
+        assert spooled.read_text() == "precious\n"
+    bench.executor.scan({request.seq: 2} if again else {})
     assert spooled.read_text() == "precious\n"
 
 

@@ -1,6 +1,5 @@
 """Where output goes, and what a request finds in its environment."""
 
-import json
 import os
 import pwd
 import signal
@@ -12,25 +11,39 @@ import pytest
 from executors.conftest import WAIT
 from msgspec import structs
 
-from nqspy.executors import deliver, proc
+from nqspy.executors import deliver, proc, records
 from nqspy.model.actions import Forget, Start
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import member
 from nqspy.model.requests import Output
 
 HOME = Path(pwd.getpwuid(os.geteuid()).pw_dir)
-needs_home = pytest.mark.skipif(not os.access(HOME, os.W_OK), reason="this user has no home folder")
 SPEAK = "echo out; echo err >&2\n"
 
 
-def test_output_goes_to_the_folder_of_submission_and_replaces_an_older_file(bench):
+def test_output_goes_where_it_is_to_go_and_replaces_an_older_file(bench):
+    """Beside the submission; into a folder and through a link of the owner; joined in order; nowhere."""
     (bench.work / "job.o1").write_text("from another life, and longer\n")
     ending = bench.run(SPEAK)
     assert (ending.stdout, ending.stderr) == (str(bench.work / "job.o1"), str(bench.work / "job.e1"))
     assert (bench.text("job.o1"), bench.text("job.e1")) == ("out\n", "err\n")
+    (bench.work / "folder").mkdir()
+    (bench.work / "link").symlink_to(bench.work / "real")
+    (bench.work / "real").touch()
+    output = Output(stdout=str(bench.work / "folder"), stderr=str(bench.work / "link"))
+    assert bench.run(SPEAK, output=output).stdout == str(bench.work / "folder" / "job.o2")
+    assert (bench.text("folder/job.o2"), bench.text("real")) == ("out\n", "err\n")
+    ending = bench.run("echo 1; echo 2 >&2; echo 3\n", output=Output(join=True))
+    assert ending.stdout == ending.stderr == str(bench.work / "job.o3")
+    assert bench.text("job.o3") == "1\n2\n3\n"
+    ending = bench.run(SPEAK, output=Output(stdout="/dev/null", stderr="/dev/null"))
+    assert (ending.stdout, ending.text) == ("/dev/null", "")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    names = sorted(path.name for path in bench.work.iterdir())
+    assert names == ["folder", "job.e1", "job.o1", "job.o3", "link", "real"]
 
 
-def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others(bench):
+def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others_or_in_place(bench):
     request = bench.running("echo early\nexec sleep 60\n")
     spooled = bench.spooled(request)
     bench.until(lambda: spooled.read_text() == "early\n", "output in the spool")
@@ -39,37 +52,10 @@ def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others(bench)
     assert not (bench.work / "job.o1").exists()
     bench.kill(request)
     assert bench.text("job.o1") == "early\n"
-
-
-def test_joined_output_is_one_file_in_order(bench):
-    ending = bench.run("echo 1; echo 2 >&2; echo 3\n", output=Output(join=True))
-    assert ending.stdout == ending.stderr == str(bench.work / "job.o1")
-    assert bench.text("job.o1") == "1\n2\n3\n"
-    assert not (bench.work / "job.e1").exists()
-
-
-def test_output_goes_to_the_paths_asked_for_and_through_a_link_of_the_owner(bench):
-    (bench.work / "folder").mkdir()
-    (bench.work / "link").symlink_to(bench.work / "real")
-    (bench.work / "real").touch()
-    output = Output(stdout=str(bench.work / "folder"), stderr=str(bench.work / "link"))
-    ending = bench.run(SPEAK, output=output)
-    assert ending.stdout == str(bench.work / "folder" / "job.o1")
-    assert (bench.text("folder/job.o1"), bench.text("real")) == ("out\n", "err\n")
-
-
-def test_output_may_be_thrown_away(bench):
-    ending = bench.run(SPEAK, output=Output(stdout="/dev/null", stderr="/dev/null"))
-    assert (ending.stdout, ending.text) == ("/dev/null", "")
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
-    assert list(bench.work.iterdir()) == []
-
-
-def test_output_in_place_is_there_while_it_runs(bench):
-    output = Output(stdout=str(bench.work / "live"), direct_stdout=True)
-    request = bench.running("echo early\nexec sleep 60\n", output=output)
+    live = str(bench.work / "live")
+    request = bench.running("echo early\nexec sleep 60\n", output=Output(stdout=live, direct_stdout=True))
     assert bench.text("live") == "early\n"
-    assert bench.kill(request).stdout == str(bench.work / "live")
+    assert bench.kill(request).stdout == live
 
 
 def swept(bench, *requests):
@@ -136,21 +122,14 @@ def test_arguments_and_an_environment_of_a_megabyte_arrive_whole(bench):
     assert said[:6] == ["1000", "x" * 996 + "999", "one two", "*", "", "é"]
 
 
-@needs_home
-def test_a_request_starts_at_home_unless_its_queue_says_otherwise(bench):
+@pytest.mark.skipif(not os.access(HOME, os.W_OK), reason="this user has no home folder")
+def test_a_request_starts_at_home_unless_its_queue_says_otherwise_and_kept_output_lies_there(bench):
     bench.queue.workdir = "home"
-    output = Output(stdout=str(bench.work / "out"), stderr="/dev/null")
-    bench.run("pwd\n", output=output)
-    assert bench.text("out").strip() == os.path.realpath(HOME)
-
-
-@needs_home
-def test_kept_output_lies_in_the_owners_home(bench):
     name = f"nqspy-test-{os.getpid()}"
     try:
-        ending = bench.run(SPEAK, name=name, output=Output(keep_stdout=True))
+        ending = bench.run("pwd\n", name=name, output=Output(keep_stdout=True, stderr="/dev/null"))
         assert ending.stdout == str(HOME / f"{name}.o1")
-        assert (HOME / f"{name}.o1").read_text() == "out\n"
+        assert (HOME / f"{name}.o1").read_text().strip() == os.path.realpath(HOME)
     finally:
         (HOME / f"{name}.o1").unlink(missing_ok=True)
 
@@ -169,9 +148,7 @@ def test_without_a_shell_it_is_a_login_shell_or_what_the_scripts_first_line_name
 def test_the_exit_record_is_there_before_the_end_is_told(bench):
     request = bench.start("exit 7\n")
     bench.ending(request)
-    lines = (bench.folder(request) / "exit").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith('{"exit"'))
-    assert json.loads(line)["exit"]["ending"]["status"] == 7
+    assert records.read(str(bench.folder(request)), "exit")["ending"]["status"] == 7
 
 
 # ---------------------------------------------------------------- a fifo that is not read
@@ -308,14 +285,12 @@ def test_one_that_starts_while_another_of_its_path_runs_is_second(bench):
     assert bench.text("out") == "first\n"
 
 
-@pytest.mark.parametrize(
-    ("way", "ours"),
-    [
-        ("number", {"out.5.1": "1\n", "out.5.3": "3\n"}),
-        ("append", {"out": "1\n3\n"}),
-        ("overwrite", {"out": "3\n"}),
-    ],
-)
+OURS = {
+    "number": {"out.5.1": "1\n", "out.5.3": "3\n"}, "append": {"out": "1\n3\n"}, "overwrite": {"out": "3\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("way", "ours"), OURS.items())
 def test_indices_of_one_path_are_kept_apart_also_one_after_the_other(bench, way, ours):
     bench.site.settings.server.output_clash = way
     array = ArraySpec(((1, 3, 2),))

@@ -58,24 +58,18 @@ def kind(request, make_bench):
     return Herd(make_bench(spare=600.0), request.param)
 
 
-def test_one_shepherd_serves_one_request_after_the_other(kind):
-    assert [kind.run(name, f"exit {name}").status for name in "123"] == [1, 2, 3]
-    assert kind.shepherd(1) == kind.shepherd(2) == kind.shepherd(3)
-
-
-def test_no_use_of_the_one_before_is_charged(kind):
-    first = kind.run("a", "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum")
-    second = kind.run("b")
-    assert kind.same("a", "b")
-    assert first.used.cpu > 50 > second.used.cpu
-    assert first.used.memory > 70_000_000 > second.used.memory
-
-
-def test_each_has_its_own_folder_mask_output_and_environment(kind, tmp_path):
+def test_one_shepherd_serves_one_request_after_the_other_with_nothing_of_the_one_before(kind, tmp_path):
+    """Its own use, folder, mask, output and environment."""
     other = tmp_path / "other"
     other.mkdir()
-    kind.run("a", "umask; pwd; env", umask=0o27, env=b"SECRET=1\0")
-    kind.run("b", "umask; pwd; env", umask=0o77, workdir=str(other))
+    hungry = "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum; umask; pwd; env; exit 1"
+    first = kind.run(1, hungry, umask=0o27, env=b"SECRET=1\0")
+    second = kind.run(2, "umask; pwd; env; exit 2", umask=0o77, workdir=str(other))
+    assert (first.status, second.status, kind.run(3, "exit 3").status) == (1, 2, 3)
+    (kind.bench.work / "shepherd-2").write_text((other / "shepherd-2").read_text())
+    assert kind.shepherd(1) == kind.shepherd(2) == kind.shepherd(3)
+    assert first.used.cpu > 50 > second.used.cpu
+    assert first.used.memory > 70_000_000 > second.used.memory
     text = (other / "job.o2").read_text()
     assert text.startswith(f"0077\n{other}\n")
     assert "SECRET" not in text
@@ -104,12 +98,6 @@ def test_who_has_a_cpu_leaves_it_to_the_next(herd):
     assert both not in (one, other)
 
 
-def test_a_long_order_reaches_it_whole(herd):
-    herd.run("a")
-    assert herd.run("b", "test ${#LONG} = 100000", env=b"LONG=" + b"y" * 100_000 + b"\0").status == 0
-    assert herd.same("a", "b")
-
-
 def test_two_at_a_time_have_one_each_and_one_in_a_cgroup_of_its_own_has_another(herd):
     herd.run("a")
     slow = herd.start("b", "until test -e go; do sleep 0.01; done; exit 2")
@@ -118,6 +106,9 @@ def test_two_at_a_time_have_one_each_and_one_in_a_cgroup_of_its_own_has_another(
     assert herd.shepherd("a") == herd.shepherd("b") != herd.shepherd("c")
     assert herd.run("d", ask=CAGED).status == 0
     assert herd.shepherd("d") not in (herd.shepherd("a"), herd.shepherd("c"))
+    long = b"LONG=" + b"y" * 100_000 + b"\0"
+    assert herd.run("e", "test ${#LONG} = 100000", env=long).status == 0, "a spare one has a long order whole"
+    assert herd.shepherd("e") in (herd.shepherd("a"), herd.shepherd("c"))
 
 
 def test_it_leaves_when_nothing_comes(bench):

@@ -8,7 +8,8 @@ import pwd
 import stat
 
 import pytest
-from executors.conftest import AS_ROOT, User, needs, open_way, small_disk
+from daemon.everybody import open_way
+from executors.conftest import AS_ROOT, User, needs, small_disk
 
 from nqspy.executors import deliver, forks, person
 from nqspy.model.observations import ObservedExiting, ObservedNotStarted, ObservedVoid
@@ -49,7 +50,7 @@ def test_it_runs_as_its_owner_in_every_respect(desk, other):
     assert (seen.st_uid, stat.S_IMODE(seen.st_mode)) == (other.pw_uid, 0o640)
 
 
-def test_its_output_is_written_with_its_owners_rights_only(desk):
+def test_its_output_is_written_with_its_owners_rights_only_and_limits_and_kill_hold(desk):
     closed = desk.home / "closed"
     closed.mkdir(mode=0o700)
     request = desk.start("echo secret\n", output=Output(stdout=str(closed / "out")), **desk.as_other)
@@ -57,6 +58,8 @@ def test_its_output_is_written_with_its_owners_rights_only(desk):
     assert "Permission denied" in ending.text
     assert list(closed.iterdir()) == []
     assert (desk.folder(request) / "stdout").read_text() == "secret\n"
+    assert desk.run("exec sleep 60\n", ask=Ask(wall=200), **desk.as_other).reason == "wall_limit"
+    assert desk.kill(desk.running("exec sleep 60\n", **desk.as_other), 5000).reason == "deleted"
 
 
 def test_somebody_elses_link_is_not_followed(desk):
@@ -73,11 +76,6 @@ def test_a_folder_that_is_closed_to_the_owner_stops_it_before_it_starts(desk):
     closed.mkdir(mode=0o700)
     request = desk.start("exit 0\n", **{**desk.as_other, "workdir": str(closed)})
     assert "Permission denied" in desk.expect(ObservedNotStarted, request).text
-
-
-def test_limits_and_kill_hold_for_other_users_too(desk):
-    assert desk.run("exec sleep 60\n", ask=Ask(wall=200), **desk.as_other).reason == "wall_limit"
-    assert desk.kill(desk.running("exec sleep 60\n", **desk.as_other), 5000).reason == "deleted"
 
 
 @pytest.fixture
@@ -105,18 +103,15 @@ def test_an_owner_whose_name_vanishes_is_a_cause_outside_the_request(desk, someo
     assert desk.run("true\n", **someone.fields).status == 0
 
 
-def test_a_job_handed_in_under_another_group_keeps_the_primary_group(desk, someone):
-    """As the shell after newgrp: the group of the submission first, and all others of the owner."""
+def test_a_job_handed_in_under_another_group_keeps_the_primary_group_and_has_no_other(desk, someone):
+    """As the shell after newgrp: the group of the submission first, and all others of the owner; no other."""
     daemon = grp.getgrnam("daemon").gr_gid
     desk.run("id -g; id -G\n", **{**someone.fields, "gid": daemon})
     first, every = desk.text("job.o1").splitlines()
     assert first == str(daemon)
     assert set(every.split()) == {str(daemon), str(someone.entry.pw_gid)}
-
-
-def test_a_group_the_owner_is_not_in_is_not_given(desk, other):
-    desk.run("id -g\n", **{**desk.as_other, "gid": 0})
-    assert desk.text("job.o1").strip() == str(other.pw_gid)
+    desk.run("id -g\n", **{**someone.fields, "gid": 0})
+    assert desk.text("job.o2").strip() == str(someone.entry.pw_gid)
 
 
 @needs("cpuset")
