@@ -18,22 +18,19 @@ TREE = {
 }
 
 
-def test_what_a_department_leaves_goes_to_its_siblings_first():
-    found = entitled_now(TREE, {"d2", "d3", "admin"})
-    assert (found["d2"], found["d3"], found["admin"]) == pytest.approx((0.6, 0.2, 0.2))
-
-
-def test_what_an_idle_subtree_leaves_goes_to_its_parents_siblings():
-    found = entitled_now(TREE, {"d3", "admin"})
-    assert (found["d3"], found["admin"]) == pytest.approx((0.5, 0.5))
-    assert entitled_now(TREE, {"d3"})["d3"] == 1.0
-
-
-def test_an_idle_group_is_entitled_to_what_it_would_get_if_it_alone_woke_up():
-    found = entitled_now(TREE, {"d2", "d3"})
-    assert found["d1"] == pytest.approx(0.75 * 3 / 4)
-    assert found["admin"] == pytest.approx(20 / 100)
-    assert entitled_now(TREE, set())["d1"] == 1.0
+@pytest.mark.parametrize(
+    ("active", "entitled"),
+    [
+        ({"d2", "d3", "admin"}, {"d2": 0.6, "d3": 0.2, "admin": 0.2}),  # to siblings first
+        ({"d3", "admin"}, {"d3": 0.5, "admin": 0.5}),  # of an idle subtree to its parent's siblings
+        ({"d3"}, {"d3": 1.0}),
+        ({"d2", "d3"}, {"d1": 0.75 * 3 / 4, "admin": 20 / 100}),  # an idle one: if it alone woke up
+        (set(), {"d1": 1.0}),
+    ],
+)
+def test_what_idle_groups_leave_goes_to_those_that_have_work(active, entitled):
+    found = entitled_now(TREE, active)
+    assert {name: found[name] for name in entitled} == pytest.approx(entitled)
 
 
 def test_a_subtree_whose_only_work_has_no_share_leaves_its_part_to_others():

@@ -71,15 +71,12 @@ def test_what_is_none_is_refused_and_named(read, text):
     assert "\n" not in str(error.value)
 
 
-def test_what_no_machine_has_is_refused():
+def test_what_no_machine_has_is_refused_and_counts_may_be_unlimited():
     for read, text in ((parse_size, "99999999tb"), (parse_time, "99999999999999999999d")):
         with pytest.raises(BadValue, match="is too great for a "):
             read(text)
-
-
-@pytest.mark.parametrize("text", ["12", "unlimited", "unspecified"])
-def test_counts(text):
-    assert parse_count(text) == (12 if text == "12" else UNLIMITED)
+    counts = {"12": 12, "unlimited": UNLIMITED, "unspecified": UNLIMITED}
+    assert {text: parse_count(text) for text in counts} == counts
 
 
 @given(st.integers(0, GREATEST))
@@ -107,22 +104,21 @@ def test_an_identifier_names_its_number(seq):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "17.", "17.other", "17x", "-3", "1.5.ymp", "\u0661", "9" * 19, "@ymp", ".ymp"]
-)
+    "text",
+    ["", "x", "17.", "17.other", "17x", "-3", "1.5.ymp", "\u0661", "9" * 19, "@ymp", ".ymp", "17[", "17[x]",
+     "17[3-9]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"],
+)  # fmt: skip
 def test_what_is_no_identifier_of_this_host_names_nothing(text):
     assert request_named(text, ("ymp",)) is None
 
 
-@pytest.mark.parametrize("host", ["new", "old", "site", "new.example.org", "site.example.org"])
-def test_every_name_that_the_home_has_had_is_one(host):
+def test_every_name_that_the_home_has_had_is_one_and_no_other_is():
     names = ("site.example.org", "new", "old")
-    assert request_named(f"17.{host}", names) == 17
-    assert request_named(f"17[3].{host}", names) == member(17, 3)
-
-
-@pytest.mark.parametrize("host", ["", "newer", "ne", "example.org"])
-def test_no_other_name_is(host):
-    assert request_named(f"17.{host}", ("site.example.org", "new")) is None
+    for host in ("new", "old", "site", "new.example.org", "site.example.org"):
+        assert request_named(f"17.{host}", names) == 17
+        assert request_named(f"17[3].{host}", names) == member(17, 3)
+    for host in ("", "newer", "ne", "example.org"):
+        assert request_named(f"17.{host}", names) is None
 
 
 @pytest.mark.parametrize("seq", [17, member(17, 3), member(1, 0), array_key(17)])
@@ -142,29 +138,20 @@ def test_indices_stand_beside_their_array_and_requests_in_their_order():
     assert max(keys) < 2**63
 
 
-@pytest.mark.parametrize(
-    "text", ["17[", "17[x]", "17[3-9]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
-)
-def test_what_is_no_name_of_an_element_names_nothing(text):
-    assert request_named(text, ("ymp",)) is None
-
-
 MONDAY = datetime(2026, 3, 2, 23, 50, tzinfo=ZoneInfo("Europe/Paris"))  # a Monday
+DAY = 24 * 60
 
 
 @pytest.mark.parametrize(
-    ("days", "said"),
+    ("minutes", "said"),
     [
-        (0, "today 23:50"), (1, "tomorrow 23:50"), (-1, "yesterday 23:50"), (2, "Wed 23:50"),
-        (6, "Sun 23:50"), (7, "2026-03-09 23:50"), (-2, "2026-02-28 23:50"),
+        (0, "today 23:50"), (DAY, "tomorrow 23:50"), (-DAY, "yesterday 23:50"), (2 * DAY, "Wed 23:50"),
+        (6 * DAY, "Sun 23:50"), (7 * DAY, "2026-03-09 23:50"), (-2 * DAY, "2026-02-28 23:50"),
+        (20, "tomorrow 00:10"),
     ],
 )  # fmt: skip
-def test_a_moment_is_said_as_people_do(days, said):
-    assert in_words(MONDAY + timedelta(days=days), MONDAY) == said
-
-
-def test_days_are_those_of_the_calendar_and_a_moment_alone_has_its_date():
-    assert in_words(MONDAY + timedelta(minutes=20), MONDAY) == "tomorrow 00:10"
+def test_a_moment_is_said_as_people_do_and_alone_with_its_date(minutes, said):
+    assert in_words(MONDAY + timedelta(minutes=minutes), MONDAY) == said
     assert in_words(MONDAY) == "2026-03-02 23:50"
 
 

@@ -68,18 +68,14 @@ def test_only_the_newest_are_kept_and_only_after_the_new_one_is_checked(told, pa
     assert sorted(file.name for file in kept[0].parent.iterdir()) == sorted(file.name for file in kept)
 
 
-def test_a_backup_that_is_given_up_leaves_nothing(told, path):
+def test_a_backup_that_is_given_up_leaves_nothing_and_what_a_killed_one_left_goes_with_the_next(told, path):
     def stop():
         raise Killed
 
+    folder = places.backups(path)
     with pytest.raises(Killed):
         copies.back_up(path, NOON, 3, go_on=stop)
-    assert list(places.backups(path).iterdir()) == []
-
-
-def test_what_a_killed_backup_left_goes_with_the_next_one(told, path):
-    folder = places.backups(path)
-    folder.mkdir()
+    assert list(folder.iterdir()) == []
     (folder / "nqs-20261120T120000Z.db.new").write_bytes(b"half")
     assert copies.listed(path) == []
     file = copies.back_up(path, NOON, 3)
@@ -123,40 +119,29 @@ def test_a_restored_database_is_the_backup_and_the_replaced_one_is_kept(path, te
 
 
 def test_the_note_names_what_was_started_or_ended_since(path, tell_story):
+    """Indices are no requests in the backup: their array has them still, and would start them again."""
     with SqliteJournal.open(path) as journal:
         story = tell_story(journal)
         started, ended, untouched, old = (story.submit(held=False, eligible=None) for _ in range(4))
+        array = story.submit(held=False, eligible=None, after=(), array=ArraySpec(((1, 9, 1),)))
         story.tell(ev.Starting(old, 1, (3,)))
+        story.tell(ev.Starting(member(array, 1), 1, (2,)))
         story.commit()
         file = copies.back_up(path, NOON, 7)
         story.tell(ev.Starting(started, 1, (0,)))
         story.tell(ev.Requeued(started, 1, "rerun"))
         story.tell(ev.Starting(started, 2, (0,)))
         story.tell(ev.Deleted(ended, "anne"))
+        story.tell(ev.Starting(member(array, 2), 1, (1,)))
+        story.tell(ev.Ended(member(array, 2), 1, "exit", 0))
+        story.tell(ev.Starting(member(array, 3), 1, (1,)))
         new = story.submit(held=False, eligible=None)
         story.commit()
     restoring.restore(path, file, "x")
     note = restoring.rewound(path)
-    assert note.attempts == {started: 2, ended: 0}
+    assert note.attempts == {started: 2, ended: 0, member(array, 2): 1, member(array, 3): 1}
     assert untouched not in note.attempts
     assert note.next_seq == new + 1
-
-
-def test_the_note_names_indices_that_began_since(path, tell_story):
-    """They are no requests in the backup: their array has them still, and would start them again."""
-    with SqliteJournal.open(path) as journal:
-        story = tell_story(journal)
-        array = story.submit(held=False, eligible=None, after=(), array=ArraySpec(((1, 9, 1),)))
-        story.tell(ev.Starting(member(array, 1), 1, (0,)))
-        story.commit()
-        file = copies.back_up(path, NOON, 7)
-        story.tell(ev.Starting(member(array, 2), 1, (1,)))
-        story.tell(ev.Starting(member(array, 3), 1, (2,)))
-        story.tell(ev.Ended(member(array, 3), 1, "exit", 0))
-        story.commit()
-    restoring.restore(path, file, "x")
-    note = restoring.rewound(path)
-    assert note.attempts == {member(array, 2): 1, member(array, 3): 1}
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["closed", "with its log"])
@@ -269,10 +254,8 @@ def test_a_restore_killed_before_the_log_was_put_aside_is_finished_beside_the_sa
     kill_at_rename(monkeypatch, lambda old: str(old).endswith("nqs.db-wal"), path, file)
     kept = path.with_name("nqs.db.before-restore-x")
     assert restoring.restore(path, file, "y").kept == kept
-    assert {each.name.removesuffix("-shm") for each in path.parent.glob("*before-restore*")} == {
-        kept.name,
-        f"{kept.name}-wal",
-    }
+    names = {each.name.removesuffix("-shm") for each in path.parent.glob("*before-restore*")}
+    assert names == {kept.name, f"{kept.name}-wal"}
     same_site(then, load(path))
     same_site(story.site, load(kept))
 

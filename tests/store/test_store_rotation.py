@@ -44,6 +44,10 @@ def counts(path):
     return found
 
 
+def lines_of(files):
+    return [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+
 def everything(reader):
     """All that can be read of the history."""
     return list(reader.events()), list(reader.ended()), {r["seq"]: r for r in reader.ended()}
@@ -94,10 +98,7 @@ def test_a_database_that_is_too_large_keeps_the_latest_part_of_it(sqlite, path, 
     sqlite.load()
     rotation = Rotation(path, sqlite.turn, sqlite.forget_blobs)
     assert rotation.beyond(1 << 40) == 0
-    db = schema.readonly(path)
-    connection = schema.connection(db)
-    size = connection.execute("PRAGMA page_count").fetchone()[0] * 4096
-    db.close()
+    size = sqlite._connection.execute("PRAGMA page_count").fetchone()[0] * 4096
     middle = rotation.beyond(size // 2)
     older = [each for each in story.history if each.at < middle]
     assert 0.4 < len(older) / len(story.history) < 0.6
@@ -161,7 +162,7 @@ def test_files_are_the_owners_alone_and_say_what_they_hold(sqlite, path, tell_st
     assert sorted(one.name for one in reader.archives()) == [file.name for file in files]
     events = [file for file in files if file.name.startswith("events-")]
     assert events[0].name == "events-000000001-000000070.jsonl.gz"
-    lines = [json.loads(line) for file in events for line in gzip.decompress(file.read_bytes()).splitlines()]
+    lines = lines_of(events)
     assert [line["n"] for line in lines if "n" in line] == [each.n for each in story.history]
     assert all("sha256" in line for line in lines if "n" not in line)
     assert reader.damaged_archives() == []
@@ -225,17 +226,9 @@ def test_killed_at_any_step_nothing_is_lost_and_nothing_moves_twice(tmp_path, te
             rotate(journal, NEVER)
             assert everything(reader) == before, "afterwards"
             assert counts(path)["events"] == 0
-            names = [one.name for one in reader.archives()]
-            numbers = [
-                line["n"]
-                for name in names
-                if name.startswith("events-")
-                for line in map(
-                    json.loads, gzip.decompress((places.history(path) / name).read_bytes()).splitlines()
-                )
-                if "n" in line
-            ]
-            assert sorted(numbers) == [each.n for each in story.history]
+            files = [places.history(path) / one.name for one in reader.archives()]
+            lines = lines_of(file for file in files if file.name.startswith("events-"))
+            assert sorted(line["n"] for line in lines if "n" in line) == [each.n for each in story.history]
             seqs = [row["seq"] for row in reader.ended()]
             assert sorted(seqs) == sorted(story.ended)
             assert not list(places.history(path).glob("*.gz.*")), "nothing is left over"
