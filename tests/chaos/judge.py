@@ -287,10 +287,12 @@ class StormJudge(Judge):
         if told != want and (job.reason, end.end_reason) != ("wall_limit", "wall_limit"):
             yield "ended otherwise", f"{told}, expected {want}; {end.text}"
             return
-        yield from self._output(promise)
+        yield from self._output(promise, end)
 
-    def _output(self, promise: Promise) -> Iterator[tuple[str, str]]:
+    def _output(self, promise: Promise, end: ev.Ended) -> Iterator[tuple[str, str]]:
         path = self.ledger.work / "out" / promise.job.token
+        if end.stdout is not None and "stays in" in end.text:  # each shepherd that delivered it was killed
+            path = Path(end.stdout)
         found = path.read_text() if path.exists() else None
         want = promise.job.output
         if found == want or (self._was_full(promise) and want.startswith(found or "")):

@@ -26,6 +26,7 @@ from nqspy.daemon.failpoints import OF_COMMIT
 from nqspy.daemon.home import Home
 from nqspy.daemon.tools import examine
 from nqspy.engine import lifecycle
+from nqspy.executors import records
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
 
@@ -188,10 +189,14 @@ def close_books(live: Live, ledger: Ledger) -> tuple[History, Site]:
 
 
 def _look_into_spool(live: Live, ledger: Ledger) -> None:
-    """Nothing stays but what requests had written that were lost for good: nobody else has that."""
+    """Nothing stays but output of requests that were lost for good or could not be delivered."""
     folders = list((live.home / "spool").glob("[0-9]*.[0-9]*"))
-    kept = [folder for folder in folders if os.path.lexists(folder / "kept")]
-    ledger.counts["outputs of lost ones kept"] = len(kept)
+    kept = [
+        folder
+        for folder in folders
+        if os.path.lexists(folder / "kept") or (records.read(str(folder), "done") or {}).get("kept")
+    ]
+    ledger.counts["outputs kept in the spool"] = len(kept)
     if left := [folder.name for folder in folders if folder not in kept]:
         ledger.broken("spool", "", f"folders of ended attempts: {left[:10]}")
 
