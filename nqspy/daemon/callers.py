@@ -1,9 +1,6 @@
-"""Commands that wait for a request of theirs (`mpprun` for an application, ``qsub -I`` for a session): a
-command that has gone takes its request out of the queue, and a command whose request has ended is told.
-
-They hold no connection. The kernel tells of their end by pidfds, which one thread waits for; there is none
-before the first such request.
-"""
+"""Commands that wait for their request (`mpprun` for an application, ``qsub -I`` for a session): a command
+that has gone takes its request out of the queue; a command is told when its request has ended. They hold no
+connection: pidfds tell of their end, and one thread waits for these, made with the first such request."""
 
 import contextlib
 import os
@@ -23,12 +20,11 @@ from nqspy.model.site import Site
 ENDED = signal.SIGURG
 """Told to who waits; where nobody listens to it, it does nothing."""
 MOST = 16_384
-"""Applications whose callers are watched at most: each takes a descriptor. At most a quarter of those that
-this process may have open."""
+"""Callers watched at most: each takes a descriptor. At most a quarter of those that this process may open."""
 
 
 class CallerWatch:
-    """``gone`` is called on the watch's thread, with requests whose caller has ended."""
+    """``gone`` is called on the watch's thread, with requests of callers that have ended."""
 
     def __init__(self, gone: Callable[[Seq], None]) -> None:
         self._gone = gone

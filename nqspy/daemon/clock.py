@@ -1,5 +1,4 @@
-"""The site's clock, the only place where real time is read: the wall clock, or an accelerated one
-(interfaces.md 1)."""
+"""The site's clock, the only reader of real time: the wall clock, or an accelerated one (interfaces.md 1)."""
 
 import json
 import os
@@ -18,12 +17,8 @@ _FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
 
 
 class Clock(Struct, frozen=True):
-    """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds
-    since the epoch.
-
-    An accelerated clock's origin is kept in the home, so that a restart goes on from where the clock would
-    be now.
-    """
+    """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds since
+    the epoch. An accelerated clock's origin is kept in the home, so that a restart goes on from there."""
 
     origin: int = 0
     real: float = 0.0

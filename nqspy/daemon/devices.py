@@ -1,8 +1,6 @@
 """Devices that can be given out by the unit, found by their device files: NVIDIA's ``/dev/nvidia0`` and AMD's
-render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` tells.
-
-Where `ROOT` is set in the daemon's environment both are looked for below that folder.
-"""
+render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` tells. Where `ROOT` is set in the
+daemon's environment both are looked for below that folder."""
 
 import os
 import re

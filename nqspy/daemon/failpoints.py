@@ -198,5 +198,5 @@ class SteppedClock(Clock, frozen=True):
         return Instant(Clock.now(self) + self.step())
 
     def real_of(self, at: Instant) -> float:
-        """Real seconds since the epoch at which it shows ``at``, if nobody sets it before."""
+        """Real seconds since the epoch at which it shows ``at``, unless it is set before."""
         return Clock.real_of(self, Instant(at - self.step()))

@@ -1,5 +1,4 @@
-"""``queues.d`` at start and by ``reload queues``: files that changed since they were last applied, in name
-order, as one transaction."""
+"""``queues.d`` at start and by ``reload queues``: changed files, in name order, as one transaction."""
 
 import os
 import re
@@ -22,7 +21,7 @@ _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
 def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     """(name, content hash, text) of each ``*.qmgr`` file, in name order; ``owner``: uid of the home's owner,
-    whose word they are. Raises NqspyError naming the file, also one that others may write."""
+    the only one to write them. Raises NqspyError naming the file, also one that others may write."""
     if not path.is_dir():
         raise NqspyError(f"{path} is no folder")
     if (why := writable_by_others(path.stat(), owner)) is not None:
@@ -52,8 +51,7 @@ def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
 
 
 class QueueFiles:
-    """The site's configuration, in the engine's thread. ``folder``: where it lies; ``trouble``: why the files
-    were not applied, empty while they are."""
+    """The site's configuration in ``folder``, in the engine's thread; ``trouble``: why it was not applied."""
 
     def __init__(self, host: Host, folder: Path) -> None:
         self._host, self.folder, self.trouble = host, folder, ""
@@ -74,8 +72,7 @@ class QueueFiles:
             self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
-        """Apply them because somebody asks for it: while it is refused `trouble` says why. Return a sentence;
-        raises NqspyError naming file and line."""
+        """Apply them; return a sentence. Raises NqspyError with file and line, which `trouble` keeps."""
         try:
             return self._apply()
         except NqspyError as error:

@@ -1,5 +1,4 @@
 """The entry point of ``nqsd``. It answers ``nqsd status`` without loading what the other commands need.
-
 These, and whatever goes wrong, belong to `command`."""
 
 import _socket

@@ -1,8 +1,6 @@
 """The process's own memory: what big work leaves behind goes back to the system (glibc; nothing elsewhere).
-
 Left alone, glibc gives each thread a heap of its own, and lets freed blocks of megabytes raise the size from
-which it asks the kernel for a block alone, so that the next ones lie in heaps and stay.
-"""
+which it asks the kernel for a block alone, so that the next ones lie in heaps and stay."""
 
 import ctypes
 import gc

@@ -69,9 +69,8 @@ class Home:
         return not self.names()
 
     def is_one(self) -> bool:
-        """True if it is a home, be it one without a database yet: has what a database has left, or
-        ``queues.d`` or ``exits`` and no folder that no home has. Raises HomeError when it cannot be looked
-        at."""
+        """True if it is a home, be it without a database: has what a database has left, or ``queues.d`` or
+        ``exits`` and only folders of homes. Raises HomeError when it cannot be looked at."""
         names = self.names()
         if any(name.startswith(self.database.name) for name in names):
             return True

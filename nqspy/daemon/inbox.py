@@ -78,7 +78,7 @@ class Inbox:
         return items
 
     def next_message(self, but: Collection[int] = ()) -> Asked | None:
-        """The next message of the user whose turn it is, except those of ``but``; None: there is none."""
+        """The next message, of the next user in turn except those of ``but``; None: there is none."""
         found = self._messages.next(but)
         return None if found is None else found[1]
 
@@ -93,8 +93,7 @@ class Host(Serving, Protocol):
     inbox: Inbox
     owner: Caller
     damage: list[str]
-    """What the start found missing, for as long as the daemon runs: events in the database, files that
-    declare settings."""
+    """What the start found missing, as long as the daemon runs: events, files that declare settings."""
 
     @property
     def home(self) -> Home:

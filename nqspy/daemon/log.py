@@ -1,6 +1,5 @@
-"""The daemon's log: to stderr in the foreground, one line a message (``level=info text="..."``, further
-lines as ``trace="..."``), else to a file that rotates by itself, what follows a message indented; old ones
-are compressed."""
+"""The daemon's log: to stderr in the foreground, a line a message (``level=info text="..."``, more lines as
+``trace="..."``), else to a file that rotates (old ones compressed), further lines indented."""
 
 import contextlib
 import gzip
@@ -61,7 +60,7 @@ def _quoted(text: str) -> str:
 
 
 def set_zone(name: str) -> None:
-    """Have times carry this zone from now on, the site's; where nobody knows it, the machine's."""
+    """Have times carry the site's zone from now on; the machine's if it is not known."""
     for handler in LOG.handlers:
         form = handler.formatter
         if isinstance(form, _Form) and form.named != name:

@@ -1,5 +1,4 @@
-"""The live driver: builds the rooms, feeds the engine from the inbox under the site's clock, sends what it
-answers."""
+"""The live driver: builds the rooms, feeds the engine under the site's clock, sends what it answers."""
 
 import contextlib
 import os

@@ -1,5 +1,4 @@
-"""Upkeep of what would grow for ever: backups, rotation of the history, old reports. When the site's clock
-says so, on a thread of their own."""
+"""Upkeep of what would grow for ever: backups, history, old reports; by the site's clock, on a thread."""
 
 import errno
 import shutil
@@ -39,8 +38,8 @@ Wishes = tuple[Backup, History]
 
 
 class Maintenance:
-    """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it.
-    ``tell`` is told what failed, and whose alarm that is."""
+    """Looks at each turn of the daemon if something is due; the engine's thread does none of it. ``tell``
+    gets what failed, and the alarm's name."""
 
     def __init__(
         self, journal: SqliteJournal, reports: Path, put: Callable[[Ring], None],

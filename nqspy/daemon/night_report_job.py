@@ -61,7 +61,7 @@ class NightReportJob:
         self._told = False
 
     def begin(self) -> None:
-        """At the start: a night whose report is missing, mails that have not left."""
+        """Begin with a night that has no report yet, and with mails that have not left."""
         self._due = True
         self.look()
 
@@ -186,8 +186,7 @@ def digests(
     members: Addresses,
     operators: Iterable[str],
 ) -> list[MailMessage]:
-    """A message to each of a department's addresses (without any: to its members who had requests in that
-    night), and the operators' to each of them."""
+    """Messages to each department's addresses (or members with requests that night), and to operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]

@@ -1,8 +1,5 @@
 """Probes beside the daemon: each is tried again and again, by real time, on a few threads of their own; only
-a change of state is put into the inbox.
-
-Without probes there is no thread and nothing wakes up.
-"""
+a change of state is put into the inbox. Without probes there is no thread and nothing wakes up."""
 
 import contextlib
 import http.client

@@ -1,5 +1,4 @@
-"""The daemon's process: begun in the background and waited for, or the one that this is. Nothing heavy here:
-who starts it waits."""
+"""The daemon's process: begun in the background, or this one. Nothing heavy: a start waits for it."""
 
 import contextlib
 import gc

@@ -1,5 +1,5 @@
 """`reload exits`, one at a time: the files are loaded beside the engine's thread first; what was asked for is
-carried out when it is known what becomes of them. Nobody else waits for it."""
+done when their fate is known. Nothing else waits for it."""
 
 import re
 from collections.abc import Callable

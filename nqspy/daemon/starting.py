@@ -1,6 +1,5 @@
-"""A start before the daemon is there: its options, refused before anything of the home is made where they
-cannot be used; and a home that is none again when its first start fails. Nothing heavy here: whoever starts
-a daemon waits."""
+"""A start before the daemon is there: options that cannot be used are refused before anything is made, and a
+home is none again when its first start fails. Nothing heavy here: a start waits for it."""
 
 import contextlib
 import os
@@ -61,8 +60,7 @@ class NotTold(HomeError):
 
 @contextlib.contextmanager
 def else_taken_back(home: Home) -> Iterator[None]:
-    """Take away what a start that raises has made in a new home; not when only its log can say why. Raises
-    HomeError when the home cannot be looked at."""
+    """Take back what a failed start made in a new home, unless only its log says why. Raises HomeError."""
     new, there = home.is_new(), os.path.lexists(home.path)
     try:
         yield

@@ -1,5 +1,4 @@
-"""Tools that look at an installation itself: ``nqspy exits check FILE``, ``nqspy doctor``, ``nqspy backup``
-and ``nqspy restore``."""
+"""Tools for an installation itself: ``nqspy exits check FILE``, ``doctor``, ``backup`` and ``restore``."""
 
 import json
 import os

@@ -56,8 +56,7 @@ def _marks(folder: Path) -> tuple[object, int]:
 
 
 QUIET = 5 * MINUTE
-"""An exit that has not failed for so long (of the site's time) is no trouble any more: it was asked again
-meanwhile about what it failed on."""
+"""An exit that has not failed for so long (site's time) is no trouble: it was asked again meanwhile."""
 
 
 class Troubles:
@@ -153,7 +152,7 @@ class Troubles:
         yield from self._failing({source.path.stem for source in decider.sources})
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
-        """Exits that fail, or were switched off for it, until somebody has done something about it."""
+        """Exits that fail, or are switched off for it, until that is dealt with."""
         known, now = self._host.engine.site.settings.exits, self._host.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
         self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}

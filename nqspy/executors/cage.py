@@ -134,9 +134,9 @@ class Cgroup(Cage):
 
 
 class Birthplace(Cage):
-    """A cgroup that the shepherd itself is born in, and so all that it spawns. It stands for the plain cage,
-    which costs less (`child.spawn`); the cgroup says for sure whether anybody is left when the shepherd was
-    killed. The starter makes it and takes it away."""
+    """A cgroup that the shepherd is born in, with all that it spawns. It stands for the plain cage, which
+    costs less (`child.spawn`); the cgroup says for sure if a process is left when the shepherd was killed.
+    The starter makes it and takes it away."""
 
     def __init__(self, kind: str, folder: str) -> None:
         """Raises OSError when it cannot be made."""
@@ -226,7 +226,7 @@ class Seat:
         return None
 
     def leave_birthplace(self, name: str, *, killed: bool) -> None:
-        """Takes away what `birthplace` made, if it did; ``killed``: and who is in it with it."""
+        """Take away what `birthplace` made, if it did; ``killed``: with all processes in it."""
         if self.kind != "none":
             if killed:
                 kill_remains(self.kind, f"{self.base}/{name}")
@@ -326,7 +326,7 @@ def members(folder: str) -> list[int]:
 
 
 def sweep(base: str) -> None:
-    """Remove the cages that stayed behind empty, of jobs whose shepherd was killed."""
+    """Remove empty cages that were left by jobs with a killed shepherd."""
     with contextlib.suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,8 +1,6 @@
-"""The job's first process, up to the exec: session, cage, CPUs, user, folder, output, limits.
-
-`launch` forks into a cage and can do everything; what goes wrong before the exec travels back over a pipe.
-`spawn` is for plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth
-cheaper."""
+"""The job's first process, up to the exec: session, cage, CPUs, user, folder, output, limits. `launch` forks
+into a cage and can do everything; what goes wrong before the exec travels back over a pipe. `spawn` is for
+plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth cheaper."""
 
 import _signal  # type: ignore[import-not-found]
 import contextlib

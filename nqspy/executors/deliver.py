@@ -1,5 +1,4 @@
 """Brings a finished job's output from the spool to where its owner wants it, as the owner; twice is harmless.
-
 A rename of an own file is done at once; the rest by a child, which is not waited for without end. Output that
 cannot be brought stays in the spool. Runs in the shepherd, in the attempt's folder."""
 
@@ -132,7 +131,7 @@ def _read_at(fd: int, at: int, size: int) -> bytes:
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
-    """Opens a path that the owner named, as the owner, and not by somebody else's link. Raises OSError."""
+    """Open a path that the owner named, as the owner, never by another user's link. Raises OSError."""
     with contextlib.closing(SpoolPlace(path)) as place:
         return place.open(flags)
 
@@ -209,8 +208,7 @@ _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
-    """Deliver as the owner: by a second child where the first was killed, and again later while the user
-    database has no entry for the owner."""
+    """Deliver as the owner: by a second child if the first was killed, later while the owner is unknown."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
     while absent := done.pop(_ABSENT, None):
@@ -389,7 +387,7 @@ def regions(fd: int) -> Iterator[tuple[int, int]]:
 
 
 def _write(fd: int, data: bytes) -> None:
-    """Writes all of it. Raises OSError, TimeoutError when it is a fifo (or the like) that nobody reads."""
+    """Write all of it. Raises OSError; TimeoutError for a fifo (or the like) without a reader."""
     os.set_blocking(fd, False)
     poll = select.poll()
     poll.register(fd, select.POLLOUT)

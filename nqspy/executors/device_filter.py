@@ -1,6 +1,5 @@
 """Which devices the processes of a cgroup2 may open: there it is no file that says so but a program of the
-kernel's (BPF), attached to the cgroup. Standard library only.
-"""
+kernel's (BPF), attached to the cgroup. Standard library only."""
 
 import ctypes
 import os

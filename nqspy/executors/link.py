@@ -104,7 +104,7 @@ class SpawnerLink:
         self._socket = ours
 
     def go_on(self) -> bool:
-        """True if somebody has stopped the starter: it is continued."""
+        """True if the starter had been stopped: it is continued."""
         if self._process is not None and self.up:
             seen = proc.stat(self._process.pid)
             if seen is not None and seen.still:

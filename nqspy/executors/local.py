@@ -1,8 +1,6 @@
-"""The real executor: requests run as processes of this machine, each under a shepherd.
-
-Orders go to the starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the
-net under them; the records in the spool say what happened. One thread waits for all of these.
-"""
+"""The real executor: requests run as processes of this machine, each under a shepherd. Orders go to the
+starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the net under them; the
+records in the spool say what happened. One thread waits for all of these."""
 
 import contextlib
 import hashlib
@@ -127,7 +125,7 @@ class LocalExecutor:
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
         """Return an observation for each expected attempt, then one for each stray; those that run are
-        watched from now on; one whose output was not delivered is exiting until it is. Raises OSError."""
+        watched from now on. An attempt with output to deliver is exiting until then. Raises OSError."""
         self._watch.seize()
         strays: list[Observation] = []
         for folder, seq, attempt in scan.attempts(self._spool):

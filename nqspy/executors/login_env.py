@@ -1,8 +1,5 @@
 """The environment of a login, taken once for each user and shell: the commands that a login shell is given,
-what is kept of the answer in the spool, and when it is out of date. `login_taker` runs the shells.
-
-Standard library only.
-"""
+what is kept of the answer in the spool, and when it is out of date. Standard library only."""
 
 import binascii
 import contextlib
@@ -26,8 +23,7 @@ NO_ROOM = "there is no room in /tmp"
 RETRY = 60.0
 """Real seconds after which a login that failed is tried again."""
 UMASK = 0o076
-"""The umask that a login begins with. A profile that leaves it as it is has set none: no profile sets this
-one."""
+"""The umask that a login begins with. No profile sets this one: where it is left a profile has set none."""
 _ENV = next((path for path in ("/usr/bin/env", "/bin/env") if os.path.exists(path)), "env")
 _PRINT = {
     "sh": f'umask >|"$1"; exec {_ENV} -0 >>"$1"',

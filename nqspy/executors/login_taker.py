@@ -1,6 +1,5 @@
-"""Logins (`login_env`) on both sides. The starter takes each by a process of its own, which no end of a job
-cuts off. A shepherd reads what is kept, and has the starter take what is missing or out of date. Standard
-library only."""
+"""Logins (`login_env`): the starter takes each in a process of its own, which no end of a job cuts off. A
+shepherd reads what is kept; what is missing or old it has taken. Standard library only."""
 
 import contextlib
 import errno
@@ -23,8 +22,7 @@ from nqspy.executors.wall_limit import within
 DEADLINE = 120.0
 """Real seconds that a login may take."""
 _CPU = 30
-"""Seconds of CPU time that one process of a login may use: profiles that start themselves again do so without
-end."""
+"""Seconds of CPU time that a process of a login may use: profiles may start themselves without end."""
 LEAVE = 2.0
 _PAUSE = 0.05
 
@@ -228,8 +226,7 @@ class LoginSeeker:
         self.note = ""
 
     def ready(self) -> str:
-        """Have the login at hand; return why the job may not begin, "" if it may. Raises Again,
-        StoodStill."""
+        """Have the login at hand; return why the job may not begin, else "". Raises Again, StoodStill."""
         if not self._wanted:
             return ""
         kept = login_env.read(self._path)

@@ -183,8 +183,8 @@ _LITTLE = 1 << 20
 
 
 class SpoolMeter:
-    """Measures what a request's output takes of the disk of the spool. One whose output would fill the disk
-    is ended before it does: the largest first. ``streams``: the open files of its output."""
+    """Measures what a request's output takes of the disk of the spool. A request with output that would fill
+    the disk is ended before: the largest first. ``streams``: the open files of its output."""
 
     def __init__(self, streams: list[int]) -> None:
         self._streams = streams

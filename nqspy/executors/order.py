@@ -92,7 +92,7 @@ def make_order(
 
 
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
-    """Return the message to a shepherd whose request was changed: its wall time, where its output goes."""
+    """Return the message about a changed request to its shepherd: its wall time, where its output goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     output, kept = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
@@ -250,8 +250,7 @@ CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:
-    """``denied``: numbers of devices that it does not hold; ``devices``: first file and number of each it
-    does."""
+    """``denied``: numbers of the devices it lacks; ``devices``: first file and number of each it holds."""
     denied: list[str] = []
     mine: dict[str, list[tuple[str, str]]] = {}
     for each in site.settings.consumables.values():
@@ -309,7 +308,7 @@ def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str,
 
 
 def _log(request: Request, start: Start, site: Site) -> list[str]:
-    """The lines about submission and start of the job log; none where nobody wants a log."""
+    """Lines about submission and start for the job log; none where there is no log."""
     spec = request.spec
     if not spec.output.log:
         return []
@@ -327,9 +326,8 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Outputs that are second ones: another request that waits or runs writes the same path, and has it, as
-    it started before. ``set output_clash`` says what becomes of them. Of an array all indices are, where one
-    path is all of theirs."""
+    """Outputs that come second: another request, started before, writes the same path. ``set output_clash``
+    says what becomes of them. In an array each is second where all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}

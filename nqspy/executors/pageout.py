@@ -1,7 +1,6 @@
-"""Gives the memory of stopped processes back to the system: MADV_PAGEOUT on each mapping, in slices.
-
-It needs CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: what really
-left is measured. Standard library only."""
+"""Gives the memory of stopped processes back to the system: MADV_PAGEOUT on each mapping, in slices. It needs
+CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: what really left is
+measured. Standard library only."""
 
 import ctypes
 import errno

@@ -1,6 +1,5 @@
-"""Waits of a shepherd for a process of its own that works as the request's owner: one that begins the job,
-one that delivers its output. The owner may stop it, or read as slowly as they like: so there is a deadline,
-and the daemon can end the wait."""
+"""Waits of a shepherd for a process that works as the request's owner: to begin the job, to deliver output.
+The owner may stop it or read slowly: so there is a deadline, and the daemon can end the wait."""
 
 import contextlib
 import json

@@ -1,6 +1,6 @@
-"""The owner of a request: who that is, becoming that user, and what a login gives besides rights: limits
-(limits.conf(5)), search path (login.defs(5)), variables (environment(5)), read from the files themselves, as
-root has no PAM to ask. Files that cannot be read say nothing. Standard library only."""
+"""The owner of a request: to find and become that user, and what a login gives besides rights: limits
+(limits.conf(5)), search path (login.defs(5)), variables (environment(5)). All is read from the files, as root
+has no PAM to ask; a file that cannot be read says nothing. Standard library only."""
 
 import contextlib
 import ctypes
@@ -21,8 +21,7 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class NotFound(Exception):
-    """The user database has no entry for the owner. A database that does not answer says the same, so this is
-    no verdict on the request: it is tried again."""
+    """The user database has no entry for the owner, or does not answer: no verdict, so it is tried again."""
 
 
 class Person(NamedTuple):
@@ -126,9 +125,8 @@ Limits = dict[str, tuple[int | None, int | None]]
 
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
-    """Return the limits of limits.conf and limits.d/*.conf: a line for the user counts before one for a
-    group, that before ``*``; of lines of one kind the last. Root gets only lines that name it. ``root``: put
-    before the paths (tests)."""
+    """Return the limits of limits.conf and limits.d/*.conf: a line for the user counts before a group's, that
+    before ``*``; of one kind the last. Root gets only lines naming it. ``root``: before paths (tests)."""
     said: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for line in _text(path).splitlines():

@@ -1,6 +1,6 @@
-"""Opens paths that a user has named, as that user, and never by somebody else's link: folder by folder with
+"""Opens paths that a user has named, as that user, never by another user's link: folder by folder with
 descriptors. Symbolic links count only if they are the user's own, those to folders also if they are root's.
-Where others may make names, what is there already is not written."""
+Where others may make names, existing files are not written."""
 
 import errno
 import os

@@ -1,7 +1,4 @@
-"""Processes as the kernel shows them: identities, descendants, use.
-
-Standard library only: the shepherds use it as well as the daemon.
-"""
+"""Processes as the kernel shows them: identities, descendants, use. Standard library only, for shepherds."""
 
 import contextlib
 import errno
@@ -117,8 +114,7 @@ class Identifier:
             return self._seen(pid, fd)
 
     def reopen(self, identity: Identity) -> int | None:
-        """A pidfd of that very process, opened first and then compared; None when it is gone. Raises
-        OSError."""
+        """Return a pidfd of that very process, opened first, then compared; None: gone. Raises OSError."""
         if identity.boot != self.boot:
             return None
         fd, same = -1, False
@@ -141,8 +137,7 @@ class Identifier:
 
 class Stat:
     """Reading of ``/proc/PID/stat``: CPU in seconds (``reaped``: of children waited for), memory in bytes;
-    ``code``: how it ended, ``stack``: where its stack begins, elsewhere for each program (0: these are not
-    shown)."""
+    ``code``: how it ended, ``stack``: where its stack begins, by program. 0: not shown."""
 
     __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 
@@ -165,12 +160,12 @@ class Stat:
 
     @property
     def dead(self) -> bool:
-        """True if it has ended with all its threads, and nobody has waited for it yet."""
+        """True if it has ended with all its threads, and was not waited for yet."""
         return self.state in "ZX" and self.threads <= 1
 
     @property
     def still(self) -> bool:
-        """True if somebody has stopped it, or a tracer holds it."""
+        """True if it was stopped, or a tracer holds it."""
         return self.state in "Tt"
 
 
@@ -253,8 +248,8 @@ def together(seen: dict[int, Stat]) -> int:
 
 
 def _borrows(child: Stat, seen: dict[int, Stat]) -> bool:
-    """True if a child is between vfork and exec (so most programs begin others): it runs in the memory of its
-    parent, whose calling thread waits in state D, and each of the two shows all of it as its own."""
+    """True if a child is between vfork and exec (most programs begin others so): it runs in the memory of its
+    parent, of which the calling thread waits in state D, and each of the two shows all of it as its own."""
     parent = seen.get(child.parent)
     return parent is not None and child.stack == parent.stack and "D" in _states(child.parent, parent)
 

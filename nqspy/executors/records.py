@@ -1,7 +1,7 @@
 """The records of one attempt in its folder ``spool/SEQ.ATTEMPT`` (of an array ``SEQ_INDEX.ATTEMPT``), and how
 they are written.
 
-`claim`  who may run it, once and for all: a shepherd's identity, or the word ``void``
+`claim`  its holder, once and for all: a shepherd's identity, or the word ``void``
 `pid`    shepherd and job leader, and the job's cage
 `exit`   how it ended and where its output goes; on the disk before anything is told
 `done`   the whole story: how it ended and where its output lies
@@ -33,8 +33,7 @@ PROTOCOL = 3
 shepherds of its own version and of earlier ones; no release has any before this one."""
 VOID = "void"
 _ROOM = 16_384
-"""Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
-being written down."""
+"""Bytes kept free on the disk for the records of each running attempt, so that its end can be recorded."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors of the spool's disk that no request is to blame for, and that pass."""
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
@@ -97,8 +96,7 @@ def make_durable(folder: str) -> None:
 
 
 def keep_room(folder: str) -> None:
-    """Have the disk keep room for records to come, if it can; not for short requests: it costs. Raises
-    OSError."""
+    """Have the disk keep room for coming records (costly: not for short requests). Raises OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY)) as fd:
         if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,5 +1,4 @@
-"""The fate of an attempt, by its records in the spool and the processes that are there; the end of what is
-left of a lost one, and of its folder."""
+"""Fate of an attempt, by its records and its processes; the end of a lost one's remains and of its folder."""
 
 import contextlib
 import os
@@ -188,8 +187,7 @@ def brief(folder: str) -> bool:
 
 
 def claim_void(folder: str) -> bool:
-    """Claim an attempt so that it can never begin, or on a full disk nothing can; False: a shepherd was
-    quicker. Raises OSError."""
+    """Claim an attempt so that it can never begin; False: a shepherd was quicker. Raises OSError."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return records.claim(folder, records.VOID)
@@ -221,7 +219,7 @@ def stayed(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Complete the story of an attempt whose output stays in the spool. Raises OSError."""
+    """Complete the story of an attempt with its output left in the spool. Raises OSError."""
     found = stayed(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
@@ -239,8 +237,7 @@ def keep_lost(folder: str) -> bool:
 
 
 def set_aside(folder: str, identifier: proc.Identifier) -> None:
-    """Give the folder of a stray a name under which no attempt is looked for, and have its shepherd go on if
-    it was stopped. Raises OSError."""
+    """Rename the folder of a stray, so that it is no attempt's; let its shepherd go on. Raises OSError."""
     finding = look(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
@@ -293,9 +290,8 @@ _STEP = 20
 
 
 class SpoolCleaner:
-    """Thread that removes the folders of attempts whose end is committed when nothing is going on: some file
-    systems are slow after deletions (an ext4 without journal: a fifth of a short job's cost). The next scan
-    finds what it leaves."""
+    """Thread that removes folders of ended attempts when nothing else goes on: some file systems are slow
+    after deletions (ext4 without journal: a fifth of a short job's cost). The next scan finds the rest."""
 
     def __init__(self, quiet: float = QUIET) -> None:
         """``quiet``: real seconds without a new folder before clearing begins."""

@@ -22,7 +22,7 @@ take a host that stands there once, without its slots, for as many as it has cor
 
 
 def name(order: dict[str, Any]) -> str:
-    """A path that nobody else knows before it is made."""
+    """A path that no other user can guess."""
     base = os.environ.get("TMPDIR", "") if os.geteuid() else ""
     if not (base.startswith("/") and os.path.isdir(base)):
         base = "/tmp"  # noqa: S108 - the folder is new, its name a secret until then
@@ -129,8 +129,8 @@ _LONG = 60.0
 
 
 def clear(path: str, uid: int) -> None:
-    """Remove that of an attempt whose shepherd could not, by a process of its owner: whatever is in its place
-    then is the owner's. Nothing is done where it is gone, has mounts, or is no folder, or another's."""
+    """Remove a folder that its shepherd could not remove, by a process of its owner: whatever is in its place
+    then is the owner's. Nothing is done if it is gone, has mounts, is no folder, or another's."""
     try:
         seen = os.lstat(path)
     except OSError:

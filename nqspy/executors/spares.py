@@ -1,7 +1,6 @@
-"""The life of a shepherd: one attempt, and others while all goes well and there are any: a shepherd of its
-own costs a short request more than its job does. It is spare when its job's processes have ended and the
-story is told; it offers itself to the starter with a socket for the next order, and leaves when the starter
-closes that. Standard library only."""
+"""A shepherd's life: one attempt, then others while all goes well: a shepherd of its own costs a short
+request more than its job does. When its job's processes have ended and the story is told, it offers itself to
+the starter with a socket for an order; it leaves when that is closed. Standard library only."""
 
 import contextlib
 import os
@@ -26,8 +25,7 @@ _LARGEST = 1 << 17
 _LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 _FILES = ("oom_score_adj", "coredump_filter", "cgroup")
 Traits = tuple[object, ...]
-"""What a process hands on to those that it begins. A job that changes it of its shepherd would change it for
-the next one too."""
+"""Traits that a process hands on to its children: a job that changes them would change the next job's."""
 
 
 class Spares:
@@ -124,8 +122,7 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> tuple[bytes, list[int]] | None:
-        """The next order, and its descriptors: the starter's lock, the file of a long one; None: there is
-        none."""
+        """Return the next order with its descriptors: the starter's lock, a long order's file; or None."""
         if self._channel is None:
             return None
         with contextlib.suppress(OSError), self._channel:

@@ -170,13 +170,10 @@ _CALM = 1.0
 
 
 class Keeper:
-    """Shepherds by pid, and attempts whose shepherd was killed and whose remains are being ended.
-
-    The starter is the subreaper above its shepherds (each is the one of its job). So whatever is left of a
-    job whose shepherd was killed, in a session of its own and without a mark, comes to the starter. All its
-    children that are no shepherds are such: they are killed, and that nothing is left is noted in the
-    attempt's folder (``swept``).
-    """
+    """Shepherds by pid, and attempts of killed shepherds, the remains of which are being ended. The starter
+    is the subreaper above its shepherds (each is the one of its job). So whatever is left of the job of a
+    killed shepherd, in a session of its own and without a mark, comes to the starter. All its children that
+    are no shepherds are such: they are killed; then the attempt's folder notes ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
         """``others``: children of the starter that are neither shepherds nor remains; those that have ended
@@ -205,7 +202,7 @@ class Keeper:
         self._shepherds[pid] = self._births[pid] = name
 
     def turn(self, pid: int, name: str) -> None:
-        """A shepherd who was spare has the attempt ``name`` now."""
+        """Note that a spare shepherd has the attempt ``name`` now."""
         self._shepherds[pid] = name
 
     def rest(self, pids: list[int]) -> None:

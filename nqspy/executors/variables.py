@@ -19,8 +19,7 @@ def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
 
 
 def _slots(request: Request, start: Start) -> int:
-    """Return how many processes a launcher begins: the ranks of the layout, else one, or one for each PE in
-    NQS."""
+    """Number of processes that a launcher begins: the layout's ranks, else one, or in NQS one for each PE."""
     layout, spec = request.spec.layout, request.spec
     if layout is None and spec.dialect == "nqs":
         return max(len(start.pes), 1)
@@ -39,8 +38,7 @@ def defaults(request: Request, start: Start) -> dict[str, str]:
 
 def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
     """Return what launchers of parallel programs read beside the file of hosts. Open MPI must not bind, so
-    that processes stay on the PEs; MPICH's Hydra begins them here; torchrun has one process for each GPU,
-    else slot."""
+    that processes stay on the PEs; MPICH's Hydra begins them here; torchrun: one for each GPU, else slot."""
     visible = {each.name for each in site.settings.consumables.values() if (each.env or "").endswith(_GPUS)}
     gpus = sum(len(units) for name, units in start.units if name in visible)
     return {

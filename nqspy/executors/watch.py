@@ -37,8 +37,7 @@ _MOST = 25
 @dataclass(slots=True)
 class WatchedAttempt:
     """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages until it listens;
-    ``told``: reported as running; ``looks`` after what a lost one left; ``stops`` of its shepherd that were
-    seen."""
+    ``told``: reported as running; ``looks`` after a lost one's remains; ``stops`` of its shepherd."""
 
     order: dict[str, Any] | None
     told: bool = False
@@ -217,7 +216,7 @@ class Watch:
                 _log.exception("a starter or an attempt could not be seen to")
 
     def _look_after(self) -> None:
-        """Has starter and shepherds go on where somebody has stopped them."""
+        """Continue starter and shepherds that were stopped."""
         if not self._attempts or now() < self._look_at:
             return
         with self._guard:
@@ -334,7 +333,7 @@ class Watch:
     # ------------------------------------------------------------ what became of it
 
     def _settle(self, key: Key, reported: bool = False) -> None:
-        """Looks at the records of an attempt whose shepherd has ``reported`` the end or is gone."""
+        """Look at the records of an attempt of which the shepherd has ``reported`` the end or is gone."""
         try:
             self._conclude(key, reported)
         except OSError:

@@ -1,6 +1,5 @@
-"""Use of groups, and of users in them, what else quotas rest on, and decay: half of a use is forgotten in
-each half-life (``set usage half_life=``). Accounts, shares, caps and reports take their figures from here;
-times are in ms."""
+"""Use of groups and their users, other bases of quotas, and decay: half of a use is forgotten in each
+half-life (``set usage half_life=``). Accounts, shares, caps, reports rest on it; times in ms."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -66,11 +65,8 @@ class Entry:
 @dataclass(slots=True)
 class Account:
     """Decayed use of a group or of a user in a group: ``value`` (ms of CPU, or of PE time) as it stood at
-    instant ``at``.
-
-    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use;
-    ``entry``: what it is owed.
-    """
+    instant ``at``. ``recent``: use of the last 20 requests that ended (groups only), what a running one is
+    expected to use; ``entry``: what it is owed."""
 
     value: float = 0.0
     at: Instant = Instant(0)

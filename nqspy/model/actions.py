@@ -90,8 +90,7 @@ class WriteOutput(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Adjust(OfAttempt):
-    """Keep an attempt to the wall time that its request has now, and send its output where it is to go
-    now."""
+    """Keep an attempt to its request's present wall time, and send its output to the present place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,7 @@ class Kill(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Redate(Action):
-    """Set the date in queue of these waiting requests; ``cause`` is the request whose start brought it
-    about: the two stand or fall together."""
+    """Set the date in queue of these waiting requests, with the start of ``cause``: both or neither."""
 
     seqs: tuple[Seq, ...]
     date: Instant
@@ -162,8 +160,8 @@ class Forget(OfAttempt):
 
 class ExitFailure(Struct, frozen=True):
     """Failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
-    ``off``: it is switched off; ``rests``: the owner on whose requests it failed in a row and until when it
-    is not asked about them, as what follows "exit NAME failed"; ``lost``: its process was lost at that."""
+    ``off``: it is switched off; ``rests``: an owner, and until when it is not asked about that owner's
+    requests, on which it failed in a row: what follows "exit NAME failed"; ``lost``: so was its process."""
 
     exit: str
     seq: Seq | None
@@ -176,10 +174,9 @@ class ExitFailure(Struct, frozen=True):
 
 class Plan(Struct, frozen=True):
     """Decision of a pass: the actions in their order, why the others wait, when to look again at the latest.
-
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
-    ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what
-    could start after it, where that has changed (`events.Decided`)."""
+    ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what could
+    start after it, where that has changed (`events.Decided`)."""
 
     actions: tuple[Action, ...] = ()
     reasons: Reasons = Reasons()

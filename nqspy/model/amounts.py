@@ -1,6 +1,5 @@
 """Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6), in whole numbers. The clients
-import this: it imports nothing. `units` reads them with errors of the daemon's.
-"""
+import this: it imports nothing. `units` reads them with errors of the daemon's."""
 
 UNLIMITED = -1
 """A limit that was asked for as ``unlimited``; None means it was not given at all."""
@@ -37,8 +36,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of ``600``, ``10:00``, ``1:00:00``, ``1.5``, ``30min``, ``24h``, ``500ms``; rounded up.
-    Raises Wrong."""
+    """Milliseconds of ``600``, ``10:00``, ``1.5``, ``24h``, ``500ms``, rounded up. Raises Wrong."""
     if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()

@@ -25,8 +25,7 @@ class ArraySpec(Struct, frozen=True):
 
 
 class HeldIndices(Struct, frozen=True, omit_defaults=True):
-    """Indices that are held, by these letters and for that reason; ``never``: why what they await can never
-    come about."""
+    """Indices held by these letters, for that reason; ``never``: why what they await can never come about."""
 
     indices: Runs
     letters: str
@@ -35,13 +34,11 @@ class HeldIndices(Struct, frozen=True, omit_defaults=True):
 
 
 class ArrayState(Struct, frozen=True, omit_defaults=True):
-    """State of the indices of an array.
-
-    ``left`` have not begun; of them ``ready`` may start as soon as the array may, the others are ``held`` or
-    await their own index of another array (``awaiting``: those that do, by that array). ``begun``: some index
-    has begun. Of those that have ended ``well`` did so with exit status 0, ``badly`` otherwise (``dropped``
-    were deleted before they began); ``worst`` is the greatest exit status so far, ``cpu``, ``wall`` and
-    ``memory`` what all together have used (ms, ms, the most bytes)."""
+    """State of the indices of an array. ``left`` have not begun; of them ``ready`` may start as soon as the
+    array may, the others are ``held`` or await their own index of another array (``awaiting``: those that do,
+    by that array). ``begun``: some index has begun. Of those that have ended ``well`` did so with exit status
+    0, ``badly`` otherwise (``dropped`` were deleted before they began); ``worst`` is the greatest exit status
+    so far, ``cpu``, ``wall`` and ``memory`` what all together have used (ms, ms, the most bytes)."""
 
     left: Runs
     ready: Runs
@@ -68,8 +65,7 @@ class ArrayState(Struct, frozen=True, omit_defaults=True):
 
 
 def counted(spec: ArraySpec | None) -> int:
-    """Return how many requests one counts for that is handed in so: an array for as many as it has
-    indices."""
+    """Number of requests that a submission counts for: of an array its indices."""
     return 1 if spec is None else indices.count(spec.indices)
 
 
@@ -156,8 +152,7 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
-    """Return the state after these letters were taken off these; without the system's they wait for no
-    other index any more."""
+    """Return the state without these letters on these; without the system's they await no index any more."""
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)

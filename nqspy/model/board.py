@@ -1,7 +1,5 @@
-"""Holders of PEs: `lifecycle` keeps them, and all that needs them asks here.
-
-A PE has one slot or more (its domain's depth); each slot has at most one holder. A request that has released
-its PEs (`Pause.pes_released`) holds none."""
+"""Holders of PEs, kept by `lifecycle`. A PE has one slot or more (its domain's depth); each slot has at most
+one holder. A request that has released its PEs (`Pause.pes_released`) holds none."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -29,8 +29,7 @@ class Cause(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The code of the reason of a request that it suspended (`reasons.ReasonCode`); where a person did it
-        an operator must let it go on."""
+        """Code of the reason of a request that it suspended; where a person did it an operator resumes it."""
         return _CODES.get(self.kind, "SUSPENDED")
 
     def __str__(self) -> str:
@@ -55,8 +54,7 @@ def declare_feature(name: str) -> Cause:
 
 
 def cause_of(text: str) -> Cause:
-    """Return the cause that a journal's text means, of events from before they had causes. A person named as
-    a part of nqspy was taken for that part then."""
+    """Return the cause that the text of an old event means. A person named as a part of us is that part."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:
@@ -65,8 +63,7 @@ def cause_of(text: str) -> Cause:
 
 
 class Caused(Struct, frozen=True, kw_only=True):
-    """Base of events that have a cause: ``cause``, which those of journals from before lack, and its name as
-    text beside it."""
+    """Base of events that have a cause: ``cause`` (events of old journals lack it), and its name as text."""
 
     cause: Cause | None = None
 

@@ -1,8 +1,5 @@
 """The waiting requests of one queue as numpy columns: what a pass computes with instead of walking Python
-objects.
-
-Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
-"""
+objects. Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -64,20 +61,17 @@ class Extremes:
 
 
 def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
-    """``gpu=2+licence+nfs``: what a request needs, and asks for by the unit, as one name, whatever their
-    order; empty for none."""
+    """``gpu=2+licence+nfs``: what a request needs and asks for by the unit, in any order; empty for none."""
     return "+".join(sorted({*names, *wanted_key(wanted)})) if names or wanted else ""
 
 
 def turn_of(request: Request) -> int:
-    """Return what orders a request among those of one date: its number, or the number at which it was
-    placed."""
+    """Return what orders a request among those of one date: its number, or where it was placed."""
     return rank_of(place_of(request))
 
 
 def place_of(request: Request) -> Seq:
-    """The number where it stands among those of one date: an array's is that of the next index that may
-    start."""
+    """Number that places it among those of one date: of an array that of the next index that may start."""
     if request.redated is not None and request.redated.place is not None:
         return request.redated.place
     ready = () if request.array is None else request.array.ready
@@ -274,8 +268,7 @@ class Columns:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
-        """Return how many rows each pair (owner in group) has, by its number. To be read before the next
-        change."""
+        """Number of rows of each pair (owner in group), by its number. Read it before the next change."""
         if self._counted is None:
             self._counted = np.bincount(self.pair)
         return self._counted
@@ -293,8 +286,7 @@ class Columns:
         return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """Return how many PEs the rows of each pair ask for together, by its number. To be read before the
-        next change."""
+        """PEs that the rows of each pair ask for together, by its number. Read it before the next change."""
         if self._summed is None:
             self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed

@@ -1,5 +1,4 @@
 """Commands of people and programs: frozen dataclasses, one per command; ``cmd`` is its name on the wire.
-
 Every command that changes something becomes events or is refused; queries (`Query`) only read."""
 
 from typing import Any, ClassVar, Literal
@@ -39,13 +38,10 @@ class Query(Command, frozen=True):
 
 class Submission(Struct, frozen=True):
     """A request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and ``group``
-    are filled in by the daemon.
-
-    ``script`` is the script's bytes as Latin-1 text (exact for any bytes); ``environment`` the job's
-    variables as
-    ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as this user (managers); ``line``: line
-    of the list. ``after``: places, counted from 0, of requests earlier in the same message that it waits for,
-    each with what must become of it."""
+    are filled in by the daemon. ``script`` is the script's bytes as Latin-1 text (exact for any bytes);
+    ``environment`` the job's variables as ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as
+    this user (managers); ``line``: line of the list. ``after``: places, counted from 0, of requests earlier
+    in the same message that it waits for, each with what must become of it."""
 
     spec: Spec
     script: str
@@ -56,8 +52,7 @@ class Submission(Struct, frozen=True):
 
 
 class Submit(Command, frozen=True):
-    """Submit these requests in this order: all or none. ``key``: the same key of the same user again gives
-    the same answer."""
+    """Submit these requests in order, all or none. ``key``: said again by a user, it repeats the answer."""
 
     items: tuple[Submission, ...]
     key: str = ""
@@ -101,8 +96,7 @@ class Delete(RequestsCommand, frozen=True):
 
 
 class HoldRequests(RequestsCommand, frozen=True):
-    """Hold waiting requests; ``letter``: u, o, s or several of them, "n": none (None: what the caller's role
-    gives)."""
+    """Hold waiting requests; ``letter``: u, o, s or several, "n": none (None: as the caller's role gives)."""
 
     cmd: ClassVar[str] = "hold"
     letter: str | None = None
@@ -197,8 +191,8 @@ class CorrectUsage(Command, frozen=True):
 
 
 class SwitchShift(Command, frozen=True):
-    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the
-    site's zone)."""
+    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the site's
+    zone)."""
 
     shift: str
     until: Instant | str | None = None
@@ -264,8 +258,7 @@ def encode(command: Command) -> dict[str, Any]:
 
 
 def decode(data: dict[str, Any]) -> Command:
-    """The command of `encode`'s data. Raises KeyError for an unknown name, msgspec.ValidationError for bad
-    fields."""
+    """The command of `encode`'s data. Raises KeyError for an unknown name, ValidationError for bad fields."""
     fields = dict(data)
     command: Command = msgspec.convert(fields, COMMANDS[fields.pop("cmd")])
     return command

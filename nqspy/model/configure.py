@@ -1,8 +1,5 @@
-"""Changes of the settings: how one is carried out, and what a whole set of settings must satisfy.
-
-Handlers try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the
-site.
-"""
+"""Changes of the settings: how one is carried out, and what a whole set of settings must satisfy. Handlers
+try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the site."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -33,11 +30,8 @@ def renamed(path: str) -> str:
 
 
 def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
-    """Carry the changes out in order. ``upsert``: a create of what exists alters it.
-
-    Raises BadValue with one line at the first that cannot be done; the settings are then half changed (use
-    a copy).
-    """
+    """Carry the changes out in order. ``upsert``: a create of what exists alters it. Raises BadValue with one
+    line at the first that cannot be done; the settings are then half changed (use a copy)."""
     for change in changes:
         apply_change(settings, change, upsert)
 
@@ -258,8 +252,7 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
 
 
 def left_out(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the settings of rows of `dump` that `load` leaves out, because the file that declared them, or a
-    word of them, is gone."""
+    """Yield the settings of rows of `dump` that `load` leaves out: what declared them, or a word, is gone."""
     for path, values in rows.items():
         kind, _, _ = registry.split(path)
         if kind is None:
@@ -291,11 +284,8 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
     """Return what is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
-    well.
-
-    ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only what
-    these may have made wrong is looked at.
-    """
+    well. ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only
+    what these may have made wrong is looked at."""
     queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
     groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [

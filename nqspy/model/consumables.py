@@ -1,6 +1,5 @@
 """Consumables: what is given out by the unit, each unit with a name of its own: GPUs, licences, barrier
-circuits. A unit is held by one attempt at most, from its start to its end.
-"""
+circuits. A unit is held by one attempt at most, from its start to its end."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -58,8 +57,7 @@ VENDORS = {
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Return the vendor of its units: as its variable says, else the only vendor found; None where nothing
-    tells."""
+    """Return the vendor of its units: by its variable, else the only vendor found; None: it is not known."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -92,8 +90,7 @@ def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
 
 
 def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
-    """Return its units that are not given out, in their order: those set offline, and those that are
-    broken."""
+    """Return its units that are not given out, in their order: set offline, or broken."""
     away = set(consumable.offline)
     for resource, unit in resources_of(consumable, found).items() if resources else ():
         state = resources.get(resource)

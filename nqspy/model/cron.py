@@ -45,10 +45,9 @@ def bits(days: Iterable[date]) -> int:
 
 
 class _Year:
-    """The days of a kind of year: ``months[1..12]``, ``days[1..31]`` (those of that number in each month),
-    ``weekdays[0..6]`` from Sunday, ``nth[1..5]`` (the first to fifth of their weekday in the month), ``last``
-    of their weekday in it; ``ends`` of months, and their last weekdays from Monday to Friday
-    (``work_ends``)."""
+    """The days of a kind of year: ``months[1..12]``, ``days[1..31]`` (by number in a month),
+    ``weekdays[0..6]`` from Sunday, ``nth[1..5]`` and ``last`` of their weekday in the month; ``ends`` of
+    months, and their last weekdays from Monday to Friday (``work_ends``)."""
 
     def __init__(self, year: int) -> None:
         self.months, self.days, self.weekdays, self.nth = [0] * 13, [0] * 32, [0] * 7, [0] * 6

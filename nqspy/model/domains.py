@@ -1,8 +1,5 @@
 """Domains: named, disjoint sets of PEs with rules of their own (semantics.md 1, interfaces.md 11).
-
-``application`` always exists and holds every PE that no other domain has. PEs are numbered over the whole
-machine.
-"""
+``application`` always exists and has every PE that no other has. PEs are numbered over the whole machine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,8 +50,7 @@ class Domain:
 
     @property
     def is_command(self) -> bool:
-        """True if its requests hold no PEs: they start at once within their limits, and the applications that
-        they begin wait for PEs elsewhere."""
+        """True if its requests hold no PEs: they start at once, and their applications wait elsewhere."""
         return self.kind == "command"
 
     def lists(self, feature: str) -> bool:

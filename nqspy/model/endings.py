@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 FAILED, DELETED = 1, 3
-"""Exit status of a bad end whose script left none, or left 0. DELETED is what
-``qsub -W block=true`` of PBS gives."""
+"""Exit status of a bad end whose script left none or 0; DELETED as of PBS's ``qsub -W block=true``."""
 SIGNALLED = 256
 """Added by PBS to the number of the signal that ended a job."""
 _PBS = {

@@ -18,12 +18,10 @@ class NqspyError(Exception):
 
 
 class Refusal(NqspyError):
-    """A command that is well formed but may not be done (no such queue, no right, above a limit).
-
-    ``kind`` is its name in the catalogue (`REFUSALS`), the values are those that its sentence names; the
-    sentence is made when it is asked for. ``code`` is a stable word for programs; ``status`` the exit status
-    of the command line: the kind's, or those of the refusal that ``said`` is.
-    """
+    """A command that is well formed but may not be done (no such queue, no right, above a limit). ``kind`` is
+    its name in the catalogue (`REFUSALS`), the values are those that its sentence names; the sentence is made
+    when it is asked for. ``code`` is a stable word for programs; ``status`` the exit status of the command
+    line: the kind's, or those of the refusal that ``said`` is."""
 
     def __init__(self, kind: str, **values: Any) -> None:
         super().__init__(kind)
@@ -59,8 +57,7 @@ def as_refusal(error: NqspyError) -> Refusal:
 
 
 class BadValue(NqspyError):
-    """A value that cannot be read (size, time, count, name); the text names the value and what is
-    expected."""
+    """A value that cannot be read (size, time, count, name); the text says which, and what is expected."""
 
 
 class Unreachable(NqspyError):
@@ -363,8 +360,7 @@ REFUSALS: dict[str, RefusalKind] = {}
 
 
 def declare_refusals(code: str, status: int, sentences: dict[str, str]) -> None:
-    """Adds a group of kinds by name, for a feature that only its own file names. Raises ValueError for a kind
-    that there is."""
+    """Add kinds of refusal by name, of a feature in its own file. Raises ValueError for a known one."""
     for kind, sentence in sentences.items():
         if kind in REFUSALS:
             raise ValueError(f"there is a refusal {kind} already")

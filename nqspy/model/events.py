@@ -1,5 +1,4 @@
 """Events: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
-
 Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state."""
 
 import re
@@ -28,9 +27,8 @@ def written_name(cls: type) -> str:
 
 
 class Event(Struct, frozen=True, omit_defaults=True):
-    """Base of all events. ``kind``: its name in the journal, that of its class unless it says otherwise;
-    ``version`` rises with a field's meaning. The journal leaves out fields that have their defaults, so a
-    default never changes."""
+    """Base of all events. ``kind``: its name in the journal, by default that of its class; ``version`` rises
+    with a field's meaning. The journal leaves out fields at their defaults: a default never changes."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -52,9 +50,7 @@ class Recorded(Struct, frozen=True):
 
 class Change(Struct, frozen=True):
     """A change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
-    JSON-able.
-
-    create: value is a dict of settings by path below the object; add/remove: a list of names."""
+    JSON-able. create: value is a dict of settings by path below the object; add/remove: a list of names."""
 
     op: Literal["create", "set", "add", "remove", "delete"]
     path: str
@@ -101,9 +97,8 @@ class Eligible(RequestsEvent, frozen=True):
 
 
 class Starting(AttemptEvent, frozen=True):
-    """A decision to start an attempt on these PEs and units; the executor may once this is committed.
-    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
-    `actions.Start` has them."""
+    """A decision to start an attempt on these PEs and units; the executor may once it is committed.
+    ``until``: the end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`."""
 
     pes: tuple[int, ...]
     forced: bool = False
@@ -141,8 +136,7 @@ class Resumed(Event, Caused, frozen=True):
 
 
 class Exiting(AttemptEvent, frozen=True):
-    """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered.
-    ``text``: why."""
+    """An attempt's processes have ended, its PEs are free; its output is still delivered, ``text``: why."""
 
     used: Used = Used()
     text: str = ""
@@ -161,9 +155,8 @@ class Ended(AttemptEvent, frozen=True):
 
 
 class Requeued(AttemptEvent, frozen=True):
-    """An attempt ended, its request waits again, dated as before. ``losses`` and ``retry`` as
-    `requests.Request` has them. ``stdout``, ``stderr``: where its output lies, as in
-    `requests.AttemptOutput`; None: it never ran."""
+    """An attempt ended, its request waits again, dated as before. ``losses``, ``retry``: as in `Request`;
+    ``stdout``, ``stderr``: where its output lies, as in `AttemptOutput`; None: it never ran."""
 
     text: str
     used: Used = Used()
@@ -203,7 +196,7 @@ class Redated(RequestsEvent, frozen=True):
 
 
 class DependencyMet(RequestsEvent, frozen=True):
-    """Requests whose wait for ``prerequisite`` (``words``) is over, or counts as over; one that awaits
+    """The wait of these requests for ``prerequisite`` (``words``) is over, or counts as over; one that awaits
     nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
 
     prerequisite: Seq
@@ -245,7 +238,7 @@ class Modified(RequestEvent, frozen=True):
 
 
 class Deleting(Event, Caused, frozen=True):
-    """A started request is to be ended by order of ``who``, or to be run again (``rerun``); ``text``: why."""
+    """A started request is ordered to end, or to run again (``rerun``); ``text``: why."""
 
     seq: Seq
     attempt: int
@@ -264,8 +257,8 @@ class Deleted(RequestEvent, frozen=True):
 
 class Decided(Event, frozen=True):
     """A pass acted: its input, and failures of exits; its starts follow as events. ``samples`` are charged;
-    ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
-    ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when."""
+    ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, source,
+    text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks asked, ``asked``: when."""
 
     as_of: int
     samples: tuple[tuple[Seq, Used], ...] = ()
@@ -293,8 +286,7 @@ class Reserved(Event, frozen=True):
 
 
 class Parted(RequestEvent, frozen=True):
-    """Indices of an array became requests of their own, without having begun: something concerns them that
-    does not concern the others."""
+    """Indices of an array became requests of their own before they began: something concerns them alone."""
 
     indices: Runs
 
@@ -351,7 +343,7 @@ class UsageCorrected(Event, frozen=True):
 
 class MachineFound(Event, frozen=True):
     """Machine as found at start, or when CPUs went or came: the CPUs that PEs stand for, in order;
-    ``offline``: PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
+    ``offline``: PEs without their CPU; ``devices``: what can be given out by the unit."""
 
     cpus: tuple[int, ...]
     memory: int
@@ -368,8 +360,7 @@ class FilesApplied(Event, frozen=True):
 
 
 class LoadedExits(Event, frozen=True):
-    """User exits were loaded and replace all former ones: content hashes by name. A copy of each file is kept
-    under its hash (`Journal.blob`)."""
+    """User exits were loaded and replace all former ones: content hashes by name. `Journal.blob` has them."""
 
     kind: ClassVar[str] = "exits_loaded"
     files: tuple[tuple[str, str], ...]
@@ -392,9 +383,8 @@ class ResourceChanged(Event, frozen=True):
 
 
 class PressureChanged(Event, frozen=True):
-    """State of the memory: requests must give way (``high``), may come back (``calm``) or neither
-    (``tight``). ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are
-    at work."""
+    """State of the memory: requests give way (``high``), may come back (``calm``) or neither (``tight``).
+    ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
 
     kind: ClassVar[str] = "pressure"
     level: Level
@@ -433,7 +423,7 @@ class Reported(Event, frozen=True):
     """The report of the night that began on ``day`` (YYYY-MM-DD) was made: from the events up to number
     ``as_of``, at instant ``taken``; ``mails`` go out from here on. What was known then beside the journal is
     kept with it: ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues
-    waited: sequence number or queue, code, who, text)."""
+    waited: sequence number or queue, code, source, text)."""
 
     day: str
     as_of: int
@@ -455,7 +445,6 @@ def encode(event: Event) -> bytes:
 
 
 def decode(kind: str, fields: bytes | str) -> Event:
-    """The event of that kind with those fields. Raises KeyError for an unknown kind,
-    msgspec.ValidationError for bad fields."""
+    """The event of that kind with those fields. Raises KeyError, ValidationError for bad fields."""
     event: Event = _decoders[kind].decode(fields)
     return event

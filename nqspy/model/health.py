@@ -1,5 +1,4 @@
-"""Health of what requests depend on: probes of the site's resources, and the memory that people and requests
-share."""
+"""Health of what requests depend on: probes of resources, and the memory that people and requests share."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -48,8 +47,7 @@ KINDS = ("command", "tcp", "http", "file")
 
 
 def kind_of(probe: Probe) -> tuple[str, str]:
-    """Return what a probe tries: one of KINDS, and its value. Raises StopIteration for one that tries
-    nothing."""
+    """Return what a probe tries: one of KINDS, and its value. Raises StopIteration for nothing."""
     return next((kind, value) for kind in KINDS if (value := getattr(probe, kind)) is not None)
 
 

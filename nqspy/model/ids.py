@@ -30,8 +30,7 @@ DAY = 24 * HOUR
 
 def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | None:
     """Return what ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names, and of ``17[3-9]`` the array and
-    the indices as they are written (else empty); None when it names nothing of a home with these ``names``
-    (None: any)."""
+    its indices as written (else empty); None: nothing of a home with these ``names`` (None: any)."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")
@@ -56,8 +55,7 @@ def _is_number(text: str) -> bool:
 
 
 def request_named(text: str, names: Collection[str]) -> Seq | None:
-    """Return what an identifier names, ``17[3].ymp`` too; None when it names nothing of a home with these
-    names, or several indices."""
+    """Return what an identifier names, ``17[3].ymp`` too; None: nothing of these names, or many indices."""
     seq, some = parse_named(text, names) or (None, "")
     if seq is None or not some:
         return seq

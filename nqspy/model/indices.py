@@ -1,8 +1,6 @@
-"""Sets of indices of an array as runs ``(first, last, step)``: a hundred thousand indices are one run.
-
-Runs are in ascending order and do not interleave: each begins after the last index of the one before. A set
-is a plain tuple of them, so that events and rows carry it as it is; the empty tuple is the empty set.
-"""
+"""Sets of indices of an array as runs ``(first, last, step)``: a hundred thousand indices are one run. Runs
+are in ascending order and do not interleave: each begins after the last index of the one before. A set is a
+plain tuple of them, so that events and rows carry it as it is; the empty tuple is the empty set."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +17,7 @@ Run = tuple[int, int, int]
 Runs = tuple[Run, ...]
 
 MOST_RUNS = 5_000
-"""Of how many runs. All are written down each time that one begins, and told to each job in one variable,
-which the kernel takes up to 128 KiB."""
+"""Of how many runs: all are written when one begins, and told to jobs in a variable (128 KiB at most)."""
 
 SHOWN = 8
 """Runs of a set that a sentence names."""
@@ -225,8 +222,7 @@ def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
 
 
 def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
-    """Return the same indices in runs that do not interleave; ``most``: how many may be looked at one by one.
-    Raises BadValue."""
+    """Return the same in runs that do not interleave; ``most``: looked at one by one. Raises BadValue."""
     if len(tangle) <= 1:
         return tangle
     whole = _as_one(tangle)
@@ -275,8 +271,7 @@ def _joined(runs: list[Run]) -> list[Run]:
 
 
 def _join(one: Run, next_: Run) -> Run | None:
-    """Both as one; None where they are none. Two single indices are one run only if they are neighbours, or
-    if a third would go on with them."""
+    """Both as one, else None. Two single indices are one run if they are neighbours, or a third goes on."""
     gap = next_[0] - one[1]
     alone, single = one[0] == one[1], next_[0] == next_[1]
     step = gap if alone and single else next_[2] if alone else one[2]

@@ -1,8 +1,6 @@
-"""Names of the environment variables that the daemon gives to jobs, to all of them or to some.
-
-A submission from inside a job leaves them behind: they tell of the outer job and not of the new one.
-The clients import this: it imports nothing.
-"""
+"""Names of the environment variables that the daemon gives to jobs, to all of them or to some. A submission
+from inside a job leaves them behind: they tell of the outer job, not of the new one. For clients: it imports
+nothing."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +50,8 @@ NUMBERED = "NQSPY_DEPENDENCY_"
 
 
 def leave_behind(variables: "Mapping[str, str]", *, stays: str = "") -> dict[str, str]:
-    """Return the variables without those of the job that they come from; all of them outside of a job.
-
-    A ``TMPDIR`` that is not the job's scratch folder is the user's own and stays, and so does ``stays``.
-    """
+    """Return the variables without those of the job that they come from; all of them outside of a job. A
+    ``TMPDIR`` that is not the job's scratch folder is the user's own and stays, and so does ``stays``."""
     if ATTEMPT not in variables:
         return dict(variables)
     scratch = variables.get("PBS_NODEFILE", "").rpartition("/")[0]

@@ -47,8 +47,7 @@ def array_of(seq: int) -> int | None:
 
 
 def rank_of(seq: int) -> int:
-    """Return what puts requests in the order of their numbers, an array behind those of its indices that are
-    requests of their own."""
+    """Return what orders requests by number, an array behind its indices that are requests of their own."""
     return (seq & _NUMBERS) << _CODE_BITS | seq >> _NUMBER_BITS
 
 

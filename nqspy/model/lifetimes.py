@@ -94,8 +94,7 @@ class Lifetimes:
         return WHOLE if found is None else found.sure_part(percent)
 
     def kinds(self, key: Key) -> Iterator[Sequence[Lived]]:
-        """The last runs of those like it, of ever wider kinds of which enough are known; of all, however few
-        these are."""
+        """Last runs of those like it, of ever wider kinds with enough of them; of all, however few."""
         found = self.known.get(key)
         if found is not None and len(found.runs) >= ENOUGH:
             yield found.runs[-RECENT:]
@@ -137,8 +136,7 @@ def key_of(request: Request) -> Key:
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
-    """Return what an end tells of how long one with that wall limit and best guess (ms; None: none) ran;
-    None: nothing."""
+    """Return what an end says of run times, by wall limit and best guess (ms; None: none); None: nothing."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _SAYS and not crashed:
         return None

@@ -51,7 +51,7 @@ class Device(Struct, frozen=True):
 
 class Found(Struct, frozen=True):
     """Machine as the executor found it: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs
-    whose CPU is gone for now; ``devices``: those that can be given out (`consumables`)."""
+    without their CPU for now; ``devices``: those that can be given out (`consumables`)."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0
@@ -60,7 +60,7 @@ class Found(Struct, frozen=True):
 
     def seen(self, now: "Found", busy: bool) -> "Found":
         """Return what is known once the executor has found ``now``: while requests run (``busy``) a PE keeps
-        its number and its CPU, one whose CPU is gone is offline, new CPUs become further PEs."""
+        its number and CPU, one without its CPU is offline, new CPUs become further PEs."""
         if not busy:
             return now
         cpus = (*self.cpus, *(cpu for cpu in now.cpus if cpu not in self.cpus))
@@ -178,8 +178,7 @@ def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
 
 
 def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
-    """All of them, in ascending order. Where there are more PEs than CPUs none is bound to one, and none goes
-    with it."""
+    """All of them, in ascending order. No PE goes with its CPU where there are more PEs than CPUs."""
     gone = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
     shut = set_offline(machine, pes)
     return tuple(sorted({*gone, *shut})) if shut else gone
@@ -279,7 +278,7 @@ def check_machine(machine: Machine) -> Iterable[str]:
 
 
 def suggestion(pes: int, per_node: int) -> str:
-    """A shape that would do for so many PEs: the one whose sides differ least."""
+    """A shape that would do for so many PEs, with sides that differ least."""
     if pes % per_node:
         return f"{pes} PEs are no whole nodes of pes_per_node={per_node}"
     sides = [n for n in range(1, pes + 1) if pes % n == 0]

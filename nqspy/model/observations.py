@@ -9,8 +9,7 @@ from nqspy.model.requests import Ending, Used
 
 
 class Observation(Struct, frozen=True):
-    """Base of all observations: they name request and attempt; one that names an attempt no longer in force
-    is ignored."""
+    """Base of all observations of an attempt; one of an attempt no longer in force is ignored."""
 
     seq: Seq
     attempt: int
@@ -36,8 +35,7 @@ class ObservedNote(Observation, frozen=True):
 
 
 class ObservedMovedOut(Observation, frozen=True):
-    """A suspended attempt has moved out: its processes stand still, and what could be paged out is:
-    ``paged`` bytes."""
+    """A suspended attempt has moved out: its processes stand still, ``paged`` bytes were paged out."""
 
     paged: int = 0
 
@@ -57,8 +55,7 @@ class ObservedEnded(Observation, frozen=True):
 
 
 class ObservedNotStarted(Observation, frozen=True):
-    """An attempt could not be started for a reason that is the request's own (its folder, its shell):
-    ``text`` says it."""
+    """An attempt could not be started, for a reason of the request's own (folder, shell): ``text``."""
 
     text: str = ""
 

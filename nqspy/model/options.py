@@ -8,14 +8,13 @@ nothing.
 
 class Option:
     """An option. ``path``: its field below `Spec`; a limit of `Ask.others` by its qmgr path below ``ask``.
-
     ``unit`` as of `tree.Declared`, and ``date`` (an instant), ``path``, ``shape`` (an object); ``doc``: a
     sentence; ``low``, ``high``: bounds. ``when`` it can be changed: waiting, running (both) or never (empty);
-    ``as_owner``: by those who may run programs as its owner. Its names, empty where it has none: ``modify``
-    of qmgr (behind ``per_process/`` a limit of each process), ``python`` of `Client.submit`, ``seen`` of
-    ``request`` and ``changes`` of ``changes()`` in user exits, ``json`` of ``qstat --json`` (``rare``: only
-    of requests that have it), ``pbs`` of ``qstat -f``, ``resources`` of ``-l``, ``flags`` by dialect (qsub
-    means each) with ``metavar`` and ``help``."""
+    ``as_owner``: by callers that may run programs as its owner. Its names, empty where it has none:
+    ``modify`` of qmgr (behind ``per_process/`` a limit of each process), ``python`` of `Client.submit`,
+    ``seen`` of ``request`` and ``changes`` of ``changes()`` in user exits, ``json`` of ``qstat --json``
+    (``rare``: only of requests that have it), ``pbs`` of ``qstat -f``, ``resources`` of ``-l``, ``flags`` by
+    dialect (qsub means each) with ``metavar`` and ``help``."""
 
     __slots__ = (
         "as_owner", "changes", "doc", "flags", "help", "high", "json", "low", "metavar", "modify", "path",

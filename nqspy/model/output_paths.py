@@ -1,5 +1,4 @@
-"""Output paths of a request: the default path, the paths that its owner named, filled in (interfaces.md 11),
-and other requests that write there."""
+"""Output paths of a request (interfaces.md 11): default, named and filled in; others that write there."""
 
 import re
 from collections.abc import Iterator
@@ -15,10 +14,9 @@ _GAP = re.compile(
 
 
 def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 1) -> str:
-    """A path with ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u`` the
-    owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the index of an array, else the attempt, ``%%`` a
-    percent sign; any other letter stays. ``$PBS_ARRAY_INDEX`` is the index, empty where there is none (of a
-    whole array ``^array_index^``)."""
+    """Fill a path in: ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u``
+    the owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the index of an array, else the attempt, ``%%`` a
+    percent sign; others stay. ``$PBS_ARRAY_INDEX``: the index or empty (of an array ``^array_index^``)."""
     if "%" not in path and "$" not in path and "^" not in path:
         return path
     letters = {
@@ -34,8 +32,7 @@ def attempt_mark(id: str, attempt: int) -> str:
 
 
 def suffix(seq: Seq) -> str:
-    """Return what stands behind the letter of a default name: ``17``, of an index of an array ``17.3``, of a
-    whole array ``17.^array_index^``."""
+    """The end of a default name: ``17``, of an index ``17.3``, of a whole array ``17.^array_index^``."""
     index = _index(seq)
     return f"{number_of(seq)}.{index}" if index else str(number_of(seq))
 
@@ -51,8 +48,7 @@ def default_name(seq: Seq, spec: Spec, letter: str) -> str:
 
 
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
-    """Return where an output goes by default: where its request was submitted, or (kept) in its owner's
-    home."""
+    """Default place of an output: where its request was submitted, or (kept) in its owner's home."""
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{default_name(seq, spec, letter)}"
 
 
@@ -70,8 +66,7 @@ def shown_paths(
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """Name of an output in a folder that its owner named: the default name, in PBS's dialect ``17.ymp.OU``
-    and ``17.ymp.ER``."""
+    """Name of an output in a folder that its owner named; in PBS's dialect ``17.ymp.OU``, ``17.ymp.ER``."""
     if spec.dialect != "pbs":
         return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"

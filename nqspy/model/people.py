@@ -20,8 +20,7 @@ DEFAULT_GROUP = "default"
 
 @dataclass(slots=True)
 class Group:
-    """A resource group, a node of the share tree; shares are relative weights among siblings, users are
-    leaves."""
+    """A resource group, a node of the share tree; ``share`` is a weight among siblings, users are leaves."""
 
     name: str
     parent: str | None = setting("name", None, "group above it; none: directly under the root")
@@ -50,11 +49,9 @@ class Usage:
 
 
 class Caller(Struct, frozen=True):
-    """Person who asks: the socket peer as the kernel names it, never what a client says. ``groups``: names of
-    the Unix groups.
-
-    ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``): managers without being
-    named."""
+    """A caller: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
+    Unix groups. ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``):
+    managers."""
 
     user: str
     uid: int
@@ -64,14 +61,12 @@ class Caller(Struct, frozen=True):
 
     @property
     def nameless(self) -> bool:
-        """True if the user database has no name for the caller, and it is neither root nor the home's
-        owner."""
+        """True if the user database has no name for the caller, other than root and the home's owner."""
         return self.user == str(self.uid) and not self.trusted
 
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
-    """True if lists of users and Unix groups let in a person who is a member of these groups; empty lists let
-    in all."""
+    """True if lists of users and Unix groups let in a user of these groups; empty lists let in all."""
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 
@@ -103,11 +98,8 @@ def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
 
 def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[str, float]:
     """Each group's part of the whole while only the ``active`` groups have work: what an idle group is
-    entitled to goes to its siblings by weight, an idle subtree's to its parent's siblings.
-
-    A group is active with any group below it that has a share. One that is idle gets what it would get if
-    it became active alone.
-    """
+    entitled to goes to its siblings by weight, an idle subtree's to its parent's siblings. A group is active
+    with any group below it that has a share. An idle one gets its part if it became active alone."""
     children: dict[str | None, list[str]] = {}
     for name, group in groups.items():
         children.setdefault(_parent(group, groups), []).append(name)
@@ -130,8 +122,7 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
 
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Return those of these groups that are entitled to nothing: unknown, of share 0, or below such a
-    group."""
+    """Return those of these groups that are entitled to nothing: unknown, of share 0, or below such a one."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(n for n in names if n not in known or not all(known[g].share for g in lineage(known, n)))
 
@@ -159,12 +150,10 @@ def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
 
 
 def capped_pes(limit: float, pes: int) -> int:
-    """Return how many of the machine's ``pes`` a group with that ``limit`` (percent) may hold: whole PEs,
-    rounded up."""
+    """Whole PEs, rounded up, that a group with that ``limit`` (percent) may hold of the machine's ``pes``."""
     return ceil(round(limit * pes / 100, 9))
 
 
 def capped_use(limit: float, pes: int, half_life: int) -> float:
-    """Return the decayed use (ms) that a group with that ``limit`` (percent) may have: its part of that of
-    ``pes`` PEs that are always busy."""
+    """Decayed use (ms) that a group with that ``limit`` (percent) may have, of ``pes`` PEs always busy."""
     return lasting_use(limit / 100 * pes, half_life)

@@ -1,8 +1,6 @@
-"""Promises: what a feature must not forget between passes, such as a reservation or the end of a rest.
-
-They are facts: a pass proposes one, an event changes it, it lies in the site's row, and so it survives a
-restart and a replay. Only the feature that made a promise reads it. What can be reckoned anew is no promise.
-"""
+"""Promises: what a feature must not forget between passes, such as a reservation or the end of a rest. They
+are facts: a pass proposes one, an event changes it, it lies in the site's row, and so it survives a restart
+and a replay. Only the feature that made a promise reads it. What can be reckoned anew is no promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -12,10 +12,7 @@ from nqspy.model.tree import added_settings, branch, declared, get, setting
 @dataclass(slots=True)
 class Factors:
     """Weights of the intra-queue priority ``P = share*s + cpu*c + memory*m + time*t`` (seed 003, 5.1;
-    semantics.md 1).
-
-    None: the site's default weight. All zero is FIFO by date in queue.
-    """
+    semantics.md 1). None: the site's default weight. All zero is FIFO by date in queue."""
 
     share: int | None = setting("count", None, "weight of the fair-share term", nothing="default")
     cpu: int | None = setting(
@@ -50,19 +47,15 @@ class Weights(Struct, frozen=True):
 
     def tau_max(self) -> float | None:
         """Greatest ratio of the wait of the queue's longest waiter to that of a request that overtakes it,
-        ``T/(T-S-C-M)``; None where there is no bound (seed 003, 6.1).
-
-        Only against the longest waiter: its time factor is 1, so that what overtakes it has a factor of at
-        least 1/tau_max. Two others may both have a small one (waits of 10 s and 5 min beside one of 10 min),
-        and then the other terms decide.
-        """
+        ``T/(T-S-C-M)``; None where there is no bound (seed 003, 6.1). Only against the longest waiter: its
+        time factor is 1, so that what overtakes it has a factor of at least 1/tau_max. Two others may both
+        have a small one (waits of 10 s and 5 min beside one of 10 min), and then the other terms decide."""
         rest = self.time - self.share - self.cpu - self.memory
         return self.time / rest if rest > 0 else None
 
 
 PROCESSES = 512
-"""Processes and threads that a request may have at a time, where its queue says nothing else: room for any
-ordinary request, and a fork bomb ends early."""
+"""Processes and threads of a request where its queue says nothing: fork bombs end early."""
 
 
 @dataclass(slots=True)
@@ -102,11 +95,9 @@ def _units_held(whose: str) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class RunningLimits:
-    """Limits on what runs at a time under a queue, a complex or the whole site. None = unlimited.
-
-    Fields are the limits that exits and displays read by name; further limits are declared by the files of
-    `core.gate` that apply them. A base class and no branch, so that the paths are ``queue/night/run_limit``.
-    """
+    """Limits on what runs at a time under a queue, a complex or the whole site. None = unlimited. Fields are
+    the limits that exits and displays read by name; further limits are declared by the files of `core.gate`
+    that apply them. A base class and no branch, so that the paths are ``queue/night/run_limit``."""
 
     run_limit: int | None = setting("count", None, "requests running at a time")
     user_limit: int | None = setting("count", None, "requests of one user running at a time")
@@ -188,8 +179,7 @@ def is_heeded(kind: str, path: str) -> bool:
 
 
 def takes(queue: Queue, path: str, value: Any) -> bool:
-    """True if the queue heeds the setting, or if the value takes it back: sites of earlier times may have
-    some that have no effect."""
+    """True if the queue heeds the setting, or the value takes it back: old sites may have unheeded ones."""
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 
 

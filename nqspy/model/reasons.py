@@ -1,9 +1,7 @@
 """Reasons why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
-different codes.
-
-A reason is data: its kind, who says so, a few values. A file that gives reasons declares their kinds with
-their sentences (`reason_kinds`), so a feature stays one file. What they add up to is the catalogue, `KINDS`.
-No code looks into a text to learn what a reason means."""
+different codes. A reason is data: its kind, its source, a few values. A file that gives reasons declares
+their kinds with their sentences (`reason_kinds`), so a feature stays one file. What they add up to is the
+catalogue, `KINDS`. No code looks into a text to learn what a reason means."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -41,14 +39,11 @@ class ReasonCode(StrEnum):
 
 
 class Sentence:
-    """A sentence with gaps in braces: for ``who`` says so, and for values, which are given in the order in
-    which they are named first (so many are they: ``values``).
-
-    Behind a colon stands how a value is written: in a unit (``{most:size}``, ``time``), as `format` has it
-    (``{percent:g}``), with words around it, for which ``*`` stands (``{since: since *}``), or in one way for
-    1 and another for more (``{pes:a PE is|* PEs are}``); of None and of an empty text the last two write
-    nothing.
-    """
+    """A sentence with gaps in braces: for its source, and for values, given in the order in which they are
+    first named (``values``: how many). Behind a colon stands how a value is written: in a unit
+    (``{most:size}``, ``time``), as `format` has it (``{percent:g}``), with words around it, for which ``*``
+    stands (``{since: since *}``), or in one way for 1 and another for more (``{pes:a PE is|* PEs are}``); of
+    None and of an empty text the last two write nothing."""
 
     __slots__ = ("_parts", "values")
 
@@ -108,9 +103,8 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
 class Reason(Struct, frozen=True):
-    """A reason: its kind, by name; its source ``who`` (a queue, ``complex x``, an exit's name, ...), the
-    values in its sentence, until when if known, and how many wait ``ahead`` where it is said of the rest of a
-    queue."""
+    """A reason: its kind, by name; its source (a queue, ``complex x``, an exit's name, ...), values of its
+    sentence, until when if known, and how many wait ``ahead`` in the rest of a queue."""
 
     kind: str
     who: str
@@ -125,7 +119,7 @@ class Reason(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its sentence, made anew each time."""
+        """Return its sentence, made anew each time."""
         said = KINDS[self.kind].sentence.say(self.who, self.values)
         return f"{said}; {self.ahead} ahead of it" if self.ahead else said
 
@@ -140,8 +134,7 @@ class Reason(Struct, frozen=True):
 
 
 class ReasonKind(Struct, frozen=True):
-    """A kind of reason: ``sentence`` says it to people, ``needed`` what must happen so that it holds no more
-    (empty: what its code says)."""
+    """A kind of reason: its ``sentence``, and what is ``needed`` to end it (empty: what its code says)."""
 
     name: str
     code: ReasonCode
@@ -159,8 +152,7 @@ KINDS: dict[str, ReasonKind] = {}
 
 
 def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:
-    """Declares kinds of one code: names, sentences (`Sentence`). ``needed``: what must happen,
-    empty where the code says it."""
+    """Declare kinds of one code: names, sentences. ``needed``: what must happen, empty: as the code says."""
     assert KINDS.keys().isdisjoint(sentences), sentences
     made = {name: ReasonKind(name, code, Sentence(said), needed) for name, said in sentences.items()}
     KINDS.update(made)
@@ -209,8 +201,7 @@ without a least number unlimited alone is meant."""
 
 
 class Reach(Struct, frozen=True):
-    """A reason that holds for all waiting requests of a queue whose ``fields`` have these values and lie
-    ``within`` these bounds."""
+    """A reason for all waiting requests of a queue with these ``fields``, ``within`` these bounds."""
 
     queue: str
     fields: tuple[tuple[str, str | int | None], ...]
@@ -220,8 +211,7 @@ class Reach(Struct, frozen=True):
 
 class Reasons(Struct, frozen=True):
     """Reasons of a whole pass without a loop over all: ``own`` of the requests that were looked at,
-    ``closing`` of the queues, and ``reach``: those that hold for many alike (`core.alike`).
-    """
+    ``closing`` of the queues, and ``reach``: those that hold for many alike (`core.alike`)."""
 
     own: Mapping[Seq, Reason] = field(default_factory=dict)
     closing: Mapping[str, Reason] = field(default_factory=dict)

@@ -1,9 +1,6 @@
 """All kinds of objects of the settings, each declared once: rows, rights, grammar, displays, ``snap`` and the
-manual find them here.
-
-The model declares its own below, a scheduling feature declares its own in its file; whoever reads settings
-imports `core.features` first, so that all are there.
-"""
+manual find them here. The model declares its own below, a scheduling feature declares its own in its file;
+whoever reads settings imports `core.features` first, so that all are there."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -248,8 +245,7 @@ def listed() -> list[tuple[SettingsObject[Any], Words]]:
 
 
 def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
-    """The kind that a path is about, the name of the object (empty where there is one) and the path below
-    it."""
+    """Kind that a path is about, name of the object (empty where there is one), and the path below it."""
     head, _, rest = path.partition("/")
     found = object_of(head)
     if found is None or not found.named:

@@ -47,7 +47,6 @@ EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit",
 
 class Ask(Struct, frozen=True, omit_defaults=True):
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
-
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
     resources that must be well; ``consumables``: how many units of which; ``best_guess``: how long its owner
     thinks that it runs (``wall`` is when it may be ended)."""
@@ -95,10 +94,8 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
 class Output(Struct, frozen=True, omit_defaults=True):
     """Destination of output. Paths are absolute or None for the default; ``join``: stderr into the stdout
-    file.
-
-    ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
-    goes into a file of its own, at ``log_path`` if one is named, or behind the output."""
+    file. ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the
+    job log goes into a file of its own, at ``log_path`` if one is named, or behind the output."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -136,8 +133,7 @@ class Dependency(Struct, frozen=True):
 
 
 class Prerequisite(Struct, frozen=True, omit_defaults=True):
-    """A request that another one waited for: its end reason (empty: it had only begun), and if it ever
-    began."""
+    """A prerequisite of another request: its end reason (empty: it had only begun), and if it began."""
 
     seq: Seq
     reason: str = ""
@@ -145,17 +141,17 @@ class Prerequisite(Struct, frozen=True, omit_defaults=True):
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
-    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes.
-    ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
-    (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
-    while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
-    ``array``: it is an array of these indices (or one index of it). ``start_in``: the folder it starts in, if
-    it named one. ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its
-    wall limit, and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then
-    what `specs` says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``:
-    of an application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``:
-    the request that was called in, whose account is charged; ``session``: of a session (``qsub -I``) the
-    command that waits for it, likewise. ``script_name``: of the file that its script was read from."""
+    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes. ``name_given``:
+    the owner named it (a default name such as STDIN says nothing). ``eligible``: not before (``-a``).
+    ``after``: requests it depends on; all must be met. ``unix_groups``: of its submitter, kept while a pipe
+    queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps. ``array``: it is an
+    array of these indices (or one index of it). ``start_in``: the folder it starts in, if it named one.
+    ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its wall limit,
+    and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then what `specs`
+    says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``: of an
+    application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``: the
+    request that was called in, whose account is charged; ``session``: of a session (``qsub -I``) the command
+    that waits for it, likewise. ``script_name``: of the file that its script was read from."""
 
     owner: str
     uid: int
@@ -237,8 +233,8 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
 
 
 class Redating(Struct, frozen=True):
-    """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started.
-    ``place``: among those of that date it stands where this number stands (None: its own)."""
+    """A date in queue that submission did not give: set at ``at`` by an exit as ``cause`` started. ``place``:
+    among those of that date it stands where this number stands (None: its own)."""
 
     at: Instant
     who: str
@@ -247,8 +243,7 @@ class Redating(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """A suspension: its cause, when, and why, for people. ``pes_released``: others may have its PEs;
-    ``leaving``: once it has moved out."""
+    """A suspension. ``pes_released``: others may have its PEs; ``leaving``: once it has moved out."""
 
     cause: Cause
     at: Instant
@@ -275,7 +270,7 @@ class EndOrder(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """A request whose attempt could not begin for a cause outside the queue. The next attempt comes not
+    """A request with an attempt that could not begin, for a cause outside the queue. The next comes not
     before ``at``; ``times``: attempts in a row that failed so; ``text``: the cause."""
 
     at: Instant
@@ -284,8 +279,7 @@ class Retry(Struct, frozen=True):
 
 
 class MovesMade(NamedTuple):
-    """Moves of an attempt that left its PEs for others: how often, how long that took in all (ms), and what
-    left the memory (bytes)."""
+    """Moves of an attempt off its PEs: how often, their time in all (ms), bytes that left the memory."""
 
     times: int = 0
     took: int = 0
@@ -297,10 +291,9 @@ MOMENT = 1_000
 
 
 class Reservation(Struct, frozen=True):
-    """A start that is promised to a waiting request: at ``at`` at the latest, None where that is unknown, as
-    what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the promise
-    could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how many
-    PEs, of one that has several sizes; else 0."""
+    """A start promised to a waiting request: at ``at`` at the latest, None: unknown, as it waits for one
+    without a wall limit. ``by``: requests that must end first. ``late``: why the promise could not be kept.
+    ``turn``: the order in which promises were made. ``pes``: its PEs if it has several sizes, else 0."""
 
     at: Instant | None
     by: tuple[Seq, ...] = ()

@@ -18,8 +18,7 @@ OWNED: dict[str, Callable[[], Any]] = {}
 
 @dataclass(slots=True)
 class Settings:
-    """Everything that operators and managers set, by object; ``of_features``: what features declare
-    (`registry.SettingsObject` gives it)."""
+    """Everything that operators and managers set, by object; ``of_features``: of features (`registry`)."""
 
     server: Server = field(default_factory=Server)
     mail: Mail = field(default_factory=Mail)
@@ -60,8 +59,7 @@ class Settings:
 
 
 def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Wall time (ms) after which a request will be ended: its own limit, else its queue's; None without
-    any."""
+    """Wall time (ms) after which a request is ended: its own limit, else its queue's; None: no limit."""
     asked = finite(ask.wall)
     if asked is not None or queue not in settings.queues:
         return asked
@@ -76,8 +74,7 @@ def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Return the most CPU time (ms) that a request can use: its own limit, else its queue's; None: no
-    limit."""
+    """Most CPU time (ms) that a request can use: its own limit, else its queue's; None: no limit."""
     asked = ask.finite_cpu()
     if asked is not None:
         return asked

@@ -1,8 +1,6 @@
-"""Moldable requests: on how many PEs one may run, and how long it takes on each (seed 001, section 3.3).
-
-It runs on one of its sizes; which, is chosen anew whenever it is started. While it waits it asks for the
-least of them and the shortest of its times: whoever looks at it then never takes it for more than it is.
-"""
+"""Moldable requests: on how many PEs one may run, and how long it takes on each (seed 001, section 3.3). It
+runs on one of its sizes; which, is chosen anew whenever it is started. While it waits it asks for the least
+of them and the shortest of its times: whoever looks at it then never takes it for more than it is."""
 
 from math import ceil
 
@@ -10,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Lacked = tuple[tuple[int, str], ...]
-"""Sizes on which one would have ended sooner, and the codes (`reasons.ReasonCode`) of why it could not start
-on them."""
+"""Sizes on which one would have ended sooner, with the codes (`ReasonCode`) of why it could not start."""
 MOST_SIZES = 256
 """Sizes of one request at most: each may be looked at in each pass."""
 MOST_PARALLELISM = 1e6
@@ -53,9 +50,8 @@ class Mold(Struct, frozen=True):
         return self.walls[self.sizes.index(pes)] if self.walls else self.base
 
     def expected_on(self, pes: int, wall: int | None) -> int | None:
-        """Return how long (ms) it is expected to run on one of its sizes, where ``wall`` is the limit in
-        force: that long; where it said nothing of its times, as if its work were divided evenly, the least
-        size needing the whole limit. None: unknown."""
+        """Expected run time (ms) on one of its sizes, where ``wall`` is the limit in force: that long;
+        without times of its own as if work were divided evenly, the least size needing it all."""
         if wall is None or self.walls:
             return wall
         return -(-wall * self.sizes[0] // pes)
@@ -71,8 +67,7 @@ def reckoned(mold: Mold) -> Mold:
 
 
 def wall_by_speedup(mold: Mold, pes: int) -> int | None:
-    """The wall limit (ms) that a speedup and the time on one PE make of any number of PEs; None: it has
-    none."""
+    """Wall limit (ms) on a number of PEs, by a speedup and the time on one PE; None: it has no such."""
     if mold.speedup is None or mold.base is None:
         return None
     return max(1, ceil(mold.base / mold.speedup.on(pes)))
@@ -90,10 +85,9 @@ MOST_RANKS = 1_000_000
 
 
 class Layout(Struct, frozen=True):
-    """``text``: as it was asked for (``select=2:ncpus=4``, ``nodes=1:ppn=4``); ``chunks``: how many parts or
-    nodes; ``ranks``: MPI processes, a line each in the job's file of hosts; ``cpus`` of the first chunk;
-    ``threads``: of each rank, if something was said of them; ``place``: PBS's placement, as it was asked for.
-    """
+    """``text``: as asked for (``select=2:ncpus=4``, ``nodes=1:ppn=4``); ``chunks``: parts or nodes;
+    ``ranks``: MPI processes, a line each in the file of hosts; ``cpus`` of the first chunk; ``threads`` of
+    each rank, if asked for; ``place``: PBS's placement."""
 
     text: str = ""
     chunks: int = 1
@@ -103,11 +97,9 @@ class Layout(Struct, frozen=True):
     place: str = ""
 
     def following(self, before: int, pes: int) -> "Layout | None":
-        """Return the layout on another number of PEs than ``before``; None: nothing is left to say.
-
-        A selection (``text``) names one number of PEs and falls away. Several ranks keep the PEs that each
-        has, one rank takes all (more ranks than PEs stay so many); no rank has more threads than PEs.
-        """
+        """Return the layout on another number of PEs than ``before``; None: nothing is left to say. A
+        selection (``text``) names one number of PEs and falls away. Several ranks keep the PEs that each has,
+        one rank takes all (more ranks than PEs stay so many); no rank has more threads than PEs."""
         if self.text:
             return None
         width = max(1, before // max(1, self.ranks))

@@ -14,8 +14,7 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """State in which a shift leaves queues: ``named`` ones, and the ``rest``, started or not; None: as they
-    are."""
+    """State in which a shift leaves queues: ``named`` ones and the ``rest``, started or not; None: as is."""
 
     named: dict[str, bool]
     rest: bool | None
@@ -27,9 +26,8 @@ class Leaving(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Shift:
-    """``lines`` are the commands as written; ``commands`` the same parsed and verified (``commands.encode``
-    form). ``counts``: cron expression -> instant later than which its firings count; all do where none is
-    given."""
+    """``lines``: the commands as written; ``commands``: the same parsed and verified (`commands.encode`).
+    ``counts``: cron expression -> instant after which its firings count; without one all do."""
 
     name: str
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")

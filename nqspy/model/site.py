@@ -1,7 +1,5 @@
-"""The one state of an installation: settings, requests that have not ended, use, the shift in force.
-
-Only `lifecycle.apply` changes it. Nothing finished stays in it.
-"""
+"""The one state of an installation: settings, requests that have not ended, use, the shift in force. Only
+`lifecycle.apply` changes it. Nothing finished stays in it."""
 
 import heapq
 from collections import Counter
@@ -93,29 +91,26 @@ class Touched:
 
 @dataclass(slots=True)
 class Site:
-    """The state. ``n`` and ``at`` are number and instant of the last event applied.
-
-    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``paused``:
-    those of them that are suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a
-    unit, ``turns``: which unit of each consumable was given last, ``away``: who held those offline when they
-    went; ``moves``: what it took those who left their PEs last (`lifetimes`); ``dates``: heap of (eligible,
-    seq) of requests that wait for their date (entries may be stale); ``dependants``: requests that wait for
-    another one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a
-    file, by its path (`output_paths.files`); ``members``: indices of each array that are their own requests;
-    ``limited``: arrays of which not all indices may run at a time; ``reserved``: queued requests that were
-    promised a start, ``freed``: number of the last event that left something to others, ``swept``: up to
-    which of these the promises were gone through; ``tally``: how many requests there are; ``accounts``:
-    ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long
-    requests ran; ``resources``: how each that is watched was found, once it was; ``promises``: of features,
-    by their names (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by
-    the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
+    """The state. ``n`` and ``at`` are number and instant of the last event applied. ``waiting``: columns of
+    the queued requests, by queue; ``started``: requests with an attempt; ``paused``: those of them that are
+    suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which
+    unit of each consumable was given last, ``away``: what held those offline when they went; ``moves``: what
+    the last moves off PEs took (`lifetimes`); ``dates``: heap of (eligible, seq) of requests that wait for
+    their date (entries may be stale); ``dependants``: requests that wait for another one, by its number
+    (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
+    (`output_paths.files`); ``members``: indices of each array that are their own requests; ``limited``:
+    arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
+    start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
+    the promises were gone through; ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and
+    ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long requests ran;
+    ``resources``: how each that is watched was found, once it was; ``promises``: of features, by their names
+    (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from
+    settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
     ``loaded_exits``: content hashes of the user exits in force, by name (None: not known); ``reported``: day
-    of the last night whose report was made; ``former``: host parts that its identifiers have had;
-    ``misfits``: how many events did not fit their request's state, ``misfit`` the last one; ``changed``:
-    number of the last event that was more than a record; ``memos``: what passes noted that holds until more
-    happens than submissions; ``balances``: what is owed in each domain (`shares.balance_of`); these are not
-    kept either.
-    """
+    of the last night that was reported; ``former``: host parts that its identifiers have had; ``misfits``:
+    how many events did not fit their request's state, ``misfit`` the last one; ``changed``: number of the
+    last event that was more than a record; ``memos``: what passes noted that holds until more happens than
+    submissions; ``balances``: what is owed in each domain (`shares.balance_of`); not kept either."""
 
     settings: Settings = field(default_factory=Settings)
     found: Found = field(default_factory=Found)
@@ -165,7 +160,7 @@ class Site:
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self) -> list[str]:
-        """The domains that there are, and those gone by whose accounts are still kept."""
+        """The domains that there are, and former ones with accounts that are still kept."""
         if len(self.past) == 1 and APPLICATION in self.past and not self.is_divided():
             return [APPLICATION]
         return list(dict.fromkeys((*self.domains(), *self.past)))
@@ -222,8 +217,7 @@ class Site:
         return bool(domains) and len(domains) > (APPLICATION in domains)
 
     def domain(self, name: str = APPLICATION) -> Domain:
-        """A domain's settings; those of ``application`` where there is none of that name: before there were
-        domains a queue could name any."""
+        """Settings of a domain; of ``application`` if it is none: queues once could name any."""
         domains = self.settings.domains
         return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 

@@ -100,8 +100,7 @@ def _check_units(site: Site) -> None:
 
 
 def check_array(request: Request, members: Iterable[Seq]) -> None:
-    """Each index is in one place: it has not begun, is a request of its own (``members``), or has ended.
-    Raises BrokenSite."""
+    """Check that each index is in one place: not begun, one of ``members``, or ended. Raises BrokenSite."""
     seq, state, spec = request.seq, request.array, request.spec.array
     ensure(is_array(seq) == (state is not None), f"{seq} is half an array")
     if state is None or spec is None:

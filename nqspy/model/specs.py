@@ -26,8 +26,7 @@ def on_size(spec: Spec, pes: int) -> Spec:
 
 
 def while_waiting(spec: Spec) -> Spec:
-    """Return the same asking for the least of its sizes and the shortest of its times; one that is not
-    moldable as it is."""
+    """Return the same with the least of its sizes and shortest of its times; as it is if not moldable."""
     mold = spec.mold
     if mold is None:
         return spec
@@ -61,8 +60,7 @@ def fixed(spec: Spec, pes: int) -> Spec:
 
 
 def timed(spec: Spec, wall: int | None) -> Spec:
-    """A moldable request asks for another wall limit: by its speedup the time on one PE, else that on each of
-    its sizes."""
+    """Have a moldable request ask for another wall limit: on one PE by its speedup, else on each size."""
     assert spec.mold is not None
     return replace(spec, mold=replace(spec.mold, base=wall, walls=()))
 
@@ -148,6 +146,5 @@ def field_part(option: Option) -> Part:
 
 
 def shown_part(option: Option) -> Part:
-    """Return the same, except that of CPU time and memory the limit of each process counts if the request has
-    none."""
+    """Return the same, but of CPU time and memory the limit of a process if the request has none."""
     return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

@@ -1,6 +1,5 @@
 """The state machine of a request: what each event makes of it. The site's indexes, accounts and counts follow
 from it (`lifecycle`); code that tells of the past follows requests by the same functions, without a site.
-
 Nothing here decides or refuses: events are facts. Whoever takes one asks first whether it `fits`."""
 
 from collections.abc import Callable
@@ -76,8 +75,7 @@ def is_in(array: Request | None, seq: Seq) -> bool:
 
 
 def born(array: Request, seq: Seq) -> Request:
-    """An index of an array as a request of its own, as it stands before anything happens to it. Its array
-    has it still (`part`)."""
+    """An index as a request of its own, before anything happens to it; its array still has it (`part`)."""
     index, state = index_of(seq), array.array
     assert index is not None
     assert state is not None
@@ -200,8 +198,7 @@ def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages)
 
 
 def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
-    """Let a request wait for these from now on; taking the system's hold off means to wait for no other any
-    more."""
+    """Let a request wait for ``unmet`` from now on: for none where the system's hold was taken off."""
     request.unmet = unmet
     if not unmet:
         request.never = ""

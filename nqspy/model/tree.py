@@ -23,20 +23,18 @@ P = ParamSpec("P")
 Unit = Literal[
     "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "amounts"
 ]  # fmt: skip
-"""How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes
-or None;
-percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
+"""How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes or
+None; percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
 expressions; amounts tuple of texts like ``gpu=2``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Declaration of a setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are the
-    only texts allowed, alone or in a list; ``fixed``: what is always on, and so in no list; ``pipes``:
-    whether a pipe queue heeds it, where it is a queue's; ``operator``: operators may change it, not managers
-    only; ``nothing``: the word for no value where the bounds would not allow it; ``guard``: why only root and
-    the home's owner may change it, empty where managers may; ``unguarded``: a pattern of texts that managers
-    may give it."""
+    """Declaration of a setting: unit, default, sentence, bounds (inclusive), name; ``words``: the only texts
+    allowed, alone or in a list; ``fixed``: always on, so in no list; ``pipes``: if a pipe queue heeds it,
+    where it is a queue's; ``operator``: operators may change it too; ``nothing``: the word for no value where
+    the bounds would not allow it; ``guard``: why only root and the home's owner may change it, empty where
+    managers may; ``unguarded``: a pattern of texts that managers may give it."""
 
     unit: Unit
     default: Any
@@ -94,9 +92,8 @@ _known: dict[str, dict[str, Declared]] = {}
 
 
 def add_setting(kind: type, info: Declared) -> str:
-    """Declare a further setting of a class that has a field ``added`` (`added_settings`), and of the classes
-    derived from it. Its value is an attribute like those of the class. Return its name. Raises ValueError for
-    a name that is taken."""
+    """Declare a further setting of a class with a field ``added`` (`added_settings`) and of derived classes.
+    Its value is an attribute like others. Return its name. Raises ValueError for a name that is taken."""
     name, default = info.name, info.default
     if hasattr(kind, name) or not name.isidentifier():
         raise ValueError(f"{name!r} cannot be a setting of a {kind.__name__.lower()}")
@@ -229,8 +226,7 @@ def list_at(node: Any, path: str) -> tuple[str, ...] | None:
 
 
 def put(node: Any, path: str, value: Any) -> None:
-    """Sets one setting below ``node``. Raises BadValue for an unknown setting or a value that does not
-    fit."""
+    """Set one setting below ``node``. Raises BadValue for an unknown setting or an unfit value."""
     info = declared(type(node)).get(path)
     if info is None:
         raise BadValue(f"{path} is no setting of a {type(node).__name__.lower()}")
@@ -263,8 +259,7 @@ def twin(node: Any) -> Any:
 
 
 def dump(node: Any) -> dict[str, Any]:
-    """An object's settings that differ from their defaults, by path: what ``snap`` has to write and rows
-    have to keep."""
+    """Settings of an object that differ from their defaults, by path: what ``snap`` and rows keep."""
     return {path: list(value) if isinstance(value, tuple) else value for path, _, value in changed(node)}
 
 

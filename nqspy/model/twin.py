@@ -17,9 +17,8 @@ _NESTED = ("units", "away", "dependants", "members", "promises")
 
 
 def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
-    """A copy that shares nothing that changes; ``without``: queued requests that are left out of it. Which
-    files are written is not copied, nor what was touched and told since the last commit: its rows are never
-    written."""
+    """Copy that shares nothing that changes, without queued requests ``without``. Written files, and what was
+    touched and told since the last commit, are not copied: its rows are never written."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:

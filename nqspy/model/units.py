@@ -1,5 +1,4 @@
-"""Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6): parsing and printing, both
-ways."""
+"""Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6): reading and printing."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -46,8 +45,7 @@ def parse_percent(text: str) -> float:
 
 @lru_cache(maxsize=64)
 def part_of(text: str | None, whole: int) -> int | None:
-    """Bytes of a size, or of a part of a whole: ``500mb``, ``10%``; None: as much as one likes. Raises
-    BadValue."""
+    """Bytes of a size or a part of a whole: ``500mb``, ``10%``; None: no limit. Raises BadValue."""
     if text is None:
         return None
     if not text.endswith("%"):
@@ -63,8 +61,7 @@ def part_of(text: str | None, whole: int) -> int | None:
 
 
 def format_size(size: int | None) -> str:
-    """A size as qmgr reads it back exactly: the greatest unit that divides it, ``unlimited`` for None and
-    UNLIMITED."""
+    """A size as qmgr reads it back exactly, in the greatest unit; ``unlimited`` for None and UNLIMITED."""
     if size is None or size == UNLIMITED:
         return "unlimited"
     for unit, power in (("tb", 4), ("gb", 3), ("mb", 2), ("kb", 1)):
@@ -74,8 +71,7 @@ def format_size(size: int | None) -> str:
 
 
 def format_time(ms: int | None) -> str:
-    """A time as ``10:00`` or ``1:00:00``, plain seconds under a minute, ``unlimited`` for None and
-    UNLIMITED."""
+    """A time as ``10:00`` or ``1:00:00``, seconds under a minute; ``unlimited`` for None and UNLIMITED."""
     if ms is None or ms == UNLIMITED:
         return "unlimited"
     seconds, rest = divmod(ms, 1000)

@@ -115,8 +115,7 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
 
 
 def read(path: Path) -> list[bytes]:
-    """The lines of a file, once its checksum (gzip's) was found right. Raises StoreError when it is missing
-    or damaged."""
+    """Lines of a file with a right checksum (gzip's). Raises StoreError for a missing or damaged one."""
     try:
         with gzip.open(path, "rb") as file:
             lines = file.read().splitlines(keepends=True)

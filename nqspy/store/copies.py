@@ -1,9 +1,6 @@
 """Backups: copies of the database in the folder ``backups``, made while it is written, checked, the last few
-kept.
-
-A copy is one file that needs no other; its name tells the instant of the site's clock at which it was made:
-``nqs-20261121T030000Z.db``.
-"""
+kept. A copy is one file that needs no other; its name tells the instant of the site's clock at which it was
+made: ``nqs-20261121T030000Z.db``."""
 
 import fcntl
 import os
@@ -61,8 +58,7 @@ def listed(path: Path) -> list[Copy]:
 
 
 def by_age(path: Path) -> list[Copy]:
-    """Return the same in the order in which they were written, oldest first: names tell the site's clock,
-    which may have been far off."""
+    """Return the same by the time they were written, oldest first: the site's clock may have been far off."""
     written = []
     for copy in listed(path):
         with suppress(OSError):  # gone meanwhile
@@ -96,10 +92,8 @@ def newest_good(path: Path) -> Path | None:
 
 def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) -> None:
     """Writes a copy of the database at ``path`` as of one commit to ``target`` (mode 0600), checked, whole or
-    not at all; commits go on meanwhile.
-
-    ``go_on`` is called now and then; what it raises ends the copying. Raises sqlite3.Error, OSError.
-    """
+    not at all; commits go on meanwhile. ``go_on`` is called now and then; what it raises ends the copying.
+    Raises sqlite3.Error, OSError."""
     new = target.with_name(target.name + ".new")
     new.unlink(missing_ok=True)
     try:
@@ -115,9 +109,8 @@ def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) 
 
 
 def hand_out(path: Path, target: Path) -> int:
-    """Writes a checked copy of the database at ``path`` to ``target``, which must not be there, wherever that
-    is; its size. It is made among the backups first: there no other user exchanges names. Raises
-    sqlite3.Error, OSError."""
+    """Write a checked copy of the database to ``target``, a new file anywhere; return its size. It is made
+    among the backups first: there no other user exchanges names. Raises sqlite3.Error, OSError."""
     folder = places.backups(path)
     staged = folder / "handed-out.db"
     with closing(places.Outside(target)) as outside:
@@ -163,8 +156,7 @@ def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:
 
 
 def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lambda: None) -> Path:
-    """Makes a backup, and once it is checked removes all but the newest ``keep``; returns its file. Raises
-    sqlite3.Error, OSError."""
+    """Make a checked backup, keep the newest ``keep`` only; return its file. Raises as `copy_to`."""
     folder = places.backups(path)
     places.make_folder(folder)
     target = folder / name_of(at)

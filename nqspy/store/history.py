@@ -1,8 +1,6 @@
-"""The history as one: what was rotated into files, then what is in the tables.
-
-Rows move into files while others read. So each look at a table is followed by one at the list of files: when
-that has grown, what was seen may have had gaps, and is looked for in the new files first.
-"""
+"""The history as one: what was rotated into files, then what is in the tables. Rows move into files while
+others read. So each look at a table is followed by one at the list of files: when that has grown, what was
+seen may have had gaps, and is looked for in the new files first."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,8 +20,7 @@ from nqspy.store.errors import StoreError, plain
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
 
 SLICE = 500
-"""Rows read at a time. Between slices no read transaction is open: a slow reader never keeps the write-ahead
-log from being emptied."""
+"""Rows read at a time. In between no transaction is open, so that the write-ahead log can be emptied."""
 
 Fetch = Callable[[Any], list[rows.Row]]
 
@@ -72,8 +69,7 @@ class EventHistory:
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
-        """Events in order of their numbers, from ``after`` (not included) on, in files too; ``since``: of
-        that instant or later; at most ``limit``."""
+        """Events above number ``after``, in files too, of ``since`` or later, at most ``limit``, in order."""
         size = SLICE if limit is None else max(1, min(SLICE, limit))
         query = first = _EVENTS
         if since is not None:
@@ -84,8 +80,7 @@ class EventHistory:
         return islice(self._events(after, size, query, first, since or 0), limit)
 
     def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
-        """Events of these kinds in order of their numbers, from ``after`` (not included) up to ``upto``
-        (included)."""
+        """Events of these kinds numbered above ``after`` up to ``upto`` (included), in order."""
         query = _EVENTS.where(_E.kind.in_(kinds))
         found = self._events(after, SLICE, query, query, 0, kinds)
         return found if upto is None else takewhile(lambda recorded: recorded.n <= upto, found)
@@ -115,8 +110,7 @@ class EventHistory:
             after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
-        """Return when the oldest of the requests was submitted that had not ended before ``since``; None:
-        there are none."""
+        """Submission of the oldest request that had not ended before ``since``; None: there are none."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):

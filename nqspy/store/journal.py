@@ -53,14 +53,11 @@ _UNREADABLE = (
 
 class SqliteJournal(EventHistory):
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
-
-    ``reserve``, when set, is given up for what makes room on a full disk. ``failpoint``, when set, is
-    called in each commit just before it becomes durable; what it raises undoes the commit (for tests and
-    drills). ``turn``: who writes to the database holds it; rotation, on its own thread and connection,
-    holds it for a few milliseconds at a time.
-    ``lost``, after `load`: the number of events that a damaged log has lost, and the next request's number
-    at that time; None: all is there. ``left_out``, likewise: settings that nothing declares any more.
-    """
+    ``reserve``, when set, is given up for what makes room on a full disk. ``failpoint``, when set, is called
+    in each commit just before it becomes durable; what it raises undoes the commit (for tests and drills).
+    ``turn`` is held by what writes to the database; rotation, on its own thread and connection, for some
+    milliseconds. ``lost``, after `load`: the number of events that a damaged log has lost, and the next
+    request's number at that time; None: all is there. ``left_out``: settings that nothing declares."""
 
     remembers = True
 
@@ -86,10 +83,8 @@ class SqliteJournal(EventHistory):
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Opens the database, making it (mode 0600) when it is not there.
-
-        Raises DamagedStore, OtherFormat or StoreError; then the files are as they were.
-        """
+        """Opens the database, making it (mode 0600) when it is not there. Raises DamagedStore, OtherFormat or
+        StoreError; then the files are as they were."""
         db = open_database(path)
         try:
             journal = cls(path, db)
@@ -103,10 +98,8 @@ class SqliteJournal(EventHistory):
             raise DamagedStore(path, str(error)) from error
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Makes the batch durable with the rows of everything in ``site.touched``, and clears that.
-
-        Raises CommitFailed: then nothing of it is there, and the journal can be used further.
-        """
+        """Makes the batch durable with the rows of everything in ``site.touched``, and clears that. Raises
+        CommitFailed: then nothing of it is there, and the journal can be used further."""
         with self.turn:
             self._commit(batch, site)
 
@@ -145,8 +138,7 @@ class SqliteJournal(EventHistory):
                 self._connection.execute("PRAGMA shrink_memory")
 
     def _wait_for_locks(self, seconds: float) -> None:
-        """Set how long the next commits wait for another program's lock: not long while it is known to be
-        there, for questions are answered meanwhile."""
+        """Set how long the next commits wait for a foreign lock: briefly while one is known to be there."""
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
             connection = self._connection = schema.connection(self._db)
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
@@ -223,7 +215,7 @@ class SqliteJournal(EventHistory):
             self._db.close()
 
     def _cover(self) -> None:
-        """Writes over what a commit has left whose sync failed: behind the log's end it stands whole, and
+        """Write over what a commit with a failed sync has left: behind the log's end it stands whole, and
         SQLite would take it for committed after a crash. This one does not ask the disk for a sync."""
         try:
             connection = self._connection = schema.connection(self._db)
@@ -260,14 +252,12 @@ class SqliteJournal(EventHistory):
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
     def forget_blobs(self, digests: Iterable[str]) -> None:
-        """Forget these blobs, which are no longer there: a later submission brings them again. Call it in
-        one's ``turn``."""
+        """Forget blobs that are gone: a later submission brings them again. Call it in one's ``turn``."""
         self._blobs.difference_update(digests)
         self._keeping.forget()
 
     def kept(self, owner: str) -> int:
-        """Bytes of scripts and environments that a user keeps here, of requests that have ended too. Raises
-        StoreError."""
+        """Bytes of scripts and environments that a user keeps, of ended requests too. Raises StoreError."""
         return int(self._asked(lambda: self._keeping.total(self._connection, owner)))
 
     def keeps(self, owner: str, digest: str) -> bool:

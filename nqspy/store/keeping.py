@@ -1,9 +1,7 @@
 """Bytes kept by each owner: scripts, environments and large specifications (`specs.text_size`), of requests
-that wait, run or have ended.
-
-A row of ``kept`` for each owner and blob, and for each request whose specification is large. The blobs of
-requests that never ran go when the last of them ends; the rest stays as long as a record names it
-(`rotation`)."""
+that wait, run or have ended. A row of ``kept`` for each owner and blob, and for each request with a large
+specification. The blobs of requests that never ran go when the last of them ends; the rest stays as long as a
+record names it (`rotation`)."""
 
 import sqlite3
 from collections import Counter
@@ -50,10 +48,9 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 
 @dataclass(slots=True)
 class CommitStep:
-    """Changes of a commit, to be remembered once it is durable: ``refs``: requests that have not ended;
-    ``new``, ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
-    less; ``dropped``: blobs that are no more; ``arrays``: texts of arrays that ended, and how many times each
-    counts."""
+    """Changes of a commit, remembered once it is durable: ``refs``: requests that have not ended; ``new``,
+    ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or less;
+    ``dropped``: blobs that are gone; ``arrays``: texts of ended arrays, and how often each counts."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)

@@ -23,8 +23,7 @@ _ACCOUNTS = "SELECT key, value, at, recent, owed FROM accounts ORDER BY position
 
 
 def load_site(connection: sqlite3.Connection) -> Site:
-    """The site as of the last commit. Raises sqlite3.Error, msgspec.DecodeError, KeyError for rows that
-    cannot be read."""
+    """The site as of the last commit. Raises sqlite3.Error, DecodeError, KeyError for unreadable rows."""
     site = Site()
     connection.execute("BEGIN")
     try:

@@ -16,11 +16,9 @@ _number = attrgetter("n")
 
 
 class MemoryJournal:
-    """Keeps events and ended requests in this process; `load` replays the events.
-
-    ``failpoint``, when set, is called in each commit just before it counts; what it raises undoes the commit
-    (an OSError becomes CommitFailed, as a full disk does).
-    """
+    """Keeps events and ended requests in this process; `load` replays the events. ``failpoint``, when set, is
+    called in each commit just before it counts; what it raises undoes the commit (an OSError becomes
+    CommitFailed, as a full disk does)."""
 
     remembers = True
 
@@ -96,9 +94,8 @@ class MemoryJournal:
 
 
 class PassingJournal(MemoryJournal):
-    """Tells ``told`` the events of each commit and keeps nothing of it: no event, no ended request, no
-    script, no key of a submission. So a simulation on it cannot be restarted, and a request cannot wait for
-    one that has ended already."""
+    """Tells ``told`` the events of each commit and keeps none: no event, ended request, script or key. So a
+    simulation on it cannot be restarted, and a request cannot wait for one that has ended already."""
 
     remembers = False
 

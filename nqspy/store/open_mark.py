@@ -1,6 +1,5 @@
-"""The file that is there while a journal has the database open, with how far its commits have come.
-
-It tells what a log that was damaged after a crash has lost, so that no number is given out again."""
+"""The file that is there while a journal has the database open, with how far its commits have come. It tells
+what a log that was damaged after a crash has lost, so that no number is given out again."""
 
 import contextlib
 import os

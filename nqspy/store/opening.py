@@ -10,15 +10,12 @@ from nqspy.store import places, schema
 from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, cause, is_damage, plain
 
 CHECKED_ALWAYS = 256 << 20
-"""Up to this size (bytes) a ``quick_check`` is made also after a clean end (about 0.2 s); after any other the
-whole file passes ``integrity_check`` first."""
+"""Bytes up to which a clean end is followed by ``quick_check`` (0.2 s); any other by ``integrity_check``."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:
-    """The database at ``path``, ready to be written.
-
-    Raises DamagedStore (and leaves all files as they are), OtherFormat, or StoreError.
-    """
+    """The database at ``path``, ready to be written. Raises DamagedStore (files stay as they are),
+    OtherFormat, StoreError."""
     try:
         if places.restoring(path).exists():
             raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")

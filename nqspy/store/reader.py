@@ -26,8 +26,7 @@ KNOWN = 200
 
 
 class Reader(EventHistory):
-    """The history by a read-only connection of its own, for threads other than the engine's; several may
-    share one."""
+    """The history by its own read-only connection, for threads beside the engine's, which may share it."""
 
     def __init__(self, path: Path) -> None:
         """Opens the database that a journal has opened before. Raises StoreError."""
@@ -59,8 +58,7 @@ class Reader(EventHistory):
         return super().ended(seqs, queue=queue, owner=owner, since=since)
 
     def _one_ended(self, seq: Seq) -> EndedRow | None:
-        """An ended request, None where there is none of that number. What has ended stays as it is: the last
-        ones asked for are remembered."""
+        """An ended request, None for none. It stays as it is: the last ones asked for are remembered."""
         found = self._known.pop(seq, None)  # it is the last one known then
         if found is None:
             found = next(super().ended((seq,)), None)
@@ -71,8 +69,7 @@ class Reader(EventHistory):
         return found
 
     def settings(self, path: str) -> Any:
-        """Return one object of the settings there is one of, by its path (``backup``), as it was last
-        committed."""
+        """Return the one object of settings at a path (``backup``), as it was last committed."""
         found = self._fetch(SettingsRow.select(SettingsRow.value).where(SettingsRow.path == path))
         values = rows.decoded(found[0][0]) if found else {}
         kind = registry.object_of(path)
@@ -103,8 +100,7 @@ class Reader(EventHistory):
         return [text for text in found if text is not None]
 
     def backup(self, path: Path) -> int:
-        """Copies the database as it is now to ``path``, which must not be there, checked; commits go on
-        meanwhile. Its size. Raises StoreError."""
+        """Copy the database to a new file, checked; commits go on. Return its size. Raises StoreError."""
         try:
             return copies.hand_out(self.path, path)
         except copies.SPOILT as error:

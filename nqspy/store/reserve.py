@@ -97,14 +97,12 @@ class Reserve:
         return bool(held)
 
     def fill(self) -> None:
-        """Takes as much as there is room for, up to its size. A file system that cannot set room aside gives
-        none."""
+        """Take as much room as there is, up to its size; none where a file system sets no room aside."""
         self._tried = self._clock()
         self._set_aside(self._path, self.size)
 
     def lengthen(self, log: Path) -> None:
-        """Has the database's log, a file that is there, as much room as it will need: what lies behind its
-        end counts for nothing."""
+        """Give the log the room that it will need: what lies behind its end counts for nothing."""
         if log.exists():
             self._set_aside(log, min(LOG, self.size // 2))
 

@@ -58,10 +58,9 @@ def taken(path: Path) -> None:
 
 def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     """Puts a copy of ``file`` in the place of the database at ``path``, which must not be open; the one that
-    was there becomes ``nqs.db.before-restore-DATE``.
-
-    Raises StoreError when the file is not good (then nothing has changed) or the disk fails; a restore that
-    did not finish keeps a daemon from starting until it is given again."""
+    was there becomes ``nqs.db.before-restore-DATE``. Raises StoreError when the file is not good (then
+    nothing has changed) or the disk fails; an unfinished restore keeps a daemon from starting until it is
+    given again."""
     _check(file)
     try:
         return _restore(path, file, date)
@@ -159,8 +158,7 @@ def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
 
 
 def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], int] | None:
-    """First number never given out, attempts begun since the copy, last event: by the database that is to be
-    replaced; None when it cannot be read."""
+    """First number never given out, attempts begun since the copy, last event; None: it cannot be read."""
     db = schema.readonly(path)
     try:
         old = schema.connection(db)

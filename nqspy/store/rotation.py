@@ -75,8 +75,7 @@ WHERE kind = 'exits_loaded'"""
 _LOADED_EXITS = "SELECT value FROM state, json_each(rest, '$.loaded_exits')"
 _TOP = """SELECT max(coalesce((SELECT max(seq) FROM requests WHERE seq <= ?), 0),
 coalesce((SELECT max(seq) FROM requests WHERE seq > ?) - ?, 0))"""
-"""The greatest sequence number. Indices of arrays are left out here: their arrays, which are there as long as
-they are, name the same."""
+"""The greatest sequence number without indices of arrays: their arrays name the same, and stay as long."""
 
 Failpoint = Callable[[str], None]
 
@@ -96,11 +95,10 @@ class Rotated:
 
 
 class Rotation:
-    """A round over the database at ``path``. Use it in the thread that makes it.
-
-    ``turn`` and ``forget`` are the journal's: its lock, and what it must hear of blobs that go. ``pause`` is
-    called between two turns; what it raises ends the round where it is. ``failpoint`` is called with the name
-    of each step that has been done (for tests)."""
+    """A round over the database at ``path``. Use it in the thread that makes it. ``turn`` and ``forget`` are
+    the journal's: its lock, and what it must hear of blobs that go. ``pause`` is called between two turns;
+    what it raises ends the round where it is. ``failpoint`` is called with the name of each step done (for
+    tests)."""
 
     def __init__(
         self,
@@ -174,8 +172,7 @@ class Rotation:
         return made
 
     def _set_aside(self, target: Path) -> None:
-        """A file that no row names: of the time before an older backup was restored. It is kept under another
-        name."""
+        """Rename a file that no row names, of the time before an older backup was restored."""
         number = 1
         while (other := target.with_name(f"{target.name}.{number}")).exists():
             number += 1
@@ -191,8 +188,7 @@ class Rotation:
         self._checkpoint()
 
     def _in_turn(self, statement: str, rows: Sequence[Row] | Callable[[], Sequence[Row]]) -> int:
-        """Carry a statement out for these rows, or for those that a function names in the turn; return how
-        many these are."""
+        """Carry a statement out for rows, given or named by a function in the turn; return their number."""
         with self._turn:
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")

@@ -107,8 +107,8 @@ _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?,
 
 @dataclass(slots=True)
 class RowChanges:
-    """What one commit writes. ``rows`` by statement; ``settings``: value None deletes the row; ``order``:
-    paths of all objects of the kinds of which one was deleted, in the order of the site."""
+    """Rows that one commit writes. ``rows`` by statement; ``settings``: value None deletes the row;
+    ``order``: paths of all objects of the kinds of which one was deleted, in the order of the site."""
 
     rows: dict[str, list[Row]]
     settings: list[tuple[str, str | None]] = field(default_factory=list)

@@ -1,7 +1,5 @@
-"""The tables of a database, and how it is connected.
-
-Those that queries read are peewee models, which make them; hot paths use SQL on the connection.
-"""
+"""The tables of a database, and how it is connected. Those that queries read are peewee models, which make
+them; hot paths use SQL on the connection."""
 
 import sqlite3
 from pathlib import Path
@@ -28,9 +26,7 @@ class EventRow(peewee.Model):
 
 class RequestRow(peewee.Model):
     """All requests. ``spec`` and ``live``: JSON of what was asked and of where it stands, without defaults.
-
-    ``ended`` (instant) and ``ending`` (JSON: kind, at and event) are null until it has ended.
-    """
+    ``ended`` (instant) and ``ending`` (JSON: kind, at and event) are null until it has ended."""
 
     seq = peewee.IntegerField(primary_key=True)
     state = peewee.TextField()
@@ -71,11 +67,9 @@ class BlobRow(peewee.Model):
 
 
 class ArchiveRow(peewee.Model):
-    """Files in the folder ``history`` that hold rows which were here, or still are until ``cleared``.
-
-    ``kind`` events, requests or blobs; ``first`` to ``last``: their numbers, ``since`` to ``until``: their
-    instants (of the end, for requests), both inclusive; ``rows``: how many; ``digest``: SHA-256 of the lines.
-    """
+    """Files in the folder ``history`` with rows that were here, or are until ``cleared``. ``kind`` events,
+    requests or blobs; ``first`` to ``last``: their numbers, ``since`` to ``until``: their instants (of the
+    end, for requests), both inclusive; ``rows``: how many; ``digest``: SHA-256 of the lines."""
 
     name = peewee.TextField(primary_key=True)
     kind = peewee.TextField()

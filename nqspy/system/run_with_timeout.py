@@ -38,8 +38,7 @@ class NotRun(Exception):
 
 @dataclass(slots=True)
 class Hand:
-    """Runner of one command at a time: the process it started last, as long as that is there. Other threads
-    may end that by `cut` and `stop`."""
+    """Runner of one command at a time: ``process`` is its last, while it is there. Any thread may end it."""
 
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
@@ -136,7 +135,7 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
 
 
 def _fed(pipe: int, left: memoryview) -> memoryview:
-    """Return what is left to be written; nothing when nobody reads it."""
+    """Return what is left to be written; nothing where it has no reader."""
     try:
         return left[os.write(pipe, left[:65_536]) :]
     except BlockingIOError:
@@ -205,8 +204,7 @@ def connection(host: str, port: int, end: float) -> socket.socket:
 
 @contextlib.contextmanager
 def cut_at(end: float, sock: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """Ends a connection at an instant, also where the other side sends a byte now and then. ``sock`` gives
-    its socket as it is then."""
+    """End a connection at an instant, even if bytes still come; ``sock`` gives its socket as it is then."""
 
     def cut() -> None:
         with contextlib.suppress(OSError):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 
 def shipped() -> Path:
-    """The folder with the shipped site's ``queues.d`` and ``exits``: of the installation, or of the
-    checkout."""
+    """Folder with the shipped ``queues.d`` and ``exits``: of the installation, else of the checkout."""
     installed = Path(sysconfig.get_path("data")) / "share" / "nqspy"
     checkout = Path(__file__).resolve().parents[2]
     return installed if (installed / "queues.d").is_dir() else checkout

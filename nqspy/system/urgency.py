@@ -1,9 +1,6 @@
-"""Urgency for CPUs when jobs fill them all: first the daemon, and what starts and watches jobs.
-
-A start passes through five processes; each that waits its turn behind a job's time slice costs some ms of an
-idle PE. Only root can put itself before others; elsewhere nothing changes.
-Standard library only.
-"""
+"""Urgency for CPUs when jobs fill them all: first the daemon, and what starts and watches jobs. A start
+passes through five processes; each that waits its turn behind a job's time slice costs some ms of an idle PE.
+Only root can put itself before others; elsewhere nothing changes. Standard library only."""
 
 import contextlib
 import os
@@ -13,8 +10,7 @@ URGENT = -10
 
 
 def hurry() -> None:
-    """Puts this thread, and what it begins, before jobs; as root only, and not where somebody
-    has chosen a nice value."""
+    """Put this thread and its children before jobs; as root only, unless its nice value was chosen."""
     if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
         with contextlib.suppress(OSError):  # root of a container: without CAP_SYS_NICE
             os.setpriority(os.PRIO_PROCESS, 0, URGENT)
