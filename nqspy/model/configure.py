@@ -202,22 +202,16 @@ class Trial:
         """Carries out one change. Raises BadValue."""
         kind, name, _ = registry.split(renamed(change.path))
         if kind is not None:
-            names = list(kind.all(self.settings)) if name == "*" else (name,)
-            for each in names:
-                self._take(kind, each)
+            for each in list(kind.all(self.settings)) if name == "*" else (name,):
+                path = f"{kind.head}/{each}" if kind.named else kind.head
+                node = kind.find(self.settings, each)
+                if path not in self.touched and not kind.named:
+                    kind.put(self.settings, tree.twin(node))
+                elif path not in self.touched and node is not None:
+                    kind.all(self.settings)[each] = tree.twin(node)
+                self.touched.add(path)
         self.plain = self.plain and is_plain(self.settings, change)
         apply_change(self.settings, change, upsert)
-
-    def _take(self, kind: SettingsObject[Any], name: str) -> None:
-        path = f"{kind.head}/{name}" if kind.named else kind.head
-        node = kind.find(self.settings, name)
-        if path in self.touched:
-            return
-        self.touched.add(path)
-        if not kind.named:
-            kind.put(self.settings, tree.twin(node))
-        elif node is not None:
-            kind.all(self.settings)[name] = tree.twin(node)
 
 
 def is_plain(settings: Settings, change: Change) -> bool:

@@ -182,13 +182,22 @@ def read(text: str) -> Cron:
     if len(fields) != 5:
         raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has five")
     try:
-        found = _read(text)
+        # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
+        told = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
     except CronSimError as error:
         if _fits_alone(fields):
             raise never(text) from None
         raise BadValue(
             f'{text!r} is no cron time ({str(error).lower()}); write it like "30 8 * * mon-fri"'
         ) from None
+    found = Cron(
+        tuple(60 * hour + minute for hour in sorted(told.hours) for minute in sorted(told.minutes)),
+        any(field.startswith("*") for field in text.split()[:2]),
+        frozenset(told.months),
+        frozenset(told.days),
+        frozenset(0 if each == 7 else each for each in told.weekdays),
+        told.day_and,
+    )
     if not found.comes():
         raise never(text)
     return found
@@ -197,19 +206,6 @@ def read(text: str) -> Cron:
 def never(text: str) -> BadValue:
     """Return what to say of an expression that no day fits."""
     return BadValue(f"{text!r} is a cron time that never comes: no year has such a day")
-
-
-def _read(text: str) -> Cron:
-    # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
-    told = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
-    return Cron(
-        tuple(60 * hour + minute for hour in sorted(told.hours) for minute in sorted(told.minutes)),
-        any(field.startswith("*") for field in text.split()[:2]),
-        frozenset(told.months),
-        frozenset(told.days),
-        frozenset(0 if each == 7 else each for each in told.weekdays),
-        told.day_and,
-    )
 
 
 def _fits_alone(fields: list[str]) -> bool:

@@ -95,7 +95,7 @@ def drop(runs: Runs, index: int) -> Runs:
     place = _place(runs, index)
     if not has(runs, index):
         return runs
-    return (*runs[:place], *_split(runs[place], index), *runs[place + 1 :])
+    return (*runs[:place], *_cut(runs[place], ((index, index, 1),)), *runs[place + 1 :])
 
 
 def add(runs: Runs, index: int) -> Runs:
@@ -151,14 +151,6 @@ def _run(first: int, last: int, step: int) -> Run:
 def _place(runs: Runs, index: int) -> int:
     """The place of the first run that does not end before an index."""
     return bisect_left(runs, index, key=_last)
-
-
-def _split(run: Run, index: int) -> Iterator[Run]:
-    first, last, step = run
-    if first < index:
-        yield _run(first, index - step, step)
-    if index < last:
-        yield _run(index + step, last, step)
 
 
 def _near(runs: Runs, run: Run) -> Runs:
@@ -259,24 +251,18 @@ def _packed(numbers: list[int]) -> Runs:
 
 
 def _joined(runs: list[Run]) -> list[Run]:
-    """Neighbours that go on in the same step made one."""
+    """Neighbours that go on in the same step made one: two single indices if they are neighbours, or if a
+    third goes on."""
     found: list[Run] = []
     for run in runs:
-        former = found[-1] if found else None
-        if former is not None and (joined := _join(former, run)) is not None:
-            found[-1] = joined
+        first, end, stride = found[-1] if found else run
+        gap, alone, single = run[0] - end, first == end, run[0] == run[1]
+        step = gap if alone and single else run[2] if alone else stride
+        if found and gap == step and (single or run[2] == step):
+            found[-1] = (first, run[1], step)
         else:
             found.append(run)
     return found
-
-
-def _join(one: Run, next_: Run) -> Run | None:
-    """Both as one, else None. Two single indices are one run if they are neighbours, or a third goes on."""
-    gap = next_[0] - one[1]
-    alone, single = one[0] == one[1], next_[0] == next_[1]
-    step = gap if alone and single else next_[2] if alone else one[2]
-    fits = gap == step and (single or next_[2] == step)
-    return (one[0], next_[1], step) if fits else None
 
 
 def _shown(run: Run) -> str:

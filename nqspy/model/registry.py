@@ -7,22 +7,11 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from nqspy.model import tree
+from nqspy.model import machine, tree
 from nqspy.model.domains import numbers
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
-from nqspy.model.machine import (
-    Backup,
-    Deciding,
-    ExitSettings,
-    History,
-    Machine,
-    Mail,
-    Server,
-    check_machine,
-    no_pe,
-)
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.settings import OWNED, Settings
@@ -162,41 +151,36 @@ def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
     named = tuple(each for each in listed_in(given) if isinstance(each, str))
     beyond = [pe for pe in numbers(named) if pe >= pes] if settings.machine.pes is None else []
     if beyond and change.op in ("set", "add"):
-        raise BadValue(no_pe(beyond[0], pes))
+        raise BadValue(machine.no_pe(beyond[0], pes))
 
 
 _objects: dict[str, SettingsObject[Any]] = {
     each.head: each
     for each in (
-        SettingsObject("server", Server, "server"),
-        SettingsObject("mail", Mail, "mail", joined=ALL),
+        SettingsObject("server", machine.Server, "server"),
+        SettingsObject("mail", machine.Mail, "mail", joined=ALL),
         SettingsObject(
-            "machine",
-            Machine,
-            "machine",
-            joined=("pes", "shape", "pes_per_node", "offline"),
+            "machine", machine.Machine, "machine", joined=("pes", "shape", "pes_per_node", "offline"),
             check=lambda settings, touched: (
-                check_machine(settings.machine) if touched is None or "machine" in touched else ()
-            ),
-            vet=_vet_offline,
+                machine.check_machine(settings.machine) if touched is None or "machine" in touched else ()
+            ), vet=_vet_offline,
         ),
         SettingsObject("global", Global, "global_"),
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),
         SettingsObject("usage", Usage, "usage"),
         SettingsObject("calendar", Calendar, "calendar", joined=ALL, check=_days_are_one_thing),
-        SettingsObject("backup", Backup, "backup"),
-        SettingsObject("history", History, "history"),
-        SettingsObject("decider", Deciding, "decider"),
-        SettingsObject(
-            "queue", Queue, "queues", True, "queue", ("kind",), ("destinations", "needs", "domain")
-        ),
+        SettingsObject("backup", machine.Backup, "backup"),
+        SettingsObject("history", machine.History, "history"),
+        SettingsObject("decider", machine.Deciding, "decider"),
+        SettingsObject("queue", Queue, "queues", True, "queue", ("kind",),
+                       ("destinations", "needs", "domain")),
         SettingsObject("complex", Complex, "complexes", True, "complex", joined=("queues",)),
         SettingsObject("group", Group, "groups", True, "groups", joined=("parent",)),
         SettingsObject("shift", Shift, "shifts", True, "shifts", ("commands", "counts"), ALL),
-        SettingsObject("exit", ExitSettings, "exits", True, "exits", ("values",)),
+        SettingsObject("exit", machine.ExitSettings, "exits", True, "exits", ("values",)),
     )
-}
+}  # fmt: skip
 
 
 def declare(declared: SettingsObject[T]) -> SettingsObject[T]:

@@ -363,22 +363,16 @@ class Site:
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
         """Requests with dates that have come, by date and sequence number."""
-        found = {
-            (date, seq)
-            for date, seq in self._come(now)
-            if (r := self.requests.get(seq)) is not None
-            and r.state is State.WAITING and r.eligible == date
-        }  # fmt: skip
-        return tuple(seq for _, seq in sorted(found))
-
-    def _come(self, now: Instant) -> Iterator[tuple[Instant, Seq]]:
-        # Only the part of the heap whose dates have come is walked, not all that wait for a date.
-        todo = [0]
-        while todo:
+        found, todo = set(), [0]
+        while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()
             if place < len(self.dates) and self.dates[place][0] <= now:
-                yield self.dates[place]
                 todo += (2 * place + 1, 2 * place + 2)
+                date, seq = self.dates[place]
+                request = self.requests.get(seq)
+                if request is not None and request.state is State.WAITING and request.eligible == date:
+                    found.add((date, seq))
+        return tuple(seq for _, seq in sorted(found))
 
     def count(self, queue: str) -> int:
         """Requests of any state in a queue."""

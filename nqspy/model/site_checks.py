@@ -25,7 +25,10 @@ def check_site(site: Site) -> None:
     paused = {s for s in started if site.started[s].state is State.SUSPENDED}
     ensure(set(site.paused) == paused, "the index of suspended requests is wrong")
     _check_pes(site)
-    _check_units(site)
+    going = (request for request in site.started.values() if request.state is not State.EXITING)
+    holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]
+    wrong = next(consumables.wrong(holders, site.units, site.away), "")
+    ensure(not wrong, wrong)
     ensure(site.tally == RequestCounts.of(site.requests.values()), "the tally of requests is wrong")
 
 
@@ -90,13 +93,6 @@ def _check_pes(site: Site) -> None:
     for domain in map(site.domain, site.domains()):
         anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
         ensure(site.board(domain.name).is_like(anew), "a board was not kept up to date")
-
-
-def _check_units(site: Site) -> None:
-    going = (request for request in site.started.values() if request.state is not State.EXITING)
-    holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]
-    wrong = next(consumables.wrong(holders, site.units, site.away), "")
-    ensure(not wrong, wrong)
 
 
 def check_array(request: Request, members: Iterable[Seq]) -> None:

@@ -129,21 +129,20 @@ def declared(kind: type) -> dict[str, Declared]:
 def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
     for f in sorted(dataclasses.fields(kind), key=lambda each: bool(each.kw_only)):
         if "setting" in f.metadata:
-            yield f.name, _with_words(dataclasses.replace(f.metadata["setting"], name=f.name), kind)
+            info = dataclasses.replace(f.metadata["setting"], name=f.name)
+            if (kind, f.name) in _words:
+                words, fixed = _words[kind, f.name]
+                meanings = "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
+                info = dataclasses.replace(
+                    info, words=tuple(words), fixed=fixed, doc=f"{info.doc}: {meanings}"
+                )
+            yield f.name, info
         elif "added" in f.metadata:
             for base in reversed(kind.__mro__):
                 yield from _added.get(base, {}).items()
         elif "branch" in f.metadata:
             for path, info in _walk(f.metadata["branch"]):
                 yield f"{f.name}/{path}", info
-
-
-def _with_words(info: Declared, kind: type) -> Declared:
-    if (kind, info.name) not in _words:
-        return info
-    words, fixed = _words[kind, info.name]
-    meanings = "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
-    return dataclasses.replace(info, words=tuple(words), fixed=fixed, doc=f"{info.doc}: {meanings}")
 
 
 def check_value(info: Declared, value: Any) -> None:
@@ -168,13 +167,10 @@ def check_value(info: Declared, value: Any) -> None:
         for word in (each for each in value if each not in info.words):
             wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
             raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
-    elif info.unit == "amounts" and not all(map(_is_amount, value)):
-        raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
-
-
-def _is_amount(text: str) -> bool:
-    name, _, number = text.partition("=")
-    return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
+    elif info.unit == "amounts":
+        for name, _, number in (each.partition("=") for each in value):
+            if not (name and number.isascii() and number.isdigit() and int(number) <= GREATEST):
+                raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
 
 
 def _check_number(info: Declared, value: Any) -> None:
