@@ -11,8 +11,7 @@ from nqspy.model import consumables
 from nqspy.model import events as ev
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
-from nqspy.model.columns import Columns
-from nqspy.model.dictionary import Dictionary
+from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id

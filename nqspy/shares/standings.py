@@ -6,8 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nqspy.model.columns import Floats
-from nqspy.model.dictionary import Pairs
+from nqspy.model.columns import Floats, Pairs
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.shares.balance import balance_of

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nqspy.model.columns import Columns, compact
-from nqspy.model.dictionary import Dictionary
+from nqspy.model.columns import Columns, Dictionary, compact
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Ask, Request, Spec, State
 from nqspy.model.units import UNLIMITED
