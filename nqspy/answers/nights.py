@@ -15,7 +15,7 @@ from nqspy.answers.texts import with_text
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.core.explain import STOPPED
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
@@ -159,16 +159,16 @@ def report(
     since = bounds.start if first is None else min(first, bounds.start)
     events = past.reader.events(since=since)
     shown = takewhile(lambda each: each.n <= picture.n, events)
-    now, calendar = picture.at, (site.settings, site.timezone)
-    firings = timetable.coming(*calendar, now, Instant(now + COMING))
+    now, of_site = picture.at, (site.settings, site.timezone)
+    firings = calendar.coming(*of_site, now, Instant(now + COMING))
     coming = [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
-    days = timetable.sundays(*calendar, now, Instant(now + WEEK))
+    days = calendar.sundays(*of_site, now, Instant(now + WEEK))
     holidays = [f"{day.isoformat()} {name}".rstrip() for day, name in days]
     opens: dict[str, Instant | None] = {}  # the stopped queues, and when a shift starts each
     for queue in site.settings.queues.values():
         if not queue.started:
             starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
-            firing = timetable.next_firing(*calendar, now, starting)
+            firing = calendar.next_firing(*of_site, now, starting)
             opens[queue.name] = None if firing is None else firing.at
     before = past.before(since)
     around = night.Around(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
@@ -182,8 +182,8 @@ def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> N
         return
     shift = site.settings.shifts.get(night.NIGHT)
     noon = zone.at(bounds.day + timedelta(days=1), 12)
-    calendar = (site.settings, site.timezone)
-    if bounds.start <= now and not (shift and timetable.coming(*calendar, now, noon, shifts=(shift,))):
+    of_site = (site.settings, site.timezone)
+    if bounds.start <= now and not (shift and calendar.coming(*of_site, now, noon, shifts=(shift,))):
         return
     moment = zone.text(now)[:16].replace("T", " ")
     raise Refusal("night_to_come", day=bounds.day, now=moment)

@@ -15,7 +15,7 @@ from nqspy.answers.serving import Serving
 from nqspy.core import consumables, domains
 from nqspy.core.resource_health import PROBES, tried_by
 from nqspy.decider.client import PATIENCE
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
@@ -196,13 +196,13 @@ def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[d
     """The coming days that count as Sundays."""
     site, now = serving.engine.site, serving.clock.now()
     until = Instant(now + _span(asked, span))
-    found = timetable.sundays(site.settings, site.timezone, now, until)
+    found = calendar.sundays(site.settings, site.timezone, now, until)
     return [{"date": day.isoformat(), "name": name} for day, name in found]
 
 
 def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
     state, site, now = serving.engine.site.shift, serving.engine.site, serving.clock.now()
-    firings = timetable.coming(site.settings, site.timezone, now, Instant(now + _span(asked, DAY)), _MOST + 1)
+    firings = calendar.coming(site.settings, site.timezone, now, Instant(now + _span(asked, DAY)), _MOST + 1)
     if len(firings) > _MOST:
         raise Refusal("many_switches", most=_MOST)
     zone = Zone(site.timezone)

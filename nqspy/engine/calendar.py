@@ -1,4 +1,5 @@
-"""Which shift is in force: a pure function of shifts, calendar, zone and instant (interfaces.md 7).
+"""Shifts of a site in time: the one in force, those that come, when they stop queues, which days count as
+Sundays (interfaces.md 7). All are pure functions of settings, zone and instant.
 
 A day that the calendar names (a public holiday, a date set by hand) counts as a Sunday in every cron
 expression; clock times on it are as on any other day.
@@ -20,7 +21,10 @@ from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.settings import Settings
-from nqspy.model.shifts import APART, Calendar, Shift
+from nqspy.model.shifts import APART, Calendar, Shift, UpcomingStop
+from nqspy.model.site import Site
+
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -204,3 +208,44 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
         raise BadValue(f"{text!r} is no time of day; write it like 06:00")
     firing = next(_from("until", f"{int(minutes)} {int(hours)} * * *", Calendar(), zone, now))
     return firing.at
+
+
+# ---------------------------------------------------------------- stops of queues
+
+
+def look_at_stops(site: Site, now: Instant) -> None:
+    """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
+    settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
+    firings = list(_firings(settings, zone, now, site.shift.until))
+    site.closings = {name: firing.at for name, firing in _first_stops(settings, firings).items()}
+    first = _first_stops(settings, (each for each in firings if shifts[each.shift].spill != "leave"))
+    site.upcoming_stops = {}
+    for name, each in first.items():
+        moment, spill = local(each.at, zone), shifts[each.shift].spill
+        day = f"{_WEEKDAYS[moment.weekday()]} " if each.at - now >= DAY else ""
+        site.upcoming_stops[name] = UpcomingStop(each.at, each.shift, spill, f"{day}{moment:%H:%M}")
+
+
+def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:
+    """The first of these firings that stops a queue, by queue."""
+    found: dict[str, Firing] = {}
+    for firing in sorted(firings):
+        leaving = settings.shifts[firing.shift].leaving()
+        for name in settings.queues:
+            if name not in found and leaving.stops(name):
+                found[name] = firing
+    return found
+
+
+def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None) -> Iterator[Firing]:
+    """The next firing of each shift."""
+    after = now
+    if until is not None and until > now:
+        after = until
+        due = in_force(settings, zone, until)
+        if due is not None:
+            yield Firing(until, due.shift)
+    for shift in settings.shifts.values():
+        firing = next_firing(settings, zone, after, (shift,))
+        if firing is not None:
+            yield firing

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from nqspy.core import features, guarantees_times
 from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.lifecycle import apply, place
@@ -293,7 +293,7 @@ class LookAhead:
         queue = settings.queues.get(request.queue)
         if queue is not None and not queue.started:
             starting = [shift for shift in settings.shifts.values() if shift.starts(queue.name)]
-            firing = timetable.next_firing(settings, run.site.timezone, run.now, starting)
+            firing = calendar.next_firing(settings, run.site.timezone, run.now, starting)
             opens = None if firing is None else firing.at
         kept, rough = own.get(request.seq), "roughly, by the work that waits before it by date"
         if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):

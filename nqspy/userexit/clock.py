@@ -3,7 +3,7 @@
 import re
 from datetime import datetime, time, timedelta
 
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.engine.wall import first_shown
 from nqspy.engine.zones import local, zone_of
 from nqspy.model.ids import Instant
@@ -39,5 +39,5 @@ def end_of_shift(site: Site, now: Instant) -> Instant | None:
     if state.until is not None and state.until > now:
         return state.until
     others = [each for name, each in site.settings.shifts.items() if name != state.current]
-    firing = timetable.next_firing(site.settings, zone, now, others)
+    firing = calendar.next_firing(site.settings, zone, now, others)
     return None if firing is None else firing.at

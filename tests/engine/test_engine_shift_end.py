@@ -6,8 +6,8 @@ from engine.story import Story
 from engine.test_engine_late_plans import Late
 from scenarios.computing_centre import Site
 
+from nqspy.engine.calendar import look_at_stops
 from nqspy.engine.explain import reason_of
-from nqspy.engine.timetable import look_at_stops
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from nqspy.core import consumables, domains, features
-from nqspy.engine import calendar, timetable
+from nqspy.engine import calendar
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import need, role_of
 from nqspy.engine.handlers.queue_quota import check_spool
@@ -425,7 +425,7 @@ def _told_of_shifts(
         if change.value.get("counts") if change.op == "create" else change.value:
             names[change.path.split("/")[1]] = None
     for shift in (settings.shifts[name] for name in names if name in settings.shifts):
-        firing = timetable.next_firing(settings, zone, now, [shift])
+        firing = calendar.next_firing(settings, zone, now, [shift])
         if firing is not None:
             begins = in_words(local(firing.at, zone), local(now, zone))
             more = "with now behind its times, one that is past counts too"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from nqspy.core import Gate, features
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.engine.handlers import exits, requests
 from nqspy.engine.handlers.context import Handler, Transaction
 from nqspy.engine.handlers.people import need
@@ -34,7 +34,7 @@ RETRY = 300_000
 """Time after which a shift that failed is tried again, ms."""
 
 
-def due(tx: Transaction) -> timetable.Firing | None:
+def due(tx: Transaction) -> calendar.Firing | None:
     """The firing to apply now, None when the right shift is in force (architecture.md 5.11).
 
     Each firing counts once: one not later than the last applied changes nothing, even after the clock was
@@ -44,7 +44,7 @@ def due(tx: Transaction) -> timetable.Firing | None:
     state = site.shift
     if state.until is not None and tx.now < state.until:
         return None
-    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    firing = calendar.in_force(site.settings, site.timezone, tx.now)
     if firing is None:
         return None
     if state.until is not None:
@@ -61,16 +61,16 @@ def look(tx: Transaction) -> tuple[bool, Instant | None]:
     firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
         times.append(Instant(tx.now + RETRY))
-    timetable.look_at_stops(site, tx.now)
+    calendar.look_at_stops(site, tx.now)
     if site.shift.until is not None and site.shift.until > tx.now:
         times.append(site.shift.until)
-    if (coming := timetable.next_firing(site.settings, site.timezone, tx.now)) is not None:
+    if (coming := calendar.next_firing(site.settings, site.timezone, tx.now)) is not None:
         times.append(coming.at)
     return firing is not None, min(times, default=None)
 
 
 def enter(
-    tx: Transaction, firing: timetable.Firing, manual: bool = False, until: Instant | None = None
+    tx: Transaction, firing: calendar.Firing, manual: bool = False, until: Instant | None = None
 ) -> bool:
     """Runs a shift's commands; False when they fail: the former settings stay, an alarm is raised once."""
     site, name = tx.site, firing.shift
@@ -132,11 +132,11 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
     if isinstance(until, int) and not tx.now < until <= tx.now + 366 * DAY:
         raise Refusal("bad_until")
     try:
-        until = timetable.until_of(until, site.timezone, tx.now) if isinstance(until, str) else until
+        until = calendar.until_of(until, site.timezone, tx.now) if isinstance(until, str) else until
     except BadValue as error:
         raise Refusal("bad_setting", said=error) from None
     run_commands(tx, command.shift)
-    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    firing = calendar.in_force(site.settings, site.timezone, tx.now)
     fired = firing.at if firing is not None else site.shift.fired
     tx.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
     tx.dirty()
@@ -147,7 +147,7 @@ def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> ob
     """Back to the calendar at once."""
     site = tx.site
     need(site.settings, caller, "operator", "set shift automatic")
-    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    firing = calendar.in_force(site.settings, site.timezone, tx.now)
     if firing is not None and (site.shift.manual or site.shift.current != firing.shift):
         run_commands(tx, firing.shift)
         tx.emit(ShiftChanged(firing.shift, site.shift.current, firing.at))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from nqspy.engine import timetable
+from nqspy.engine import calendar
 from nqspy.engine.replay.course import OURS, Course, CourseChange, Moves, nothing_again, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
@@ -97,7 +97,7 @@ def gathered(
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
     versions = past.exit_versions(recording.events, files_in(past.home / "exits") if now is None else now)
     site = past.now_site
-    timetable.next_firing(site.settings, site.timezone, first.at)  # it reads what there is of zones
+    calendar.next_firing(site.settings, site.timezone, first.at)  # it reads what there is of zones
     return Gathered(past.zone, recording, versions, failures)
 
 
