@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nqspy.executors.proc import text
-from nqspy.model.domains import GREATEST
+from nqspy.model import domains
+from nqspy.model.errors import BadValue
 from nqspy.model.machine import Device
 
 ROOT = "NQSPY_SYS_ROOT"
@@ -89,18 +90,10 @@ def _near(root: Path, place: Path | None) -> tuple[int, ...]:
         return ()
     node = text(place / "numa_node")
     of_node = text(root / f"sys/devices/system/node/node{node}/cpulist") if node.isdigit() else ""
-    return _cpus(of_node or text(place / "local_cpulist"))
-
-
-def _cpus(told: str) -> tuple[int, ...]:
-    """The numbers of ``0-3,8``."""
-    found: set[int] = set()
-    for part in told.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= GREATEST:
-            return ()
-        found.update(range(int(first), int(last or first) + 1))
-    return tuple(sorted(found))
+    try:
+        return domains.numbers(tuple((of_node or text(place / "local_cpulist")).split(",")))
+    except BadValue:
+        return ()
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
@@ -149,8 +150,11 @@ class Maintenance:
         if history.reports is None or not self._reports.is_dir():
             return
         before = datetime.fromtimestamp((now - history.reports) / 1000, UTC).date()
-        nights = sorted(filter(None, map(_night, self._reports.iterdir())))
-        for night, folder in nights[:-1]:
+        nights: list[tuple[date, Path]] = []
+        for folder in filter(Path.is_dir, self._reports.iterdir()):
+            with suppress(ValueError):  # another's folder
+                nights.append((date.fromisoformat(folder.name), folder))
+        for night, folder in sorted(nights)[:-1]:
             if night < before:
                 self._go_on()
                 shutil.rmtree(folder)
@@ -160,10 +164,3 @@ class Maintenance:
         """Ends what is under way, whole or not at all."""
         self._stop.set()
         self._worker.shutdown(wait=True, cancel_futures=True)
-
-
-def _night(folder: Path) -> tuple[date, Path] | None:
-    try:
-        return (date.fromisoformat(folder.name), folder) if folder.is_dir() else None
-    except ValueError:
-        return None  # somebody else's

@@ -73,13 +73,11 @@ def problem(file: Path) -> str | None:
         if file.stat().st_size == 0:
             return "it is empty"
         with_log = places.log_size(file) > 0
-        connection = schema.connection(schema.readonly(file)) if with_log else schema.snapshot(file)
-        try:
+        opened = schema.connection(schema.readonly(file)) if with_log else schema.snapshot(file)
+        with closing(opened) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
                 return "it is no database of nqspy"
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        finally:
-            connection.close()
     except SPOILT as error:
         return getattr(error, "strerror", None) or str(error)
     return None if found == "ok" else " ".join(str(found).split())

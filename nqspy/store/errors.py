@@ -1,6 +1,8 @@
 """Errors of a database that cannot be used: each is one line that names the file and what to do."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nqspy.model.errors import NqspyError
@@ -9,6 +11,15 @@ from nqspy.store import copies, places
 
 class StoreError(NqspyError):
     """The database cannot be opened or read."""
+
+
+@contextmanager
+def as_store_error(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise errors of these kinds as a StoreError that says ``what`` failed, and why."""
+    try:
+        yield
+    except kinds as error:
+        raise StoreError(f"{what}: {plain(error)}") from error
 
 
 class DamagedStore(StoreError):

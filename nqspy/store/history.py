@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import peewee
@@ -16,7 +16,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.ports import EndedRow
 from nqspy.store import archive, places, rows
 from nqspy.store.archive import Archive
-from nqspy.store.errors import StoreError, plain
+from nqspy.store.errors import StoreError, as_store_error
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
 
 SLICE = 500
@@ -41,10 +41,8 @@ def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
     """Return what runs a peewee query on ``db`` and gives its rows as tuples; it raises StoreError."""
 
     def fetch(query: Any) -> list[rows.Row]:
-        try:
+        with as_store_error(f"{path} cannot be read", sqlite3.Error, peewee.PeeweeException):
             return list(query.tuples().execute(db))
-        except (sqlite3.Error, peewee.PeeweeException) as error:
-            raise StoreError(f"{path} cannot be read: {plain(error)}") from error
 
     return fetch
 
@@ -55,6 +53,15 @@ class EventHistory:
     def __init__(self, fetch: Fetch, path: Path) -> None:
         self._fetch = fetch
         self._folder = places.history(path)
+
+    def close(self) -> None:
+        """Close the database."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def files_of(self, kind: str, *where: Any) -> list[Archive]:
         """Files of a kind that satisfy the conditions, oldest first."""
@@ -221,10 +228,9 @@ class EventHistory:
 
 
 def _event(row: rows.Row) -> Recorded:
-    try:
+    wrong = msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError
+    with as_store_error(f"event {row[0]} of the journal cannot be read", *wrong):
         return rows.event_of(row)
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise StoreError(f"event {row[0]} of the journal cannot be read: {plain(error)}") from error
 
 
 class _Wanted:

@@ -11,21 +11,12 @@ import msgspec
 import peewee
 
 from nqspy.model import configure
-from nqspy.model.events import (
-    DaemonStarted,
-    Deleted,
-    Deleting,
-    Ended,
-    Held,
-    SettingsChanged,
-    Starting,
-    Submitted,
-)
+from nqspy.model import events as ev
 from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed
 from nqspy.store import copies, places, rows, schema
-from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
+from nqspy.store.errors import DamagedStore, StoreError, as_store_error, is_locked, plain
 from nqspy.store.history import EventHistory, fetch_from
 from nqspy.store.keeping import CommitStep, Keeping
 from nqspy.store.loading import load_site, setting_rows
@@ -42,8 +33,8 @@ _LARGE = 1_000
 """Events and rows of a commit after which the cache, full of its pages, is given back."""
 CAPACITY = 1_000
 """The size of the file system is looked up once in so many times that somebody asks for it."""
-_MAKES_ROOM = {Deleted, Deleting, Ended, Held, SettingsChanged, DaemonStarted}
-_TAKES_ROOM = {Submitted, Starting}
+_MAKES_ROOM = {ev.Deleted, ev.Deleting, ev.Ended, ev.Held, ev.SettingsChanged, ev.DaemonStarted}
+_TAKES_ROOM = {ev.Submitted, ev.Starting}
 """What the reserve is for, and what it is not."""
 
 _UNREADABLE = (
@@ -193,19 +184,13 @@ class SqliteJournal(EventHistory):
                 connection.execute(_SETTING, (path, value))
         for head, order in changes.order.items():
             kept = connection.execute(
-                "SELECT path FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
+                "SELECT path, value FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
             ).fetchall()
-            if [path for (path,) in kept] != order:
-                self._reorder(head, order)
-
-    def _reorder(self, head: str, order: list[str]) -> None:
-        # Happens when one transaction deletes an object and makes it again: it is the last one then.
-        kept = self._connection.execute(
-            "SELECT path, value FROM settings WHERE path GLOB ?", (f"{head}/*",)
-        ).fetchall()
-        values: dict[str, str] = dict(kept)
-        self._connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
-        self._connection.executemany(_SETTING, [(path, values[path]) for path in order])
+            if [path for path, _ in kept] != order:
+                # One transaction deleted an object and made it again: it is the last one then.
+                values = dict(kept)
+                connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
+                connection.executemany(_SETTING, [(path, values[path]) for path in order])
 
     def _undo(self) -> None:
         try:
@@ -265,10 +250,8 @@ class SqliteJournal(EventHistory):
         return bool(self._asked(lambda: self._keeping.has(self._connection, owner, digest)))
 
     def _asked(self, look: Callable[[], Any]) -> Any:
-        try:
+        with as_store_error(f"{self.path} cannot be read", sqlite3.Error):
             return look()
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
 
     def capacity(self) -> int | None:
         """Bytes of the file system it lies on; None: that is not known."""
@@ -289,10 +272,8 @@ class SqliteJournal(EventHistory):
 
     def backup(self, path: Path) -> None:
         """Copies the database as it is now to ``path``, whole or not at all. Raises StoreError."""
-        try:
+        with as_store_error(f"{path} could not be written", *copies.SPOILT):
             copies.copy_to(self.path, path)
-        except copies.SPOILT as error:
-            raise StoreError(f"{path} could not be written: {plain(error)}") from error
 
     def trace(self, callback: Callable[[str], None]) -> None:
         """Has ``callback`` called with each statement before it is carried out (for tests and drills)."""
@@ -302,9 +283,3 @@ class SqliteJournal(EventHistory):
         """Closes the database; what was committed is in the one file then, unless a reader is still open."""
         self._db.close()
         self._mark.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()

@@ -59,11 +59,8 @@ def missing(path: Path) -> int:
     before = reached(path)  # first: a daemon may go on committing
     if before is None:
         return 0
-    db = schema.readonly(path)
-    try:
-        row = schema.connection(db).execute("SELECT n FROM state").fetchone()
-    finally:
-        db.close()
+    with schema.reading(path) as connection:
+        row = connection.execute("SELECT n FROM state").fetchone()
     return max(0, before.n - (row[0] if row is not None else 0))
 
 

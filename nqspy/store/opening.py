@@ -2,12 +2,13 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import peewee
 
 from nqspy.store import places, schema
-from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, cause, is_damage, plain
+from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, as_store_error, cause, is_damage
 
 CHECKED_ALWAYS = 256 << 20
 """Bytes up to which a clean end is followed by ``quick_check`` (0.2 s); any other by ``integrity_check``."""
@@ -16,15 +17,13 @@ CHECKED_ALWAYS = 256 << 20
 def open_database(path: Path) -> peewee.SqliteDatabase:
     """The database at ``path``, ready to be written. Raises DamagedStore (files stay as they are),
     OtherFormat, StoreError."""
-    try:
+    with as_store_error(f"{path} cannot be opened", OSError, sqlite3.Error, peewee.PeeweeException):
         if places.restoring(path).exists():
             raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")
         if not path.exists():
             _create(path)
         _check(path)
         return _connect(path)
-    except (OSError, sqlite3.Error, peewee.PeeweeException) as error:
-        raise StoreError(f"{path} cannot be opened: {plain(error)}") from error
 
 
 def _create(path: Path) -> None:
@@ -41,11 +40,8 @@ def _create(path: Path) -> None:
     for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
         leftover.unlink(missing_ok=True)
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    db = schema.database(new)
-    try:
+    with closing(schema.database(new)) as db:
         schema.make_tables(db)
-    finally:
-        db.close()
     places.put_in_place(new, path)
 
 
@@ -57,23 +53,18 @@ def _check(path: Path) -> None:
         # SQLite would open it all the same, and the first commit would fail.
         raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
     unclean = places.mark(path).exists() or places.log_size(path) > 0
-    db = schema.readonly(path)
     try:
-        connection = schema.connection(db)
-        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-            raise DamagedStore(path, "it is no database of nqspy")
-        if (found := schema.version(connection)) != schema.VERSION:
-            raise OtherFormat(path, found, schema.VERSION)
-        if unclean:
-            _check_pages(path, connection, "integrity_check")
-        elif path.stat().st_size <= CHECKED_ALWAYS:
-            _check_pages(path, connection, "quick_check")
+        with schema.reading(path) as connection:
+            if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+                raise DamagedStore(path, "it is no database of nqspy")
+            if (found := schema.version(connection)) != schema.VERSION:
+                raise OtherFormat(path, found, schema.VERSION)
+            if unclean or path.stat().st_size <= CHECKED_ALWAYS:
+                _check_pages(path, connection, "integrity_check" if unclean else "quick_check")
     except (sqlite3.DatabaseError, peewee.DatabaseError) as error:
         if is_damage(error):
             raise DamagedStore(path, str(cause(error))) from error
         raise
-    finally:
-        db.close()
 
 
 def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:

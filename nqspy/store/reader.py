@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.store import archive, copies, places, rows, schema
 from nqspy.store.archive import Archive
-from nqspy.store.errors import StoreError, plain
+from nqspy.store.errors import as_store_error
 from nqspy.store.history import SLICE, EventHistory, fetch_from
 from nqspy.store.loading import load_site
 from nqspy.store.schema import VERSION, EventRow, SettingsRow
@@ -77,11 +78,9 @@ class Reader(EventHistory):
 
     def site(self) -> Site:
         """A copy of the site as of the last commit, for the caller alone. Raises StoreError."""
-        with self._lock:
-            try:
-                return load_site(schema.connection(self._db))
-            except (sqlite3.Error, msgspec.MsgspecError, KeyError, ValueError) as error:
-                raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
+        unreadable = sqlite3.Error, msgspec.MsgspecError, KeyError, ValueError
+        with self._lock, as_store_error(f"{self.path} cannot be read", *unreadable):
+            return load_site(schema.connection(self._db))
 
     def problems(self) -> list[str]:
         """Return what SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
@@ -101,43 +100,25 @@ class Reader(EventHistory):
 
     def backup(self, path: Path) -> int:
         """Copy the database to a new file, checked; commits go on. Return its size. Raises StoreError."""
-        try:
+        with as_store_error(f"{path} could not be written", *copies.SPOILT):
             return copies.hand_out(self.path, path)
-        except copies.SPOILT as error:
-            raise StoreError(f"{path} could not be written: {plain(error)}") from error
 
     def close(self) -> None:
         """Closes the connection."""
         with self._lock:
             self._db.close()
 
-    def __enter__(self) -> "Reader":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def latest_before(reader: Reader, n: int) -> Site | None:
     """The site of the newest backup that knows no event after number ``n`` and none that the journal has
     not; None where there is none, or only such as other versions have made."""
     best: Site | None = None
-    for site in _sites(reader.path):
+    for copy in reversed(copies.listed(reader.path)):
+        site, unreadable = Site(), (*copies.SPOILT, msgspec.MsgspecError, KeyError)
+        with suppress(*unreadable), schema.reading(copy.path) as connection:
+            if schema.version(connection) == VERSION:
+                site = load_site(connection)
         known = next(reader.events(after=site.n - 1, limit=1), None) if 0 < site.n <= n else None
         if known is not None and known.at == site.at and (best is None or best.n < site.n):
             best = site
     return best
-
-
-def _sites(path: Path) -> Iterator[Site]:
-    for copy in reversed(copies.listed(path)):
-        try:
-            db = schema.readonly(copy.path)
-            try:
-                connection = schema.connection(db)
-                if schema.version(connection) == VERSION:
-                    yield load_site(connection)
-            finally:
-                db.close()
-        except (*copies.SPOILT, msgspec.MsgspecError, KeyError):
-            continue

@@ -134,19 +134,15 @@ class Reserve:
         up. While there is room it is looked at once in a while, not for each submission."""
         now = self._clock()
         if self._fine is None or not 0 <= now - self._fine < LOOK:
-            self._fine = None if self._is_low(now) else now
-        return self._fine is None
-
-    def _is_low(self, now: float) -> bool:
-        held, disk = self.held, os.statvfs(self._folder)
-        size = _size_on(disk)
-        if held < size and now - self._tried >= AGAIN:
-            self.fill()
             held, disk = self.held, os.statvfs(self._folder)
-        room = _free_of(disk)
-        if held < size // 2:
-            return room < size
-        return room < PIECE or (room < MARGIN and now - self._failed < AGAIN)
+            size = _size_on(disk)
+            if held < size and now - self._tried >= AGAIN:
+                self.fill()
+                held, disk = self.held, os.statvfs(self._folder)
+            room, failed = _free_of(disk), now - self._failed < AGAIN
+            is_low = room < size if held < size // 2 else room < PIECE or (room < MARGIN and failed)
+            self._fine = None if is_low else now
+        return self._fine is None
 
 
 def capacity(folder: Path) -> int:

@@ -5,6 +5,7 @@ that ran since runs again, what is known of that time (by the database that is r
 left in a note, `Rewound`, for the next start.
 """
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 from nqspy.model.ids import Instant, Seq, array_of, is_array
 from nqspy.model.keys import ARRAYS, PLAIN
 from nqspy.store import copies, places, schema
-from nqspy.store.errors import OtherFormat, StoreError, plain
+from nqspy.store.errors import OtherFormat, StoreError, as_store_error, plain
 
 
 class Rewound(msgspec.Struct):
@@ -62,10 +63,8 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     nothing has changed) or the disk fails; an unfinished restore keeps a daemon from starting until it is
     given again."""
     _check(file)
-    try:
+    with as_store_error(f"{file} could not be restored", OSError, sqlite3.Error):
         return _restore(path, file, date)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{file} could not be restored: {plain(error)}") from error
 
 
 def _check(file: Path) -> None:
@@ -74,11 +73,8 @@ def _check(file: Path) -> None:
     wrong = copies.problem(file)
     if wrong is not None:
         raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
-    connection = schema.connection(schema.readonly(file))
-    try:
+    with schema.reading(file) as connection:
         found = schema.version(connection)
-    finally:
-        connection.close()
     if found != schema.VERSION:
         raise OtherFormat(file, found, schema.VERSION)
 
@@ -86,13 +82,9 @@ def _check(file: Path) -> None:
 def _restore(path: Path, file: Path, date: str) -> RestoredBackup:
     draft = path.with_name(path.name + ".restore")
     copies.copy_to(file, draft)
-    db = schema.readonly(draft)
-    try:
-        copy = schema.connection(db)
+    with schema.reading(draft) as copy:
         n, at = _last(copy)
         known = _since(path, copy) if path.exists() else None
-    finally:
-        db.close()
     text = f"{file.name} was restored; its last event is number {n}"
     places.give(draft, path.parent)
     places.put_in_place(draft, places.restoring(path))
@@ -159,21 +151,15 @@ def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
 
 def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], int] | None:
     """First number never given out, attempts begun since the copy, last event; None: it cannot be read."""
-    db = schema.readonly(path)
-    try:
-        old = schema.connection(db)
+    with contextlib.suppress(*copies.SPOILT), schema.reading(path) as old:
         next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
-        n, _ = _last(old)
         begun = _born_since(old, copy)
         for seq, attempts in copy.execute(_LEFT):
             found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
             if found > attempts or ended is not None:
                 begun[seq] = found
-    except copies.SPOILT:
-        return None
-    finally:
-        db.close()
-    return next_seq, begun, n
+        return next_seq, begun, _last(old)[0]
+    return None
 
 
 def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, int]:

@@ -26,7 +26,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.keys import ARRAYS, PLAIN
 from nqspy.store import archive, places, schema
 from nqspy.store.archive import Archive
-from nqspy.store.errors import StoreError, plain
+from nqspy.store.errors import as_store_error
 from nqspy.store.history import SLICE
 from nqspy.store.keeping import Pair, digests_of, rows_named
 from nqspy.store.rows import Row, in_slices
@@ -120,8 +120,10 @@ class Rotation:
     def run(self, before: Instant) -> Rotated:
         """Moves what is older than ``before``: events that happened, requests that ended before, then keys
         and blobs that no record names any more. Raises StoreError."""
-        db = schema.database(self._path, _PRAGMAS)
-        try:
+        stopped = as_store_error(
+            f"{self._folder}: rotation stopped", sqlite3.Error, peewee.PeeweeException, OSError
+        )
+        with stopped, closing(schema.database(self._path, _PRAGMAS)) as db:
             self._connection = schema.connection(db)
             self._finish()
             if self._one(_HAS_OLD, before):
@@ -131,22 +133,17 @@ class Rotation:
                 self._keys()
                 self._blobs()
             self._checkpoint()
-        except (sqlite3.Error, peewee.PeeweeException, OSError) as error:
-            raise StoreError(f"{self._folder}: rotation stopped: {plain(error)}") from error
-        finally:
-            db.close()
         return self._rotated
 
     def beyond(self, size: int) -> Instant:
         """Return the instant of the oldest event that may stay where the database shall have so many bytes.
         Each event counts for what an event takes on average, with what belongs to it. Raises StoreError."""
-        try:
-            with closing(schema.readonly(self._path)) as db:
-                self._connection = schema.connection(db)
-                used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
-                return Instant(self._one(_BEYOND, events * size // used) if used > size else 0)
-        except (sqlite3.Error, peewee.PeeweeException) as error:
-            raise StoreError(f"{self._path}: its size is not known: {plain(error)}") from error
+        unknown = as_store_error(
+            f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException
+        )
+        with unknown, schema.reading(self._path) as self._connection:
+            used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
+            return Instant(self._one(_BEYOND, events * size // used) if used > size else 0)
 
     def _one(self, statement: str, *values: Any) -> Any:
         return self._connection.execute(statement, values).fetchone()[0]

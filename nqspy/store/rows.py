@@ -124,12 +124,16 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
         ending = EndingRow(each["ended"].kind, each["at"], msgspec.Raw(ev.encode(each["ended"])))
         requests.append(request_row(each["request"], each["at"], text(ending)))
     lived = [(name, known.get(name)) for name in sorted(touched.lifetimes)]
+    # New accounts are the last of the dict: written in its order, they are loaded in its order, so that sums
+    # over them come out the same to the last digit.
+    new = list(islice(reversed(site.accounts), max(0, len(site.accounts) - accounts)))[::-1]
+    keys = (*new, *sorted(touched.accounts.difference(new)))
     changes = RowChanges({
         _EVENT: [event_row(recorded) for recorded in batch.events],
         _BLOB: [blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
         _KEY: [(*name, digest, text(seqs)) for name, (digest, seqs) in keys_in(batch.events).items()],
         _REQUEST: requests,
-        _ACCOUNT: [account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
+        _ACCOUNT: [account_row(key, site.accounts[key]) for key in keys],
         _LIFETIME: [(*name, text(each.runs), each.last) for name, each in lived if each is not None],
         _FORGET: [name for name, each in lived if each is None],
         _STATE: [state_row(site)],
@@ -137,13 +141,6 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
     if touched.settings:
         _gather_settings(changes, batch, site)
     return changes
-
-
-def _account_keys(site: Site, known: int) -> list[str]:
-    # New accounts are the last of the dict: written in its order, they are loaded in its order, so that sums
-    # over them come out the same to the last digit.
-    new = list(islice(reversed(site.accounts), max(0, len(site.accounts) - known)))
-    return [*reversed(new), *sorted(site.touched.accounts.difference(new))]
 
 
 def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:

@@ -2,6 +2,8 @@
 them; hot paths use SQL on the connection."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -161,6 +163,16 @@ def readonly(path: Path) -> peewee.SqliteDatabase:
         thread_safe=False,
         check_same_thread=False,
     )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a connection that can only read and changes no file, and close it at the end."""
+    db = readonly(path)
+    try:
+        yield connection(db)
+    finally:
+        db.close()
 
 
 def snapshot(path: Path) -> sqlite3.Connection:
