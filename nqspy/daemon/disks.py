@@ -21,7 +21,10 @@ def full_disks(home: Home) -> Iterator[str]:
     left = open_leftovers(str(home.spool)) if full else []
     if left:
         named = some_of(
-            [f"pid {each.pid} of {_name_of(each.uid)} ({-(-each.size // 1_000_000)} MB)" for each in left],
+            [
+                f"pid {each.pid} of {name_of(each.uid, 'uid')} ({-(-each.size // 1_000_000)} MB)"
+                for each in left
+            ],
             _NAMED,
         )
         yield f"deleted files of the spool are kept open by {named}; the room is free once these end"
@@ -38,11 +41,12 @@ def fullness(path: "os.PathLike[str]") -> str:
     return ""
 
 
-def _name_of(uid: int) -> str:
+def name_of(uid: int, word: str) -> str:
+    """Name of a user, or ``word`` and the number where the user database has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid {uid}"
+        return f"{word} {uid}"
 
 
 _DELETED = " (deleted)"

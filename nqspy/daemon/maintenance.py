@@ -33,7 +33,6 @@ class Stopped(Exception):
 LEAST_KEPT = DAY
 """Nothing younger moves into files, whatever size the database has: keys of submissions are known as long."""
 
-
 Wishes = tuple[Backup, History]
 """Settings of the site."""
 
@@ -93,8 +92,6 @@ class Maintenance:
             due = Instant(now + HOUR)
         return due
 
-    # ------------------------------------------------------------ backups
-
     def _back_up(self, backup: Backup, began: Instant, now: Instant) -> Instant:
         if backup.every is None:
             return Instant(now + DAY)
@@ -121,8 +118,6 @@ class Maintenance:
     def _go_on(self, pause: float = 0.0) -> None:
         if self._stop.wait(pause):
             raise Stopped
-
-    # ------------------------------------------------------------ rotation
 
     def _rotate(self, history: History, now: Instant) -> None:
         rotation = Rotation(

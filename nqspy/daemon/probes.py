@@ -25,7 +25,6 @@ from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection
 MOST = 8
 """Threads that try probes at most."""
 
-
 Result = tuple[bool, str]
 """Outcome of a try: true if the resource is well, and a line about it."""
 
@@ -94,8 +93,6 @@ class Probes:
                 watch.hand.stop()
             self._bell.notify_all()
 
-    # ------------------------------------------------------------ threads
-
     def _work(self) -> None:
         while (job := self._next()) is not None:
             watch, probe = job
@@ -139,9 +136,6 @@ class Probes:
             changed = watch.count.tell(probe, result[0])
             if changed is not None:
                 self._put(ObservedResource(probe.name, changed, result[1]))
-
-
-# ---------------------------------------------------------------- one try
 
 
 SHOWN = 200

@@ -31,8 +31,6 @@ class Reloads:
         self._waiting: list[Callable[[], bool]] = []
         self.trouble = ""
 
-    # ------------------------------------------------------------ the start
-
     def start(self) -> bool:
         """Load the exits; false if they come later: nothing is decided, submitted or set before."""
         first = Loading(self._host.decider, strict=False)
@@ -62,8 +60,6 @@ class Reloads:
         except NqspyError as error:
             LOG.error("%s", error)
             self.trouble = str(error)
-
-    # ------------------------------------------------------------ later
 
     def wanted(self, script: str, caller: Caller) -> bool:
         """True if a script of qmgr reloads exits, and its caller may."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.disks import full_disks
+from nqspy.daemon.disks import full_disks, name_of
 from nqspy.daemon.home import Home, file_system, home_of, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
@@ -137,11 +136,7 @@ def examine(home: Home) -> Iterator[DoctorFinding]:
             yield DoctorFinding(what, "bad", str(error))
     if not mine:
         left = ", ".join(what for what in _LOOKS if what not in _ASKED)
-        uid = home.path.stat().st_uid
-        try:
-            owner = pwd.getpwuid(uid).pw_name
-        except KeyError:
-            owner = f"user {uid}"
+        owner = name_of(home.path.stat().st_uid, "user")
         yield DoctorFinding("others", "note", f"{owner}, whose home it is, can look at {left}")
 
 

@@ -97,8 +97,6 @@ class Troubles:
         return [*self._of_the_site(), *full_disks(self._host.home), *self._files(), *self._exit_lines(),
                 *self._runner.failing.values(), *filter(None, (self._mail.failing,))]  # fmt: skip
 
-    # ------------------------------------------------------------ one kind each
-
     def _of_the_site(self) -> Iterator[str]:
         site = self._host.engine.site
         zone, shift, outage = Zone(site.timezone), site.shift, self._host.engine.outage.since

@@ -162,9 +162,6 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
     return f"{'; '.join(said)}; the output stays in {place} ({shown})"
 
 
-# ---------------------------------------------------------------- what needs no child
-
-
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
     """The streams that need no writing: own files, renamed."""
     done = {}
@@ -195,9 +192,6 @@ def _renamed(source: int, name: str, target: str) -> bool:
     except OSError:
         return False  # a wrong path, another file system, a folder that takes no new names: copied instead
     return True
-
-
-# ---------------------------------------------------------------- what is written, by a child
 
 
 _INTERRUPTED = "the delivery was interrupted"

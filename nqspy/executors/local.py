@@ -55,8 +55,15 @@ class LocalExecutor:
         self._spool = os.path.join(self._home, "spool")
         os.makedirs(self._spool, mode=0o700, exist_ok=True)
         self._put = put
-        # Requests of one list share script and environment: most are read once.
-        self._blob = lru_cache(_KEPT_BLOBS)(lambda digest: _checked(digest, blob(digest)))
+
+        @lru_cache(_KEPT_BLOBS)  # requests of one list share script and environment: most are read once
+        def checked(digest: str) -> bytes:
+            data = blob(digest)
+            if not hashlib.sha256(data).hexdigest().startswith(digest):
+                raise KeyError(digest)
+            return data
+
+        self._blob = checked
         self._speed = speed
         self._patience = patience
         self._clashes = Clashes()
@@ -159,9 +166,8 @@ class LocalExecutor:
                 if (loss := self._watch.loss(key, finding.used, text, wait=True)) is not None:
                     return loss
                 self._watch.await_remains(key)
-        return (
-            ob.ObservedExiting(*key, finding.used) if finding.over else ob.ObservedRunning(*key, finding.used)
-        )
+        kind = ob.ObservedExiting if finding.over else ob.ObservedRunning
+        return kind(*key, finding.used)
 
     def _begin(self, start: act.Start, request: Request, site: Site) -> None:
         key = (request.seq, start.attempt)
@@ -189,10 +195,3 @@ class LocalExecutor:
         if finding.fate in ("done", "void", "unclaimed", "lost"):
             scan.remove(folder)
         return finding.fate
-
-
-def _checked(digest: str, data: bytes) -> bytes:
-    """Return the bytes if they are those of that digest. Raises KeyError."""
-    if not hashlib.sha256(data).hexdigest().startswith(digest):
-        raise KeyError(digest)
-    return data

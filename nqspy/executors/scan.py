@@ -11,13 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from nqspy.executors import cage, proc, records, scratch
+from nqspy.model import observations as ob
 from nqspy.model.keys import name_of
-from nqspy.model.observations import (
-    Observation,
-    ObservedEnded,
-    ObservedNotStarted,
-    ObservedVoid,
-)
 from nqspy.model.requests import Ending, Used
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
@@ -194,18 +189,18 @@ def claim_void(folder: str) -> bool:
     except OSError as error:
         if error.errno in proc.SHORT:
             raise
-        return True
+        return True  # on a full disk nothing can begin
 
 
-def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
+def observation(seq: int, attempt: int, record: dict[str, Any]) -> ob.Observation:
     """The end that a ``done`` record tells."""
     if record.get("again"):
-        return ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
+        return ob.ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
     if record["reason"] == "not_started" and record.get("status") is None:
-        return ObservedNotStarted(seq, attempt, record["text"])
+        return ob.ObservedNotStarted(seq, attempt, record["text"])
     how = record["reason"], record["status"], record["signal"]
     files = record.get("stdout"), record.get("stderr")
-    return ObservedEnded(seq, attempt, Ending(*how, Used(*record["used"]), record["text"], *files))
+    return ob.ObservedEnded(seq, attempt, Ending(*how, Used(*record["used"]), record["text"], *files))
 
 
 def stayed(folder: str) -> dict[str, str]:

@@ -321,8 +321,6 @@ class Columns:
         rows[:] = table[rows]
         self._changed()
 
-    # ------------------------------------------------------------ what is known of all rows
-
     def _changed(self) -> None:
         """Forget what is known of all rows, after many have changed."""
         self.version += 1

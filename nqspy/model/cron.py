@@ -111,8 +111,6 @@ class Cron:
         """True if there is any day on which it fires."""
         return any(self.days(year) for year in _MODEL.values())
 
-    # ------------------------------------------------------------ by the clock on the wall
-
     def next(self, start: datetime, sundays: Sundays) -> datetime | None:
         """The first time not before ``start`` (no zone); None when there is none within `YEARS`."""
         if start.second or start.microsecond:
@@ -167,9 +165,6 @@ def _moment(day: date, minute: int) -> datetime:
     return datetime.combine(day, time(*divmod(minute, 60)))
 
 
-# ---------------------------------------------------------------- reading
-
-
 @lru_cache(maxsize=1024)
 def _days_of(cron: Cron, year: int) -> int:
     return cron._days(year, no_sundays)
@@ -217,9 +212,6 @@ def _fits_alone(fields: list[str]) -> bool:
     except CronSimError:
         return False
     return True
-
-
-# ---------------------------------------------------------------- two that meet
 
 
 @lru_cache(maxsize=4096)

@@ -44,9 +44,8 @@ class Domain:
         " qsub -I)", words=("all", "batch", "interactive"),
     )  # fmt: skip
     features: tuple[str, ...] | None = setting(
-        "names", None, "features that may have its requests give way, and stay away",
-        nothing="all",
-    )  # fmt: skip
+        "names", None, "features that may have its requests give way, and stay away", nothing="all"
+    )
 
     @property
     def is_command(self) -> bool:

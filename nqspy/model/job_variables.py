@@ -32,17 +32,14 @@ _OF_LAUNCHERS = (
     "PRTE_MCA_rmaps_default_mapping_policy", "PET_NNODES", "PET_STANDALONE", "PET_NPROC_PER_NODE",
 )  # fmt: skip
 
-NAMES = frozenset(
-    (
-        *("NQSPY_" + name for name in _NQSPY),
-        *("PBS_" + name for name in _PBS),
-        *("PBS_O_" + name for name in _ORIGIN),
-        *("QSUB_" + name for name in (*_ORIGIN, "USER", "REQID", "REQNAME", "ARRAY_INDEX")),
-        *("SLURM_" + name for name in _SLURM),
-        *_OF_LAUNCHERS,
-        "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
-    )
-)  # fmt: skip
+NAMES = frozenset({
+    *("NQSPY_" + name for name in _NQSPY),
+    *("PBS_" + name for name in _PBS),
+    *("PBS_O_" + name for name in _ORIGIN),
+    *("QSUB_" + name for name in (*_ORIGIN, "USER", "REQID", "REQNAME", "ARRAY_INDEX")),
+    *("SLURM_" + name for name in _SLURM),
+    *_OF_LAUNCHERS, "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
+})  # fmt: skip
 """All of them, except those of `NUMBERED`; ``NQSPY_HOME`` and variables of consumables every job has."""
 
 NUMBERED = "NQSPY_DEPENDENCY_"

@@ -8,7 +8,6 @@ _WHOLE = (1 << _CODE_BITS) - 1
 """The mark of a whole array; an index is marked with one more than itself."""
 GREATEST_INDEX = 4_000_000
 
-
 PLAIN = _NUMBERS
 """The greatest number that a request which is no part of an array can have."""
 ARRAYS = _WHOLE << _NUMBER_BITS

@@ -25,12 +25,8 @@ class Factors:
 
     def over(self, default: "Factors") -> "Weights":
         """Return these weights, with the site's where none is set."""
-        return Weights(
-            *[
-                own if own is not None else base or 0
-                for own, base in zip(self.all(), default.all(), strict=True)
-            ]
-        )
+        both = zip(self.all(), default.all(), strict=True)
+        return Weights(*[own if own is not None else base or 0 for own, base in both])
 
     def all(self) -> tuple[int | None, ...]:
         """The four weights in the order share, cpu, memory, time."""
@@ -209,9 +205,8 @@ class Global(RunningLimits):
         "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
     )
     share_rule: str = setting(
-        "name", "deficit", "what the share term is made of where no exit says more",
-        words=("deficit",),
-    )  # fmt: skip
+        "name", "deficit", "what the share term is made of where no exit says more", words=("deficit",)
+    )
 
 
 @dataclass(slots=True)

@@ -97,7 +97,6 @@ NEEDED = {
 }
 """What must happen, by the code of the reason, where its kind says nothing else; ``{id}``: of the request."""
 
-
 Value = str | int | float | None
 Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 

@@ -349,10 +349,8 @@ STEPS: dict[type[ev.Event], Step] = {
 _OF_ATTEMPTS = frozenset(kind for kind in STEPS if hasattr(kind, "attempt") and kind is not ev.Starting)
 """What names an attempt that there is already."""
 
-_OF_ARRAYS = frozenset(
-    (
-        ev.Routed, ev.Moved, ev.Eligible, ev.Held, ev.Released, ev.DependencyMet, ev.DependencyFailed,
-        ev.Redated, ev.Reserved, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
-    )
-)  # fmt: skip
+_OF_ARRAYS = frozenset({
+    ev.Routed, ev.Moved, ev.Eligible, ev.Held, ev.Released, ev.DependencyMet, ev.DependencyFailed,
+    ev.Redated, ev.Reserved, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
+})  # fmt: skip
 """What can happen to an array, of which nothing runs itself. Its end has attempt 0."""

@@ -52,9 +52,6 @@ class _Event(msgspec.Struct):
 _event = msgspec.json.Decoder(_Event)
 
 
-# ---------------------------------------------------------------- lines
-
-
 def event_line(row: Row) -> str:
     """A line from ``n, at, kind, version, body``."""
     n, at, kind, version, body = row
@@ -93,9 +90,6 @@ def blob_of(line: bytes) -> bytes:
     """Return what a blob's line holds."""
     found = json.loads(line)
     return blob_body(base64.b64decode(found["body"]), found["codec"])
-
-
-# ---------------------------------------------------------------- files
 
 
 def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:

@@ -91,8 +91,6 @@ class Keeping:
         """True if that is among it. Raises sqlite3.Error."""
         return connection.execute(_ONE, (owner, digest)).fetchone() is not None
 
-    # ------------------------------------------------------------ a commit
-
     def step(self, events: Iterable[Recorded], site: Site) -> CommitStep:
         """Return what these events, and the requests that ended by them, change."""
         step = CommitStep()

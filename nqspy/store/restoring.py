@@ -135,8 +135,6 @@ def _without_its_log(path: Path) -> Path | None:
     return max(aside, key=lambda file: file.stat().st_ctime_ns, default=None)
 
 
-# ---------------------------------------------------------------- what the replaced one knew
-
 _ATTEMPTS = "coalesce(json_extract(live, '$.attempts'), json_extract(live, '$.attempt'), 0)"
 """Attempts of a request, in databases of older formats too."""
 _LEFT = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words

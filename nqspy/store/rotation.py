@@ -148,8 +148,6 @@ class Rotation:
     def _one(self, statement: str, *values: Any) -> Any:
         return self._connection.execute(statement, values).fetchone()[0]
 
-    # ------------------------------------------------------------ one file
-
     def _file(self, one: Archive, lines: Iterator[str]) -> Archive:
         """Writes a file and has it named."""
         target = self._folder / one.name
@@ -216,8 +214,6 @@ class Rotation:
                 self._clear(one, _GONE_REQUEST, [(archive.request_of(line)["seq"],) for line in lines])
             else:
                 self._clear(one, _NOTHING, [])  # those left are found again
-
-    # ------------------------------------------------------------ what goes
 
     def _events(self, before: Instant) -> None:
         last = self._one(_OLD_EVENTS, before)

@@ -26,7 +26,6 @@ REAPED = 1.0
 _REST = 1 << 20
 """Bytes still read of a command that has ended: as much as a pipe may hold."""
 
-
 _SETPRIV = shutil.which("setpriv")
 _TIED: Sequence[str] = (_SETPRIV, "--pdeathsig", "KILL", "--") if _SETPRIV else ()
 """Runs a command so that it ends with a daemon that is killed and can end nothing itself (util-linux)."""
@@ -66,9 +65,6 @@ class TimedCommand(Struct, frozen=True):
     leave_rest: bool = False
     environment: Mapping[str, str] | None = None
     folder: str | None = None
-
-
-# ---------------------------------------------------------------- commands
 
 
 def run(command: TimedCommand, hand: Hand, end: float) -> tuple[int, bytes]:
@@ -174,9 +170,6 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-# ---------------------------------------------------------------- connections
 
 
 def left_until(end: float) -> float:
