@@ -59,15 +59,6 @@ def _absolute(path: str | None) -> str | None:
         raise HomeError(f"{path}: the current folder is gone; give the whole path") from None
 
 
-def _standard_descriptors() -> None:
-    """Open closed standard descriptors, else what is opened next would be taken for them."""
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
-
-
 @app.command("run", help="Serve in the foreground, log on stderr (systemd: Type=notify).")
 @app.command("start", help="Start in the background; returns 0 once the socket answers.")
 def start_or_run(
@@ -79,7 +70,11 @@ def start_or_run(
     site: SiteOption = None,
 ) -> None:
     """Start a daemon in the background, or be it."""
-    _standard_descriptors()
+    for fd in range(3):  # else what is opened next would be taken for a standard descriptor
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
     where, chosen = home_of(home), _site(site)
     typed, background = StartOptions(queues, exits, clock), context.info_name == "start"
     there = StartOptions(_absolute(queues), _absolute(exits), clock, True) if background else typed

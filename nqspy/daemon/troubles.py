@@ -147,14 +147,12 @@ class Troubles:
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
-        yield from self._failing({source.path.stem for source in decider.sources})
-
-    def _failing(self, loaded: set[str]) -> Iterator[str]:
-        """Exits that fail, or are switched off for it, until that is dealt with."""
-        known, now = self._host.engine.site.settings.exits, self._host.clock.now()
+        # Exits that fail, or are switched off for it, until that is dealt with.
+        loaded = {source.path.stem for source in decider.sources}
+        known, at = self._host.engine.site.settings.exits, self._host.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
-        self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}
-        off = self._host.decider.backoff.off.items()
+        self._exits = {name: seen for name, seen in self._exits.items() if at - seen[0] < QUIET}
+        off = decider.backoff.off.items()
         yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)
 

@@ -23,7 +23,18 @@ class SpoolPlace:
         self.name = "."
         self._links = 0
         try:
-            self._walk(_names(path))
+            names = _names(path)
+            while names:
+                name = names.pop(0)
+                link = self._own_link(name, last=not names)
+                if link is not None:
+                    if link.startswith("/"):
+                        self._go("/")
+                    names = _names(link) + names
+                elif names:
+                    self._go(name)
+                else:
+                    self.name = name
         except BaseException:
             os.close(self.folder)
             raise
@@ -70,19 +81,6 @@ class SpoolPlace:
             return os.lstat(self.name, dir_fd=self.folder).st_mode
         except OSError:
             return None
-
-    def _walk(self, names: list[str]) -> None:
-        while names:
-            name = names.pop(0)
-            link = self._own_link(name, last=not names)
-            if link is not None:
-                if link.startswith("/"):
-                    self._go("/")
-                names = _names(link) + names
-            elif names:
-                self._go(name)
-            else:
-                self.name = name
 
     def _own_link(self, name: str, *, last: bool) -> str | None:
         """Return where a link leads, None when the name is no link. Raises PermissionError for another's."""

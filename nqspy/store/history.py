@@ -142,21 +142,19 @@ class EventHistory:
         return (rows.ended_of(row[:7], shared) for row in found)
 
     def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
-        """Return ended requests, the one that ended last first. ``since``: ended then or later."""
+        """Yield ended requests, the one that ended last first. ``since``: ended then or later."""
         shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
-        return (rows.ended_of(row[:7], shared) for row in self._from_the_last(wanted))
-
-    def _from_the_last(self, wanted: "_Wanted") -> Iterator[rows.Row]:
         seen: set[Seq] = set()
         place: Position | None = None
         while found := self._fetch(wanted.before(place)):
             seen.update(row[0] for row in found)
-            yield from found
+            yield from (rows.ended_of(row[:7], shared) for row in found)
             place = (found[-1][7], found[-1][0])
         # What moved into files meanwhile are the oldest rows: they are found there.
-        for one in reversed(self.files_of("requests", _A.until >= (wanted.since or 0))):
+        for one in reversed(self.files_of("requests", _A.until >= (since or 0))):
             lines = [row for row in self._wanted_lines(wanted, one) if row[0] not in seen]
-            yield from sorted(lines, key=lambda row: (row[7], row[0]), reverse=True)
+            lines.sort(key=lambda row: (row[7], row[0]), reverse=True)
+            yield from (rows.ended_of(row[:7], shared) for row in lines)
 
     def _by_seq(self, wanted: "_Wanted", seqs: list[Seq]) -> Iterator[rows.Row]:
         found: dict[Seq, rows.Row] = {}

@@ -123,22 +123,19 @@ class Outside:
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count
         os.fsync(self._file)
+        here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
         with suppress(FileNotFoundError):  # its draft has been taken away
-            self._name()
+            try:
+                os.link(self._draft, self._path.name, **here, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+                    raise
+                os.rename(self._draft, self._path.name, **here)  # a file system without hard links
         found = self._there(self._path.name)
         if found is None or not os.path.samestat(found, os.fstat(self._file)):
             raise OSError("it was exchanged while it was written")
         os.fsync(self._folder)
         return size
-
-    def _name(self) -> None:
-        here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
-        try:
-            os.link(self._draft, self._path.name, **here, follow_symlinks=False)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-                raise
-            os.rename(self._draft, self._path.name, **here)  # a file system without hard links
 
     def close(self) -> None:
         """Takes away what has no name of its own."""

@@ -53,21 +53,16 @@ class Reader(EventHistory):
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:
         """Ended requests, as `EventHistory.ended` gives them."""
-        if seqs is not None and len(seqs) == 1 and (queue, owner, since) == (None, None, None):
-            found = self._one_ended(seqs[0])
-            return iter(() if found is None else (found,))
-        return super().ended(seqs, queue=queue, owner=owner, since=since)
-
-    def _one_ended(self, seq: Seq) -> EndedRow | None:
-        """An ended request, None for none. It stays as it is: the last ones asked for are remembered."""
-        found = self._known.pop(seq, None)  # it is the last one known then
+        if seqs is None or len(seqs) != 1 or (queue, owner, since) != (None, None, None):
+            return super().ended(seqs, queue=queue, owner=owner, since=since)
+        # What has ended stays as it is: the last ones asked for are remembered.
+        found = self._known.pop(seqs[0], None) or next(super().ended(seqs), None)
         if found is None:
-            found = next(super().ended((seq,)), None)
-        if found is not None:
-            self._known[seq] = found
-            while len(self._known) > KNOWN:
-                self._known.pop(next(iter(self._known)), None)
-        return found
+            return iter(())
+        self._known[seqs[0]] = found
+        while len(self._known) > KNOWN:
+            self._known.pop(next(iter(self._known)), None)
+        return iter((found,))
 
     def settings(self, path: str) -> Any:
         """Return the one object of settings at a path (``backup``), as it was last committed."""

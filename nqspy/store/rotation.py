@@ -158,20 +158,16 @@ class Rotation:
         if wrong is not None:
             raise OSError(wrong)
         if target.exists() and not filecmp.cmp(target, new, shallow=False):
-            self._set_aside(target)
+            number = 1  # no row names that one: it is of the time before an older backup was restored
+            while (other := target.with_name(f"{target.name}.{number}")).exists():
+                number += 1
+            target.rename(other)
         places.put_in_place(new, target)
         self._step("written")
         self._in_turn(_FILE, [astuple(made)[:8]])
         self._rotated.files += 1
         self._step("named")
         return made
-
-    def _set_aside(self, target: Path) -> None:
-        """Rename a file that no row names, of the time before an older backup was restored."""
-        number = 1
-        while (other := target.with_name(f"{target.name}.{number}")).exists():
-            number += 1
-        target.rename(other)
 
     def _clear(self, one: Archive, statement: str, keys: Sequence[Row]) -> None:
         """Takes the rows of a named file away."""
@@ -261,10 +257,14 @@ class Rotation:
         for low in range(0, top, SLICE):
             pairs |= self._named(low, min(top, low + SLICE))
             self._pause()
-        self._let_go(pairs, top)
+        # What users kept and no record of theirs names any more.
+        every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
+        for some in in_slices([pair for pair in every if pair not in pairs], GONE):
+            left = partial(self._pairs_left, some, top)
+            self._in_turn("DELETE FROM kept WHERE owner = ? AND digest = ?", left)
         named = digests_of(pairs) | self._digests(_EXITS) | self._digests(_LOADED_EXITS)
-        every = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
-        for some in in_slices([digest for digest in every if digest not in named], BLOBS):
+        blobs = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
+        for some in in_slices([digest for digest in blobs if digest not in named], BLOBS):
             self._file_blobs(some, top)
 
     def _named(self, low: int, high: int) -> set[Pair]:
@@ -273,14 +273,6 @@ class Rotation:
 
     def _digests(self, statement: str) -> set[str]:
         return {digest for (digest,) in self._connection.execute(statement) if digest is not None}
-
-    def _let_go(self, named: set[Pair], top: int) -> None:
-        """Delete what users kept and no record of theirs names any more."""
-        every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
-        for some in in_slices([pair for pair in every if pair not in named], GONE):
-            self._in_turn(
-                "DELETE FROM kept WHERE owner = ? AND digest = ?", partial(self._pairs_left, some, top)
-            )
 
     def _pairs_left(self, pairs: Sequence[Row], top: int) -> Sequence[Row]:
         since = self._named(top, PLAIN)
