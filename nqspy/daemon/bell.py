@@ -1,9 +1,7 @@
 """The bell: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute
-at the latest.
-
-The look each minute notices a stepped clock and a long sleep of the machine. Which shift is in force is
-computed, never scheduled: APScheduler's own cron trigger skips and repeats firings when clocks change.
-"""
+at the latest. The look each minute notices a stepped clock and a long sleep of the machine. Which shift is in
+force is computed, never scheduled: APScheduler's own cron trigger skips and repeats firings when clocks
+change."""
 
 import time
 from collections.abc import Callable

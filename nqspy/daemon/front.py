@@ -1,5 +1,4 @@
-"""The entry point of ``nqsd``. It answers ``nqsd status`` without loading what the other commands need.
-These, and whatever goes wrong, belong to `command`."""
+"""The entry point of ``nqsd``: it answers ``nqsd status`` quickly and leaves all else to `command`."""
 
 import _socket
 import os

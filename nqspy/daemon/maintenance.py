@@ -38,8 +38,7 @@ Wishes = tuple[Backup, History]
 
 
 class Maintenance:
-    """Looks at each turn of the daemon if something is due; the engine's thread does none of it. ``tell``
-    gets what failed, and the alarm's name."""
+    """Does what is due, beside the engine's thread; ``tell`` gets what failed, and the alarm's name."""
 
     def __init__(
         self, journal: SqliteJournal, reports: Path, put: Callable[[Ring], None],

@@ -1,10 +1,7 @@
 """The machine's memory, and people at terminals, as the kernel shows them; watched while swap control is on
 and something may follow from it: a thread that reads the kernel's figures and puts observations into the
-inbox.
-
-It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is needed
-and none of its wake-ups while it is not.
-"""
+inbox. It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is
+needed and none of its wake-ups while it is not."""
 
 import contextlib
 import re

@@ -1,9 +1,7 @@
-"""The report of the night just over, made by itself: once for each night, whatever happens in between.
-
-Made in the reports' thread: files first, the mails as a file beside them; then the event `Reported` is
-committed; only then the mails leave. A daemon that dies before the commit makes it anew, one that dies after
-it has the next one send what still lies there.
-"""
+"""The report of the night just over, made by itself: once for each night, whatever happens in between. Made
+in the reports' thread: files first, the mails as a file beside them; then the event `Reported` is committed;
+only then the mails leave. A daemon that dies before the commit makes it anew, one that dies after it has the
+next one send what still lies there."""
 
 import json
 import threading

@@ -1,5 +1,4 @@
-"""Slow things, after the commit: the exits' notices on a thread of their own; mails go to the mail queue,
-which has another. No decision waits for them."""
+"""Slow things, after the commit: exits' notices on a thread, mails on another. No decision waits for them."""
 
 import queue
 import threading

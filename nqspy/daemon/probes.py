@@ -60,8 +60,7 @@ class Probes:
         self._led = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
-        """Watches exactly these from now on; one that is new or was changed is tried at once. ``known``: what
-        the site knows of each, which stands until there are new results."""
+        """Watch exactly these; new and changed ones are tried at once. ``known``: what stands until then."""
         with self._bell:
             for name in self._watches.keys() - probes.keys():
                 self._watches.pop(name).hand.stop()

@@ -13,8 +13,7 @@ _LEAST = 1_000.0
 
 
 class RunTimes:
-    """Compares the site's clock with the monotonic one since the start of each running attempt. Attempts that
-    ran before this daemon came are compared from its start on."""
+    """Compares the site's clock with the monotonic one since the start of each attempt, or of this daemon."""
 
     def __init__(self, clock: SiteClock, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._monotonic = clock, monotonic

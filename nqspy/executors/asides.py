@@ -1,5 +1,4 @@
-"""Carries out what a shepherd is told beside orders to end, stop and go on: a line for the job's output, and
-what was changed of the request. Standard library only."""
+"""Things asked of a shepherd beside orders to end, stop and go on: lines for the output, other settings."""
 
 import contextlib
 import os

@@ -68,8 +68,7 @@ def shown_by(folder: str, name: str = "stdout") -> str:
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
-    """Claim an attempt for ``holder``, with the ``version`` of its protocol and ``more`` (`claimed_with`);
-    False when it has been claimed before. Raises OSError."""
+    """Claim an attempt for ``holder`` (``more``: `claimed_with`); False if it has a claim. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     with Descriptor(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
         line = "\n" + json.dumps({"protocol": version} | more) if version else ""

@@ -82,8 +82,7 @@ _LOOKS = 5
 
 
 class _Marks(NamedTuple):
-    """Marks in the environment of a job's processes: request, attempt (a lost request may run again by now)
-    and home. And the attempt's folder, where their output goes."""
+    """Marks in the environment of a job's processes (request, attempt, home), and where their output goes."""
 
     request: bytes
     attempt: bytes

@@ -74,8 +74,7 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def removed(path: str) -> bool:
-    """Remove it if the job has left no folder with files there; return whether nothing of it is left. What is
-    another user's by now, or mounted, stays untouched."""
+    """Remove it if the job left no folder with files; return if nothing is left. Others' and mounts stay."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,7 @@
 """Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter;
-without a timeout while nothing runs.
-
-A job of the daemon's own user can stop its shepherd: then its end, its limits and orders to it would not be
-seen. So the daemon looks now and then while requests run, and has a shepherd that stands still go on."""
+without a timeout while nothing runs. A job of the daemon's own user can stop its shepherd: then its end, its
+limits and orders to it would not be seen. So the daemon looks now and then while requests run, and has a
+shepherd that stands still go on."""
 
 import contextlib
 import errno

@@ -34,14 +34,12 @@ def lasting_use(rate: float, half_life: int) -> float:
 
 @dataclass(slots=True)
 class Entry:
-    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (No Struct:
-    it is written to whenever time passes, which takes a Struct twice as long.)
-
-    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
-    not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,
-    ``got`` and ``whole``: what it was entitled to, was charged, and all were charged while it was in W, since
-    the present shift began; ``left``: what all had been charged ever when it left W (groups only).
-    """
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (No Struct: it
+    is written to whenever time passes, which takes a Struct twice as long.) ``past`` (L) and ``present`` (S)
+    as of ``asof``, both frozen while it is away; ``away``: since when it is not in W, None while it is;
+    ``ready``: PEs for which its requests could start (users only). ``entitled``, ``got`` and ``whole``: what
+    it was entitled to, was charged, and all were charged while it was in W, since the present shift began;
+    ``left``: what all had been charged ever when it left W (groups only)."""
 
     past: float = 0.0
     present: float = 0.0

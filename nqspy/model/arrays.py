@@ -1,10 +1,7 @@
 """Arrays of requests: what is asked (`ArraySpec`), where the indices stand (`ArrayState`), and what an event
-makes of them.
-
-An array that waits is one request with a multiplicity; an index becomes a request of its own when it starts,
-or when something concerns it that does not concern the others (it is moved, say). What is told of indices
-that have not begun stands in the array.
-"""
+makes of them. An array that waits is one request with a multiplicity; an index becomes a request of its own
+when it starts, or when something concerns it that does not concern the others (it is moved, say). What is
+told of indices that have not begun stands in the array."""
 
 from functools import reduce
 from typing import Any

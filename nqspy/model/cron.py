@@ -1,10 +1,7 @@
-"""Cron times on the wall: the days and minutes at which an expression fires by a clock that never jumps.
-
-The days of a year are bits of a whole number, the 1st of January bit 0: there are 14 kinds of years (leap or
-not, seven first days), so finding the next day is one look at each year, and what never fires is known at
-once.
-cronsim reads the expressions; what clock changes make of the times is `wall`'s.
-"""
+"""Cron times on the wall: the days and minutes at which an expression fires by a clock that never jumps. The
+days of a year are bits of a whole number, the 1st of January bit 0: there are 14 kinds of years (leap or not,
+seven first days), so finding the next day is one look at each year, and what never fires is known at once.
+cronsim reads the expressions; what clock changes make of the times is `wall`'s."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -23,8 +20,7 @@ Sundays = Callable[[int], int]
 """The days of a year that count as Sundays, as bits."""
 
 YEARS = 41
-"""How far a search goes, years: what comes at all comes again within 40 (a 29th of February that must be of
-one weekday, over 2100, which is no leap year)."""
+"""Years that a search goes: all comes again within 40 (29th of February on a weekday, over 2100)."""
 
 _ALL = (1 << 366) - 1
 _DAY = timedelta(days=1)

@@ -90,8 +90,7 @@ class ResourceState(Struct, frozen=True):
 
 
 Level = Literal["high", "tight", "calm"]
-"""How the memory stands: ``high``: requests give way; ``calm``: they come back; ``tight``, between the two
-marks after it was high: neither, and nothing is started."""
+"""State of the memory: ``high``: requests give way; ``calm``: they come back; ``tight`` between: neither."""
 
 
 class Pressure(Struct, frozen=True):

@@ -1,5 +1,4 @@
-"""Requests, arrays and their indices as one integer each: the sequence number, and above it which index of
-an array it is. It imports nothing: what starts processes has it too."""
+"""Requests, arrays and indices as integers: sequence number, and above it the index. It imports nothing."""
 
 _NUMBER_BITS = 40
 _NUMBERS = (1 << _NUMBER_BITS) - 1

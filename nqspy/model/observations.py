@@ -41,8 +41,7 @@ class ObservedMovedOut(Observation, frozen=True):
 
 
 class ObservedExiting(Observation, frozen=True):
-    """The processes of an attempt have ended, with what it used; its output is still being delivered.
-    ``text``: why it cannot be delivered at present."""
+    """An attempt's processes have ended, its output is still being delivered; ``text``: why it cannot be."""
 
     used: Used = Used()
     text: str = ""

@@ -91,8 +91,7 @@ def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Each group's part of the whole: the product of its share among its siblings, up to the root
-    (semantics.md 1). A parent that does not exist counts as the root."""
+    """Each group's part of the whole: the product of its shares up to the root, or to a missing parent."""
     return entitled_now(groups, groups)
 
 

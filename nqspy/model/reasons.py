@@ -195,8 +195,7 @@ BOUNDED = ("cpu", "memory", "wall", "pes")
 """Those of them that are numbers, for which it may name bounds."""
 
 Bounds = tuple[str, int | None, int | None]
-"""A field of `BOUNDED` with the least and the greatest number (None: any) that are meant, unlimited left out;
-without a least number unlimited alone is meant."""
+"""A field of `BOUNDED`, least and greatest number (None: any) that are meant; no least: unlimited alone."""
 
 
 class Reach(Struct, frozen=True):

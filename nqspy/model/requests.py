@@ -124,9 +124,8 @@ AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
 class Dependency(Struct, frozen=True):
-    """Condition on an earlier request before this one may start: it ended well (``ok``: exit status 0), ended
-    at all (``any``), ended otherwise than well (``fail``), or began (``start``); ``each``: of an array by an
-    array, each index waits until the same index of the other has ended well."""
+    """Condition on an earlier request: it ended with exit status 0 (``ok``), at all (``any``), otherwise
+    (``fail``), or began (``start``); ``each``: array by array, index by index, it ended well."""
 
     seq: Seq
     word: AfterWord = "ok"

@@ -87,8 +87,7 @@ def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
 
 
 class UpcomingStop(Struct, frozen=True):
-    """Next stop of a queue by a shift, and what becomes of its running requests then (`Shift.spill`).
-    ``clock``: that moment for people, in the site's zone."""
+    """Next stop of a queue by a shift, what becomes of its requests (`spill`), and the time for people."""
 
     at: Instant
     shift: str

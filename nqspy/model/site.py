@@ -1,5 +1,4 @@
-"""The one state of an installation: settings, requests that have not ended, use, the shift in force. Only
-`lifecycle.apply` changes it. Nothing finished stays in it."""
+"""The one state of an installation, without what has ended. Only `lifecycle.apply` changes it."""
 
 import heapq
 from collections import Counter

@@ -1,5 +1,4 @@
-"""Specifications of requests: on other PEs than before, equal parts as one object, their size as text, and
-the values of their options as reports and user exits show them."""
+"""Specifications: on other PEs, with shared parts, as text, and the values of their options as shown."""
 
 import typing
 from collections.abc import Callable, Mapping
@@ -124,8 +123,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def text_size(spec: Spec) -> int:
-    """Return the bytes of a specification that is large, else 0. They stand in the event of its submission,
-    in its row, and in the row of each index of an array."""
+    """Bytes of a large specification, else 0: in its event, in its row, and in those of each array index."""
     size = len(_encode(spec))
     return size * (1 + counted(spec.array)) if size > LITTLE else 0
 

@@ -260,8 +260,7 @@ def dump(node: Any) -> dict[str, Any]:
 
 
 def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
-    """Return an object of ``kind`` with the dumped ``values``. Settings and words that no longer exist are
-    left out: the file that declared them is gone."""
+    """Return an object with the dumped ``values``, without settings and words that no longer exist."""
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():

@@ -105,8 +105,7 @@ class Reader(EventHistory):
 
 
 def latest_before(reader: Reader, n: int) -> Site | None:
-    """The site of the newest backup that knows no event after number ``n`` and none that the journal has
-    not; None where there is none, or only such as other versions have made."""
+    """The newest backup's site with no event after ``n`` and none that the journal lacks; None: none."""
     best: Site | None = None
     for copy in reversed(copies.listed(reader.path)):
         site, unreadable = Site(), (*copies.SPOILT, msgspec.MsgspecError, KeyError)

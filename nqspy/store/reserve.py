@@ -33,8 +33,7 @@ _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHM", "SQLITE_CANTOPEN")
 
 
 class Reserve:
-    """A file that is only there to take room. Where it cannot be made there is no reserve, and nothing else
-    changes. ``clock``: seconds that only go forward."""
+    """A file that only takes room; where it cannot be made there is none. ``clock``: monotonic seconds."""
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock

@@ -1,9 +1,7 @@
-"""Restoring a backup: checked first, put in place by one rename, what was there kept beside it.
-
-What happened after the backup was made is not in it. So that no identifier is given out twice and nothing
-that ran since runs again, what is known of that time (by the database that is replaced, if it can be read) is
-left in a note, `Rewound`, for the next start.
-"""
+"""Restoring a backup: checked first, put in place by one rename, what was there kept beside it. What happened
+after the backup was made is not in it. So that no identifier is given out twice and nothing that ran since
+runs again, what is known of that time (by the database that is replaced, if it can be read) is left in a
+note, `Rewound`, for the next start."""
 
 import contextlib
 import os

@@ -118,8 +118,7 @@ class Rotation:
         self._connection: sqlite3.Connection
 
     def run(self, before: Instant) -> Rotated:
-        """Moves what is older than ``before``: events that happened, requests that ended before, then keys
-        and blobs that no record names any more. Raises StoreError."""
+        """Move what is older than ``before``, then keys and blobs without a record. Raises StoreError."""
         stopped = as_store_error(
             f"{self._folder}: rotation stopped", sqlite3.Error, peewee.PeeweeException, OSError
         )

@@ -1,5 +1,4 @@
-"""The tables of a database, and how it is connected. Those that queries read are peewee models, which make
-them; hot paths use SQL on the connection."""
+"""The tables of a database, as peewee models where queries read them, and how it is connected."""
 
 import sqlite3
 from collections.abc import Iterator
