@@ -19,7 +19,13 @@ def main() -> None:
     if words[:1] == ["status"] and (named or len(words) == 1):
         text = _status(words[2] if named else None)
         if text is not None:
-            _leave(text)
+            data = (text + "\n").encode("utf-8", "backslashreplace")
+            try:
+                while data:
+                    data = data[os.write(1, data) :]
+                os._exit(0)
+            except OSError:
+                pass  # it cannot be written: the whole command says so
     from nqspy.daemon.command import main as command
 
     command()
@@ -48,17 +54,6 @@ def _status(home: str | None) -> str | None:
             os.close(folder)
     line = answer.decode("utf-8", "replace")
     return scanstring(line, len(_ANSWER), True)[0] if line.startswith(_ANSWER) else None
-
-
-def _leave(text: str) -> None:
-    """Write the text and end; where it cannot be written, return."""
-    data = (text + "\n").encode("utf-8", "backslashreplace")
-    try:
-        while data:
-            data = data[os.write(1, data) :]
-    except OSError:
-        return
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,15 @@ class NightReportJob:
             if host.engine.site.reported != made[0].day:
                 error = "the night's report could not be journaled; it is tried again every minute"
         if error:
-            self._try_again(error)
+            if not self._told:
+                self._told = True
+                host.note(Alarm("report", error))
+                notice = Notify("", "nqspy: the night could not be reported", error)
+                self._notices.mail(notice, host.engine.site)
+            again = EngineCall(partial(setattr, self, "_due", True))
+            timer = threading.Timer(RETRY, lambda: host.inbox.put(again))
+            timer.daemon = True
+            timer.start()
             return
         self._told = False
         site = host.engine.site
@@ -143,18 +151,6 @@ class NightReportJob:
             event, data = made
             LOG.info("the night of %s is reported in %s", event.day, host.home.reports / event.day)
             self._hooks.report(data)
-
-    def _try_again(self, error: str) -> None:
-        if not self._told:
-            self._told = True
-            self._host.note(Alarm("report", error))
-            self._notices.mail(
-                Notify("", "nqspy: the night could not be reported", error), self._host.engine.site
-            )
-        again = EngineCall(partial(setattr, self, "_due", True))
-        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(again))
-        timer.daemon = True
-        timer.start()
 
 
 def json_of(data: dict[str, Any]) -> Iterator[str]:

@@ -38,17 +38,11 @@ _ENTER = {
 _OF_THE_SHELL = (b"_", b"SHLVL", b"PWD", b"OLDPWD", b"A__z")
 _ANYWHERE = ("/etc/environment", "/etc/login.defs")
 _PROFILES = {
-    "sh": (
-        "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "~/.profile", "~/.bash_profile", "~/.bash_login",
-        "~/.bashrc", "~/.kshrc", "~/.mkshrc",
-    ),
-    "zsh": tuple(
-        f"{place}{name}" for name in ("zshenv", "zprofile", "zshrc", "zlogin")
-        for place in ("/etc/", "/etc/zsh/", "~/.")
-    ),
-    "csh": (
-        "/etc/csh.cshrc", "/etc/csh.login", "/etc/.login", "~/.cshrc", "~/.tcshrc", "~/.login",
-    ),
+    "sh": ("/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "~/.profile", "~/.bash_profile",
+           "~/.bash_login", "~/.bashrc", "~/.kshrc", "~/.mkshrc"),
+    "zsh": tuple(f"{place}{name}" for name in ("zshenv", "zprofile", "zshrc", "zlogin")
+                 for place in ("/etc/", "/etc/zsh/", "~/.")),
+    "csh": ("/etc/csh.cshrc", "/etc/csh.login", "/etc/.login", "~/.cshrc", "~/.tcshrc", "~/.login"),
     "fish": ("/etc/fish/config.fish", "~/.config/fish/config.fish"),
 }  # fmt: skip
 _FOLDERS = {"fish": ("/etc/fish/conf.d", "~/.config/fish/conf.d")}

@@ -54,28 +54,23 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
     with contextlib.suppress(ValueError):  # a claim that was damaged, by a power cut perhaps
         identity = proc.Identity.parse(holder)
         finding = Finding("lost", identifier.reopen(identity), rebooted=identity.boot != identifier.boot)
+    alive = finding.pidfd is not None
     try:
-        _read(folder, finding)
+        if records.protocol(folder) > records.PROTOCOL:
+            finding.fate = "later"
+        elif (done := records.read(folder, "done")) is not None:
+            finding.close()
+            finding.fate, finding.pidfd, finding.record = "done", None, done
+        else:
+            # After a power cut the name of the record may be missing while its line is there.
+            ended = records.read(folder, "exit") or (None if alive else records.read(folder, "exit", "claim"))
+            finding.fate = "alive" if alive else "lost" if ended is None else "undelivered"
+            finding.over = ended is not None
+            finding.record = {"used": records.noted_use(folder)} if ended is None else ended["ending"]
     except BaseException:
         finding.close()
         raise
     return finding
-
-
-def _read(folder: str, finding: Finding) -> None:
-    """Fill in what the records of a claimed attempt say."""
-    alive = finding.pidfd is not None
-    if records.protocol(folder) > records.PROTOCOL:
-        finding.fate = "later"
-    elif (done := records.read(folder, "done")) is not None:
-        finding.close()
-        finding.fate, finding.pidfd, finding.record = "done", None, done
-    else:
-        # After a power cut the name of the record may be missing while its line is there.
-        ended = records.read(folder, "exit") or (None if alive else records.read(folder, "exit", "claim"))
-        finding.fate = "alive" if alive else "lost" if ended is None else "undelivered"
-        finding.over = ended is not None
-        finding.record = {"used": records.noted_use(folder)} if ended is None else ended["ending"]
 
 
 _LOOKS = 5

@@ -89,20 +89,17 @@ class Board:
         if self._offline:
             self.usable = own.copy()
             self.usable[self._offline] = False
-        self._put(holders)
-        self.having_room = self.usable & (self.held < domain.depth)
-        self.free = int(np.count_nonzero(self.having_room))
-
-    def _put(self, holders: Holders) -> None:
         if len(holders) < _FEW:  # then array by array costs more than one by one
             for pe, those in holders.items():
-                if pe < len(self.held):
+                if pe < len(own):
                     self.held[pe] = len(those)
-            return
-        pes = np.fromiter(holders, np.int64, len(holders))
-        counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
-        inside = pes < len(self.held)
-        self.held[pes[inside]] = counts[inside]
+        else:
+            pes = np.fromiter(holders, np.int64, len(holders))
+            counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
+            inside = pes < len(own)
+            self.held[pes[inside]] = counts[inside]
+        self.having_room = self.usable & (self.held < domain.depth)
+        self.free = int(np.count_nonzero(self.having_room))
 
     def is_of(self, domain: Domain, own: Mask, offline: Collection[int]) -> bool:
         """True if that is what it was made of."""

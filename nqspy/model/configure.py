@@ -331,17 +331,13 @@ def _problems_of_complexes(settings: Settings, touched: Collection[str] | None) 
 
 def _problems_of_defaults(settings: Settings) -> Iterable[str]:
     default, of_mpprun = settings.default.queue, settings.default.mpprun_queue
-    if default is not None and default not in settings.queues:
-        yield (
-            f"default queue {default} does not exist (any more); first set default batch_request queue OTHER,"
-            " or set no_default batch_request queue"
-        )
-    if of_mpprun is not None and of_mpprun not in settings.queues:
-        yield (
-            f"mpprun's queue {of_mpprun} does not exist (any more); first set default mpprun queue OTHER,"
-            " or set no_default mpprun queue"
-        )
-    elif of_mpprun is not None:
+    for name, what, word in ((default, "default", "batch_request"), (of_mpprun, "mpprun's", "mpprun")):
+        if name is not None and name not in settings.queues:
+            yield (
+                f"{what} queue {name} does not exist (any more); first set default {word} queue OTHER,"
+                f" or set no_default {word} queue"
+            )
+    if of_mpprun in settings.queues:
         domain = settings.domains.get(settings.queues[of_mpprun].domain)
         if domain is not None and domain.is_command:
             yield (

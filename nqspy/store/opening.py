@@ -12,6 +12,8 @@ from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, as
 
 CHECKED_ALWAYS = 256 << 20
 """Bytes up to which a clean end is followed by ``quick_check`` (0.2 s); any other by ``integrity_check``."""
+GIVEN_BACK = 256 << 20
+"""Bytes of unused pages, and more than half of the file, from which a start makes the file smaller."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:
@@ -77,23 +79,16 @@ def _connect(path: Path) -> peewee.SqliteDatabase:
     db = schema.database(path)
     try:
         path.chmod(0o600)
-        _give_back(schema.connection(db))
+        connection = schema.connection(db)
+        free, pages, size = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("freelist_count", "page_count", "page_size")
+        )
+        # Unused pages are used again by later rows. Only after a first large rotation most of the file is
+        # unused: then it is written anew, once. (``auto_vacuum`` would cost each commit a tenth more.)
+        if free * size >= GIVEN_BACK and 2 * free > pages:
+            connection.execute("VACUUM")
     except BaseException:
         db.close()
         raise
     return db
-
-
-GIVEN_BACK = 256 << 20
-"""Bytes of unused pages, and more than half of the file, from which a start makes the file smaller."""
-
-
-def _give_back(connection: sqlite3.Connection) -> None:
-    """Unused pages are used again by later rows. Only after a first large rotation most of the file is
-    unused: then it is written anew, once. (``auto_vacuum`` would cost each commit a tenth more.)"""
-    free, pages, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("freelist_count", "page_count", "page_size")
-    )
-    if free * size >= GIVEN_BACK and 2 * free > pages:
-        connection.execute("VACUUM")

@@ -62,7 +62,19 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     given again."""
     _check(file)
     with as_store_error(f"{file} could not be restored", OSError, sqlite3.Error):
-        return _restore(path, file, date)
+        draft = path.with_name(path.name + ".restore")
+        copies.copy_to(file, draft)
+        with schema.reading(draft) as copy:
+            n, at = _last(copy)
+            known = _since(path, copy) if path.exists() else None
+        text = f"{file.name} was restored; its last event is number {n}"
+        places.give(draft, path.parent)
+        places.put_in_place(draft, places.restoring(path))
+        _write_note(path, Rewound(text, known[0], known[1]) if known else Rewound(text))
+        kept = _put_aside(path, date)
+        os.replace(places.restoring(path), path)
+        places.sync(path.parent)
+        return RestoredBackup(kept, at, n, known[2] - n if known else None)
 
 
 def _check(file: Path) -> None:
@@ -75,22 +87,6 @@ def _check(file: Path) -> None:
         found = schema.version(connection)
     if found != schema.VERSION:
         raise OtherFormat(file, found, schema.VERSION)
-
-
-def _restore(path: Path, file: Path, date: str) -> RestoredBackup:
-    draft = path.with_name(path.name + ".restore")
-    copies.copy_to(file, draft)
-    with schema.reading(draft) as copy:
-        n, at = _last(copy)
-        known = _since(path, copy) if path.exists() else None
-    text = f"{file.name} was restored; its last event is number {n}"
-    places.give(draft, path.parent)
-    places.put_in_place(draft, places.restoring(path))
-    _write_note(path, Rewound(text, known[0], known[1]) if known else Rewound(text))
-    kept = _put_aside(path, date)
-    os.replace(places.restoring(path), path)
-    places.sync(path.parent)
-    return RestoredBackup(kept, at, n, known[2] - n if known else None)
 
 
 def _write_note(path: Path, note: Rewound) -> None:

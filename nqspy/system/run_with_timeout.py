@@ -115,12 +115,18 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
     while rest > 0:
         ready = {fd for fd, _ in poll.poll(left_until(end) * 1000)}
         if process.stdin is not None and not process.stdin.closed and process.stdin.fileno() in ready:
-            left = _fed(process.stdin.fileno(), left)
+            try:
+                with contextlib.suppress(BlockingIOError):
+                    left = left[os.write(process.stdin.fileno(), left[:65_536]) :]
+            except BrokenPipeError:
+                left = left[:0]  # it has no reader
             if not left:
                 poll.unregister(process.stdin.fileno())
                 process.stdin.close()
         if pipe in ready:
-            piece = _read(pipe)
+            piece = b""
+            with contextlib.suppress(BlockingIOError):
+                piece = os.read(pipe, 65_536)
             if not piece:
                 poll.unregister(pipe)
             output = (output + piece)[-KEPT:]
@@ -128,23 +134,6 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
         elif exited in ready:
             break
     return output
-
-
-def _fed(pipe: int, left: memoryview) -> memoryview:
-    """Return what is left to be written; nothing where it has no reader."""
-    try:
-        return left[os.write(pipe, left[:65_536]) :]
-    except BlockingIOError:
-        return left
-    except BrokenPipeError:
-        return left[:0]
-
-
-def _read(pipe: int) -> bytes:
-    try:
-        return os.read(pipe, 65_536)
-    except BlockingIOError:
-        return b""
 
 
 def _finish(process: "subprocess.Popen[bytes]", hand: Hand, exited: int, kill: bool) -> None:
