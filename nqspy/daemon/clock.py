@@ -45,19 +45,17 @@ class Clock(Struct, frozen=True):
 
 def parse_clock(text: str) -> Clock:
     """The clock of ``"2026-03-02T20:55:00+01:00 x360"``, starting now. Raises BadValue."""
-    wrong = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
+    bad = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
     match = _FORM.match(text)
     if match is None:
-        raise BadValue(wrong)
+        raise BadValue(bad)
     try:
         moment = datetime.fromisoformat(match["at"])
     except ValueError:
-        raise BadValue(wrong) from None
+        raise BadValue(bad) from None
     speed = float(match["speed"])
     if moment.tzinfo is None or not 0.01 <= speed <= 100_000 or not 1970 < moment.year < 3000:
-        raise BadValue(
-            f"{wrong}; it needs a year from 1971 to 2999, an offset and a speed from 0.01 to 100000"
-        )
+        raise BadValue(f"{bad}; it needs a year from 1971 to 2999, an offset and a speed from 0.01 to 100000")
     return Clock(round(moment.timestamp() * 1000), time.time(), speed, text.strip())
 
 

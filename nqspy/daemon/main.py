@@ -80,14 +80,11 @@ class Daemon:
         reserve = Reserve(home.reserve, time.monotonic)
         self.journal = reserve.let(lambda: SqliteJournal.open(home.database))
         self.journal.reserve = reserve
-        site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
-        self.decider = DeciderClient(
-            site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path
-        )
+        site, folder = self.journal.load(), Path(options.exits or home.path / "exits")
+        put = self.inbox.put
+        self.decider = DeciderClient(site, folder, put, self.clock.now, self.exits_lost, home=home.path)
         self.exits = RemoteExits(self.decider)
-        self.executor = LocalExecutor(
-            str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed
-        )
+        self.executor = LocalExecutor(str(home.path), put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)
         self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put, self.tell_trouble)
         self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
@@ -112,9 +109,7 @@ class Daemon:
         self.written = Written()
         self.dispatcher = Dispatcher(self)
         self.night_report = NightReportJob(self, self.dispatcher.slow.work, self.notices, self.hooks)
-        self.queue_files = QueueFiles(
-            self, Path(options.queues) if options.queues else home.path / "queues.d"
-        )
+        self.queue_files = QueueFiles(self, Path(options.queues or home.path / "queues.d"))
         self.reloads = Reloads(self, self.go)
         self.troubles = Troubles(
             self, self.queue_files, self.reloads, self.notice_runner, self.notices.mail_queue
@@ -313,9 +308,7 @@ class Daemon:
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
         """Have several commands done in one transaction; a refused one does not keep the others back."""
         handles = [object() for _ in commands]
-        asked = [
-            CommandAsked(command, caller, handle) for command, handle in zip(commands, handles, strict=True)
-        ]
+        asked = [CommandAsked(each, caller, handle) for each, handle in zip(commands, handles, strict=True)]
         outcome = self.engine.feed(asked, self.clock.now())
         mine = {id(handle) for handle in handles}
         found = {id(handle): reply for handle, reply in outcome.replies if id(handle) in mine}

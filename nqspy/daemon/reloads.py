@@ -88,9 +88,8 @@ class Reloads:
         self.before(as_owner)
 
     def _begin(self) -> None:
-        Loading(self._host.decider, strict=True).when_over(
-            lambda: self._host.inbox.put(EngineCall(self._finish))
-        )
+        later = Loading(self._host.decider, strict=True)
+        later.when_over(lambda: self._host.inbox.put(EngineCall(self._finish)))
 
     def _finish(self) -> None:
         found = self._host.decider.loading

@@ -160,15 +160,13 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
             return all(write(f"{where}/devices.deny", f"c {device} rwm") for device in value)
         case "devices", _:
             return device_filter.deny(where, value)
-    cpus = ",".join(map(str, value))
+    cpus, path = ",".join(map(str, value)), f"{where}/cpuset.cpus"
     if place.version == 2:
-        return write(f"{where}/cpuset.cpus", cpus)
+        return write(path, cpus)
     if not write(f"{where}/cpuset.mems", proc.text(f"{place.base}/cpuset.mems")):
         return False
     # A CPU that was away and came back is not given back to the directory above by the kernel.
-    return write(f"{where}/cpuset.cpus", cpus) or (
-        _take_cpus(place.base) and write(f"{where}/cpuset.cpus", cpus)
-    )
+    return write(path, cpus) or (_take_cpus(place.base) and write(path, cpus))
 
 
 @contextlib.contextmanager
@@ -207,10 +205,8 @@ def _label(cpus: list[int]) -> str:
 
 def _take_cpus(base: str) -> bool:
     """Gives a cpuset of version 1 all that the one above it has: a new one is empty."""
-    above = os.path.dirname(base)
-    return all(
-        write(f"{base}/{name}", proc.text(f"{above}/{name}")) for name in ("cpuset.mems", "cpuset.cpus")
-    )
+    above, names = os.path.dirname(base), ("cpuset.mems", "cpuset.cpus")
+    return all(write(f"{base}/{name}", proc.text(f"{above}/{name}")) for name in names)
 
 
 def write(path: str, text: str) -> bool:

@@ -97,9 +97,7 @@ def fork_into(folder: str) -> int:
     return pid
 
 
-def spawn(
-    program: str, words: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]
-) -> int:
+def spawn(path: str, words: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]) -> int:
     """Start a program by posix_spawn(3) in a session of its own, with ``streams`` as its first descriptors
     and all signals by default; return its pid. Raises OSError. `os.posix_spawn` cannot name the two signals
     that the C library keeps for itself, which stay ignored where they are not named."""
@@ -115,7 +113,7 @@ def spawn(
             _libc.posix_spawn_file_actions_adddup2(actions, fd, number)
         pid = ctypes.c_int()
         failed = _libc.posix_spawn(
-            ctypes.byref(pid), os.fsencode(program), actions, attributes, _strings(map(os.fsencode, words)),
+            ctypes.byref(pid), os.fsencode(path), actions, attributes, _strings(map(os.fsencode, words)),
             _strings(b"%b=%b" % each for each in environment.items()),
         )  # fmt: skip
     finally:

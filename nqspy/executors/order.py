@@ -265,11 +265,9 @@ def _devices(start: Start, site: Site) -> dict[str, Any]:
     return {"denied": denied, "devices": mine} if denied else {}
 
 
-def _latin(variables: Mapping[str, str]) -> dict[str, str]:
+def _latin(given: Mapping[str, str]) -> dict[str, str]:
     """Variables as the environment carries them: the bytes of each value, one character each."""
-    return {
-        name: value.encode("utf-8", "surrogateescape").decode("latin-1") for name, value in variables.items()
-    }
+    return {name: value.encode("utf-8", "surrogateescape").decode("latin-1") for name, value in given.items()}
 
 
 def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:

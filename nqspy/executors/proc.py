@@ -219,9 +219,7 @@ def children(pid: int) -> list[int]:
             found += map(int, contents(f"/proc/{pid}/task/{task}/children").split())
         except FileNotFoundError:
             if os.path.isdir(f"/proc/{pid}/task/{task}"):  # a kernel without that file
-                return [
-                    each for each in all_pids() if (seen := stat(each)) is not None and seen.parent == pid
-                ]
+                return [each for each in all_pids() if (one := stat(each)) is not None and one.parent == pid]
         except OSError:
             continue
     return found

@@ -68,9 +68,7 @@ def _write(path: str, text: str, coding: str = "utf-8") -> None:
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     """Return what the job's environment has of it unless the request says otherwise, and in any case."""
     path = order["scratch"]
-    return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {
-        variable: f"{path}/{file}" for variable, file in _READ.items()
-    }
+    return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {key: f"{path}/{file}" for key, file in _READ.items()}
 
 
 def removed(path: str) -> bool:

@@ -59,11 +59,9 @@ def main(arguments: list[str]) -> None:
 class _Desk:
     """Desk where orders come in and shepherds are found for them."""
 
-    def __init__(
-        self, orders: socket.socket, lock: int, spool: str, seat: cage.Seat, patience: float
-    ) -> None:
-        """``patience``: real seconds that a spare shepherd stays."""
-        self.orders, self.spares, self.poll = orders, Spares(patience), select.poll()
+    def __init__(self, orders: socket.socket, lock: int, spool: str, seat: cage.Seat, spare: float) -> None:
+        """``spare``: real seconds that a spare shepherd stays."""
+        self.orders, self.spares, self.poll = orders, Spares(spare), select.poll()
         reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self.station = Station(spool, lock, reports, seat, self.spares.offers)
         self.logins = login_taker.LoginDesk(spool, seat, self.station.most_processes, self.poll)

@@ -40,10 +40,8 @@ def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | N
         dot, where = after[:1], after[1:]
     if not _is_number(number) or bool(bracket) != bool(closed):
         return None
-    as_named = names is None or any(
-        f"{where}.".startswith(f"{n}.") or n.startswith(f"{where}.") for n in names
-    )
-    if dot and not as_named:
+    known = names is None or any(f"{where}.".startswith(f"{n}.") or n.startswith(f"{where}.") for n in names)
+    if dot and not known:
         return None
     if bracket and after and dot != ".":
         return None

@@ -39,9 +39,7 @@ class Settings:
     groups: dict[str, Group] = field(default_factory=dict)
     shifts: dict[str, Shift] = field(default_factory=dict)
     exits: dict[str, ExitSettings] = field(default_factory=dict)
-    of_features: dict[str, Any] = field(
-        default_factory=lambda: {head: make() for head, make in OWNED.items()}
-    )
+    of_features: dict[str, Any] = field(default_factory=lambda: {head: new() for head, new in OWNED.items()})
 
     def weights(self, queue: str) -> Weights:
         """The factors in force for a queue: its own, else the site's."""

@@ -399,8 +399,6 @@ def _fitting(site: Site, seq: Seq, event: Any) -> tuple[Request, ...]:
 
 def misfit(site: Site, request: Request, event: ev.Event) -> None:
     """An event that cannot have happened: it changes nothing, and is told (tests raise instead)."""
-    attempt = f", attempt {request.run.number}" if request.attempt is not None else ""
+    run = f", attempt {request.run.number}" if request.attempt is not None else ""
     site.misfits += 1
-    site.misfit = (
-        f"request {request.seq} is {request.state}{attempt}: event {event.kind} {event} does not fit"
-    )
+    site.misfit = f"request {request.seq} is {request.state}{run}: event {event.kind} {event} does not fit"

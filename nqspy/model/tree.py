@@ -132,10 +132,8 @@ def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
             info = dataclasses.replace(f.metadata["setting"], name=f.name)
             if (kind, f.name) in _words:
                 words, fixed = _words[kind, f.name]
-                meanings = "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
-                info = dataclasses.replace(
-                    info, words=tuple(words), fixed=fixed, doc=f"{info.doc}: {meanings}"
-                )
+                doc = f"{info.doc}: " + "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
+                info = dataclasses.replace(info, words=tuple(words), fixed=fixed, doc=doc)
             yield f.name, info
         elif "added" in f.metadata:
             for base in reversed(kind.__mro__):

@@ -24,7 +24,7 @@ SLICE = 500
 
 Fetch = Callable[[Any], list[rows.Row]]
 
-_A, _E, _R = ArchiveRow, EventRow, RequestRow
+_A, _B, _E, _R = ArchiveRow, BlobRow, EventRow, RequestRow
 _EVENTS = _E.select(_E.n, _E.at, _E.kind, _E.body).order_by(_E.n)
 _ALL = [getattr(_A, name) for name in Archive.__struct_fields__]
 _NAMES = ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")
@@ -207,7 +207,7 @@ class EventHistory:
 
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""
-        query = BlobRow.select(BlobRow.body, BlobRow.codec).where(BlobRow.digest == digest)
+        query = _B.select(_B.body, _B.codec).where(_B.digest == digest)
         for body, codec in self._fetch(query):
             return rows.blob_body(body, codec)
         for one in self.files_of("blobs"):
@@ -219,9 +219,7 @@ class EventHistory:
 
     def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
         """Return those scripts and environments that are in the database, not those in files."""
-        query = BlobRow.select(BlobRow.digest, BlobRow.body, BlobRow.codec).where(
-            BlobRow.digest.in_(list(digests))
-        )
+        query = _B.select(_B.digest, _B.body, _B.codec).where(_B.digest.in_(list(digests)))
         return {digest: rows.blob_body(body, codec) for digest, body, codec in self._fetch(query)}
 
 

@@ -137,10 +137,8 @@ class Rotation:
     def beyond(self, size: int) -> Instant:
         """Return the instant of the oldest event that may stay where the database shall have so many bytes.
         Each event counts for what an event takes on average, with what belongs to it. Raises StoreError."""
-        unknown = as_store_error(
-            f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException
-        )
-        with unknown, schema.reading(self._path) as self._connection:
+        told = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
+        with told, schema.reading(self._path) as self._connection:
             used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
             return Instant(self._one(_BEYOND, events * size // used) if used > size else 0)
 
