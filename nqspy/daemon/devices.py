@@ -26,7 +26,12 @@ def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
     """The devices there are: NVIDIA's by their numbers, then AMD's, numbered from 0."""
     root = Path(environment.get(ROOT) or "/")
     files = _files(root / "dev", _NVIDIA_FILE)
-    places = _nvidia_places(root) or _nvidia_in_order(root, [number for number, _ in files])
+    places = _nvidia_places(root)
+    if not places:  # the driver does not tell: in the order of their addresses, if there are as many
+        cards = [each for each in _listed(root / "sys/bus/pci/devices") if text(each / "vendor") == _NVIDIA]
+        shown = [each for each in cards if (text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
+        numbers = [number for number, _ in files]
+        places = dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}
     nvidia = (_device(root, "nvidia", number, [file], places.get(number)) for number, file in files)
     return (*nvidia, *_amd(root))
 
@@ -40,13 +45,6 @@ def _nvidia_places(root: Path) -> dict[int, Path]:
         if minor.isdigit():
             places[int(minor)] = root / "sys/bus/pci/devices" / each.name
     return places
-
-
-def _nvidia_in_order(root: Path, numbers: list[int]) -> dict[int, Path]:
-    """Return them in the order of their addresses, if there are as many: the driver does not tell."""
-    cards = [each for each in _listed(root / "sys/bus/pci/devices") if text(each / "vendor") == _NVIDIA]
-    shown = [each for each in cards if (text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
-    return dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}
 
 
 def _amd(root: Path) -> Iterator[Device]:

@@ -397,11 +397,8 @@ class Shepherd(AttemptReporter):
         if not self.order.get("log"):
             return
         cpu, wall, memory = ending["used"]
-        how = (
-            f"signal {ending['signal']}"
-            if ending["signal"] is not None
-            else f"exit status {ending['status']}"
-        )
+        number = ending["signal"]
+        how = f"signal {number}" if number is not None else f"exit status {ending['status']}"
         why = f" ({ending['text'] or ending['reason']})" if ending["reason"] not in ("exit", "signal") else ""
         used = f"CPU time {cpu / 1000:.2f} s, memory {memory / (1 << 20):.1f} MiB"
         lines = [*self.order["log"], f"after {wall / 1000:.2f} s: ended, {how}{why}; {used}"]

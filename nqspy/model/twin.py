@@ -1,6 +1,6 @@
 """A site's twin: on it time may be let pass, or settings be tried, and the site does not know."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 from nqspy.model.columns import Columns
 from nqspy.model.configure import copy_of
 from nqspy.model.ids import Seq
-from nqspy.model.requests import Request
 from nqspy.model.site import RequestCounts, Site, Touched
 
 _FLAT = ("holders", "turns", "resources", "upcoming_stops", "closings")
@@ -23,12 +22,17 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:
         copied[name] = {key: copy(each) for key, each in getattr(site, name).items()}
+    waiting = {} if without else {name: each.copy(requests) for name, each in site.waiting.items()}
+    for name, columns in site.waiting.items() if without else ():
+        kept = (requests[each.seq] for each in columns.requests() if each.seq in requests)
+        waiting[name] = Columns()
+        waiting[name].extend(list(kept), site.numbers)
     return replace(
         site,
         **copied,
         settings=copy_of(site.settings),
         requests=requests,
-        waiting=_waiting(site, requests, bool(without)),
+        waiting=waiting,
         started={seq: requests[seq] for seq in site.started},
         paused={seq: requests[seq] for seq in site.paused},
         limited={seq: None for seq in site.limited if seq in requests},
@@ -43,17 +47,6 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
         writers={}, files={}, memos={}, balances={}, touched=Touched(), changed=0, misfits=0, misfit="",
         _boards={},
     )  # fmt: skip
-
-
-def _waiting(site: Site, requests: Mapping[Seq, Request], some: bool) -> dict[str, Columns]:
-    if not some:
-        return {name: columns.copy(requests) for name, columns in site.waiting.items()}
-    made = {}
-    for name, columns in site.waiting.items():
-        made[name] = Columns()
-        kept = (requests[each.seq] for each in columns.requests() if each.seq in requests)
-        made[name].extend(list(kept), site.numbers)
-    return made
 
 
 def beyond(site: Site, most: int) -> set[Seq]:

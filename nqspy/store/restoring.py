@@ -145,19 +145,13 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
     """First number never given out, attempts begun since the copy, last event; None: it cannot be read."""
     with contextlib.suppress(*copies.SPOILT), schema.reading(path) as old:
         next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
-        begun = _born_since(old, copy)
+        # Indices of the copy's arrays that became requests of their own since.
+        known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
+        own = old.execute(_INDICES, (PLAIN, ARRAYS)) if any(map(is_array, known)) else ()
+        begun = {seq: attempts for seq, attempts in own if array_of(seq) in known and seq not in known}
         for seq, attempts in copy.execute(_LEFT):
             found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
             if found > attempts or ended is not None:
                 begun[seq] = found
         return next_seq, begun, _last(old)[0]
     return None
-
-
-def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, int]:
-    """Indices of the copy's arrays that became requests of their own after it was made."""
-    known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
-    if not any(map(is_array, known)):
-        return {}
-    found = old.execute(_INDICES, (PLAIN, ARRAYS))
-    return {seq: attempts for seq, attempts in found if array_of(seq) in known and seq not in known}
