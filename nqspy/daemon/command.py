@@ -62,13 +62,9 @@ def _absolute(path: str | None) -> str | None:
 @app.command("run", help="Serve in the foreground, log on stderr (systemd: Type=notify).")
 @app.command("start", help="Start in the background; returns 0 once the socket answers.")
 def start_or_run(
-    context: typer.Context,
-    home: HomeOption = None,
-    queues: QueuesOption = None,
-    exits: ExitsOption = None,
-    clock: ClockOption = None,
-    site: SiteOption = None,
-) -> None:
+    context: typer.Context, home: HomeOption = None, queues: QueuesOption = None, exits: ExitsOption = None,
+    clock: ClockOption = None, site: SiteOption = None,
+) -> None:  # fmt: skip
     """Start a daemon in the background, or be it."""
     for fd in range(3):  # else what is opened next would be taken for a standard descriptor
         try:

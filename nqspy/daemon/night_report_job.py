@@ -174,12 +174,9 @@ def file_of(group: str) -> str:
 
 
 def digests(
-    data: dict[str, Any],
-    cut: dict[str, dict[str, Any]],
-    mails: Addresses,
-    members: Addresses,
+    data: dict[str, Any], cut: dict[str, dict[str, Any]], mails: Addresses, members: Addresses,
     operators: Iterable[str],
-) -> list[MailMessage]:
+) -> list[MailMessage]:  # fmt: skip
     """Messages to each department's addresses (or members with requests that night), and to operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:

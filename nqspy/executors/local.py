@@ -38,18 +38,10 @@ class LocalExecutor:
     take; ``spare``, how long a shepherd waits for another request."""
 
     def __init__(
-        self,
-        home: str,
-        put: Callable[[Observation], None],
-        blob: Callable[[str], bytes],
-        *,
-        speed: float = 1.0,
-        python: str = sys.executable,
-        cage: str = "",
-        quiet: float = QUIET,
-        patience: tuple[float, float] = (LAUNCH, DELIVERY),
-        spare: float = PATIENCE,
-    ) -> None:
+        self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
+        speed: float = 1.0, python: str = sys.executable, cage: str = "", quiet: float = QUIET,
+        patience: tuple[float, float] = (LAUNCH, DELIVERY), spare: float = PATIENCE,
+    ) -> None:  # fmt: skip
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
         self._spool = os.path.join(self._home, "spool")

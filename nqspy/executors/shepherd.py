@@ -30,13 +30,9 @@ class Shepherd(AttemptReporter):
     """Shepherd of one attempt, from the claim to the last report; the current folder is the attempt's."""
 
     def __init__(
-        self,
-        order: dict[str, Any],
-        station: Station,
-        born: cage.Birthplace | None,
-        wake: int,
+        self, order: dict[str, Any], station: Station, born: cage.Birthplace | None, wake: int,
         ready: Callable[[], None] | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(order, station)
         self.wake = wake
         self.ready = ready

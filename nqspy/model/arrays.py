@@ -180,11 +180,7 @@ def ended(state: ArrayState, index: int, status: int, used: tuple[int, int, int]
     """An index has ended with that exit status; it used so much (CPU and wall time in ms, bytes)."""
     well, badly = state.well, state.badly
     return replace(
-        state,
-        well=indices.add(well, index) if not status else well,
-        badly=indices.add(badly, index) if status else badly,
-        worst=max(state.worst, status),
-        cpu=state.cpu + used[0],
-        wall=state.wall + used[1],
-        memory=max(state.memory, used[2]),
-    )
+        state, well=indices.add(well, index) if not status else well,
+        badly=indices.add(badly, index) if status else badly, worst=max(state.worst, status),
+        cpu=state.cpu + used[0], wall=state.wall + used[1], memory=max(state.memory, used[2]),
+    )  # fmt: skip

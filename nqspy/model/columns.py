@@ -433,21 +433,11 @@ def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], 
     """A request's row: the values of whole numbers and the others, each in the order of the columns."""
     spec, ask = request.spec, request.spec.ask
     whole = (
-        request.seq,
-        request.date_in_queue,
-        ask.pes,
-        request.multiplicity,
-        turn_of(request),
-        numbers.owners.of(spec.owner),
-        numbers.groups.of(spec.group),
-        numbers.names.of(spec.name),
-        spec.name_given,
-        numbers.pairs.of(f"{spec.group}:{spec.owner}"),
-        request.rank,
-        numbers.needs.of(needs_key(ask.needs, ask.consumables)),
-        spec.priority or 0,
-        spec.contract,
-    )
+        request.seq, request.date_in_queue, ask.pes, request.multiplicity, turn_of(request),
+        numbers.owners.of(spec.owner), numbers.groups.of(spec.group), numbers.names.of(spec.name),
+        spec.name_given, numbers.pairs.of(f"{spec.group}:{spec.owner}"), request.rank,
+        numbers.needs.of(needs_key(ask.needs, ask.consumables)), spec.priority or 0, spec.contract,
+    )  # fmt: skip
     return whole, (_or_infinite(ask.cpu_wanted()), _or_infinite(ask.memory_wanted()), _or_infinite(ask.wall))
 
 

@@ -127,13 +127,9 @@ class EventHistory:
     # ------------------------------------------------------------ ended requests
 
     def ended(
-        self,
-        seqs: Sequence[Seq] | None = None,
-        *,
-        queue: str | None = None,
-        owner: str | None = None,
+        self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
-    ) -> Iterator[EndedRow]:
+    ) -> Iterator[EndedRow]:  # fmt: skip
         """Ended requests that satisfy all that is given: in the order of ``seqs``, else in the order in which
         they ended; those in files are among them. ``since``: ended then or later."""
         shared = rows.SharedSpecs()

@@ -45,13 +45,9 @@ class Reader(EventHistory):
         self._fetch(EventRow.select(EventRow.n).limit(1))
 
     def ended(
-        self,
-        seqs: Sequence[Seq] | None = None,
-        *,
-        queue: str | None = None,
-        owner: str | None = None,
+        self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
-    ) -> Iterator[EndedRow]:
+    ) -> Iterator[EndedRow]:  # fmt: skip
         """Ended requests, as `EventHistory.ended` gives them."""
         if seqs is None or len(seqs) != 1 or (queue, owner, since) != (None, None, None):
             return super().ended(seqs, queue=queue, owner=owner, since=since)

@@ -101,13 +101,9 @@ class Rotation:
     tests)."""
 
     def __init__(
-        self,
-        path: Path,
-        turn: threading.Lock,
-        forget: Callable[[Iterable[str]], None],
-        pause: Callable[[], None] = lambda: None,
-        failpoint: Failpoint = lambda step: None,
-    ) -> None:
+        self, path: Path, turn: threading.Lock, forget: Callable[[Iterable[str]], None],
+        pause: Callable[[], None] = lambda: None, failpoint: Failpoint = lambda step: None,
+    ) -> None:  # fmt: skip
         self._folder = places.history(path)
         self._path = path
         self._turn = turn

@@ -193,18 +193,9 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
     """A row of ``requests``."""
     spec = request.spec
     return (
-        request.seq,
-        request.state.value,
-        request.queue,
-        spec.owner,
-        spec.group,
-        spec.name,
-        request.submitted,
-        ended,
-        text(_SpecTwin(*_values(spec))),
-        text(_Live(*_live_values(request))),
-        ending,
-    )
+        request.seq, request.state.value, request.queue, spec.owner, spec.group, spec.name, request.submitted,
+        ended, text(_SpecTwin(*_values(spec))), text(_Live(*_live_values(request))), ending,
+    )  # fmt: skip
 
 
 def ended_in(events: list[ev.Recorded], site: Site) -> list[EndedRow]:

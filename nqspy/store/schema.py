@@ -155,13 +155,9 @@ def database(path: Path, pragmas: tuple[tuple[str, Any], ...] = PRAGMAS) -> peew
 def readonly(path: Path) -> peewee.SqliteDatabase:
     """A peewee database that can only read and changes no file, usable from any thread (one at a time)."""
     return peewee.SqliteDatabase(
-        f"file:{_quoted(path)}?mode=ro",
-        uri=True,
-        pragmas=(("query_only", 1), ("cache_size", -4096)),
-        timeout=LOCK_WAIT,
-        thread_safe=False,
-        check_same_thread=False,
-    )
+        f"file:{_quoted(path)}?mode=ro", uri=True, pragmas=(("query_only", 1), ("cache_size", -4096)),
+        timeout=LOCK_WAIT, thread_safe=False, check_same_thread=False,
+    )  # fmt: skip
 
 
 @contextmanager
