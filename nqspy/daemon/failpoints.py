@@ -125,7 +125,15 @@ class Failpoints:
         for rule in self.rules:
             if rule.point == point and rule.first <= count < rule.first + rule.times:
                 LOG.warning("failpoint %s %d: %s", point, count, rule.action)
-                _act(rule.action)
+                if rule.action == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                elif rule.action == "stop":
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                elif rule.action == "unsynced":
+                    refuse_syncs()
+                else:
+                    number = getattr(errno, rule.action)
+                    raise OSError(number, os.strerror(number))
 
     def _around(self, call: Callable[..., Any], before: str, after: str) -> Callable[..., Any]:
         def around(*arguments: Any, **named: Any) -> Any:
@@ -145,18 +153,6 @@ class Failpoints:
             turn(items)
 
         return around
-
-
-def _act(action: str) -> None:
-    if action == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif action == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
-    elif action == "unsynced":
-        refuse_syncs()
-    else:
-        number = getattr(errno, action)
-        raise OSError(number, os.strerror(number))
 
 
 _NO_NEW_PRIVILEGES, _SECCOMP = 38, 22
