@@ -25,8 +25,8 @@ from nqspy.model.site import Site
 from nqspy.report import departments, night, pages, site_then
 from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
-from nqspy.store.loading import no_collector
 from nqspy.store.reader import Reader
+from nqspy.store.rows import no_collector
 
 MOST_REASONS = 1_000
 """Requests whose own reasons are kept with a report; the others have their queue's."""

@@ -24,7 +24,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED, Request, Used
 from nqspy.model.site import Site
-from nqspy.store.loading import no_collector
+from nqspy.store.rows import no_collector
 from nqspy.userexit.loader import Source
 
 LOG = logging.getLogger("nqspy.decider")

@@ -24,7 +24,7 @@ from nqspy.engine.look_ahead import LookAhead
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
-from nqspy.store.loading import no_collector
+from nqspy.store.rows import no_collector
 from nqspy.system import urgency
 from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Source

@@ -19,7 +19,6 @@ from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, as_store_error, is_locked, plain
 from nqspy.store.history import EventHistory, fetch_from
 from nqspy.store.keeping import CommitStep, Keeping
-from nqspy.store.loading import load_site, setting_rows
 from nqspy.store.open_mark import OpenMark
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
@@ -220,8 +219,8 @@ class SqliteJournal(EventHistory):
         """The site as of the last commit. Raises DamagedStore."""
         try:
             self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
-            site = load_site(self._connection)
-            self.left_out = list(configure.left_out(setting_rows(self._connection)))
+            site = rows.load_site(self._connection)
+            self.left_out = list(configure.left_out(rows.setting_rows(self._connection)))
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         before = self._mark.before

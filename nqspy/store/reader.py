@@ -17,7 +17,6 @@ from nqspy.store import archive, copies, places, rows, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import as_store_error
 from nqspy.store.history import SLICE, EventHistory, fetch_from
-from nqspy.store.loading import load_site
 from nqspy.store.schema import VERSION, EventRow, SettingsRow
 
 __all__ = ["SLICE", "Reader"]
@@ -71,7 +70,7 @@ class Reader(EventHistory):
         """A copy of the site as of the last commit, for the caller alone. Raises StoreError."""
         unreadable = sqlite3.Error, msgspec.MsgspecError, KeyError, ValueError
         with self._lock, as_store_error(f"{self.path} cannot be read", *unreadable):
-            return load_site(schema.connection(self._db))
+            return rows.load_site(schema.connection(self._db))
 
     def problems(self) -> list[str]:
         """Return what SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
@@ -107,7 +106,7 @@ def latest_before(reader: Reader, n: int) -> Site | None:
         site, unreadable = Site(), (*copies.SPOILT, msgspec.MsgspecError, KeyError)
         with suppress(*unreadable), schema.reading(copy.path) as connection:
             if schema.version(connection) == VERSION:
-                site = load_site(connection)
+                site = rows.load_site(connection)
         known = next(reader.events(after=site.n - 1, limit=1), None) if 0 < site.n <= n else None
         if known is not None and known.at == site.at and (best is None or best.n < site.n):
             best = site

@@ -17,8 +17,8 @@ from nqspy.model.requests import STARTED, Request
 from nqspy.model.site import Site
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
-from nqspy.store.loading import no_collector
 from nqspy.store.reader import Reader
+from nqspy.store.rows import no_collector
 from nqspy.userexit.loader import Source
 
 DATABASE = "nqs.db"

@@ -22,7 +22,7 @@ from nqspy.model.twin import beyond, twin_of
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import NotTried, SiteCopy
 from nqspy.sim.trying.looks import OneLook, ask, foresee, lines_of
-from nqspy.store.loading import no_collector
+from nqspy.store.rows import no_collector
 from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
 from nqspy.userexit.loader import Source
