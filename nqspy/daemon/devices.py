@@ -54,10 +54,9 @@ def _amd(root: Path) -> Iterator[Device]:
         place = root / f"sys/class/drm/renderD{minor}/device"
         vendor = text(place / "vendor")
         if vendor == _AMD or (not vendor and has_driver):
-            cards = [
-                root / "dev/dri" / each.name for each in _listed(place / "drm") if _CARD.fullmatch(each.name)
-            ]
-            yield _device(root, "amd", number, [file, *(card for card in cards if card.exists())], place)
+            names = filter(_CARD.fullmatch, (each.name for each in _listed(place / "drm")))
+            cards = (root / "dev/dri" / name for name in names)
+            yield _device(root, "amd", number, [file, *filter(Path.exists, cards)], place)
             number += 1
 
 

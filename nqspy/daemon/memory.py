@@ -42,9 +42,8 @@ class MachineMemory(Struct, frozen=True):
 def look() -> MachineMemory:
     """Return the memory now. Raises OSError."""
     told = proc.contents("/proc/meminfo").decode("ascii")
-    total, available, size = (
-        proc.field(told, name) * 1024 for name in ("MemTotal:", "MemAvailable:", "SwapTotal:")
-    )
+    names = ("MemTotal:", "MemAvailable:", "SwapTotal:")
+    total, available, size = (proc.field(told, name) * 1024 for name in names)
     # There is no such file where the kernel has no CONFIG_PSI, or it is switched off.
     stalled = re.match(r"some avg10=([\d.]+)", proc.text("/proc/pressure/memory"))
     return MachineMemory(total, available, size, float(stalled[1]) if stalled else 0.0)

@@ -205,10 +205,8 @@ def _cgroups(home: Home) -> _Said:
     held = {"none": "their process tree (no cgroup may be written)"}.get(seat.kind, seat.kind)
     yield "ok", f"reach: requests are held together by {held}"
     counts = seat.kind == "cgroup2" or bool(seat.counter)
-    yield (
-        "ok",
-        f"CPU time: {f'counted by {seat.kind}' if counts else 'measured in /proc'}, limits by rlimit too",
-    )
+    how = f"counted by {seat.kind}" if counts else "measured in /proc"
+    yield "ok", f"CPU time: {how}, limits by rlimit too"
     for controller, (what, otherwise) in _KEPT.items():
         place = found.get(controller)
         yield "ok", f"{what}: " + (f"kept by cgroup version {place.version}" if place else otherwise)

@@ -235,13 +235,10 @@ class Shepherd(AttemptReporter):
     def _listen(self) -> socket.socket:
         """Listen from now on, and let it be found should this shepherd be killed."""
         self.control, self.noted = self.control or patience.listen(), True
-        leader = ""
+        job, caged = "", [self.cage.kind, self.cage.folder]
         with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
-            leader = self.station.identifier.of(self.leader).text()
-        caged = [self.cage.kind, self.cage.folder]
-        if_possible(
-            records.add, ".", "pid", {"leader": leader, "cage": caged, "controls": self.cage.held.own}
-        )
+            job = self.station.identifier.of(self.leader).text()
+        if_possible(records.add, ".", "pid", {"leader": job, "cage": caged, "controls": self.cage.held.own})
         return self.control
 
     def _reap(self) -> None:

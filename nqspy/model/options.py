@@ -128,12 +128,10 @@ def taken(name: str) -> str:
     """Return the name of `RESOURCE_NAMES` that this is, or from which it differs by one letter, else ""."""
     if name in RESOURCE_NAMES or name in GPUS:
         return name if name in RESOURCE_NAMES else ""
-    near = (
-        each
-        for each in RESOURCE_NAMES
-        if len(each) >= _LONG and len(name) >= _LONG - 1 and _is_slip(name, each)
-    )
-    return next(near, "")
+    for each in RESOURCE_NAMES:
+        if len(each) >= _LONG and len(name) >= _LONG - 1 and _is_slip(name, each):
+            return each
+    return ""
 
 
 def _is_slip(name: str, known: str) -> bool:
