@@ -29,7 +29,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Firing:
-    """One moment at which a shift begins."""
+    """Moment at which a shift begins."""
 
     at: Instant
     shift: str
@@ -79,7 +79,7 @@ def sundays(settings: Settings, zone: str, after: Instant, until: Instant) -> li
 
 
 def check_country(text: str) -> None:
-    """Raises BadValue unless ``text`` is a country whose holidays are known, or a part of one (DE-BY)."""
+    """Raises BadValue unless ``text`` is a country with known holidays, or a part of one (DE-BY)."""
     from holidays import list_supported_countries
     from holidays.registry import COUNTRIES
 

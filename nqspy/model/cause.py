@@ -54,7 +54,7 @@ def declare_feature(name: str) -> Cause:
 
 
 def cause_of(text: str) -> Cause:
-    """Return the cause that the text of an old event means. A person named as a part of us is that part."""
+    """Return the cause that the text of an old event means. A person with a part's name is that part."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:

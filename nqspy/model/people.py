@@ -50,8 +50,8 @@ class Usage:
 
 class Caller(Struct, frozen=True):
     """A caller: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
-    Unix groups. ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``):
-    managers."""
+    Unix groups. ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``): managers
+    without being named."""
 
     user: str
     uid: int

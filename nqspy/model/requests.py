@@ -143,14 +143,14 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     """A request as its owner asked for it. ``script`` and ``environment`` are content hashes. ``name_given``:
     the owner named it (a default name such as STDIN says nothing). ``eligible``: not before (``-a``).
     ``after``: requests it depends on; all must be met. ``unix_groups``: of its submitter, kept while a pipe
-    queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps. ``array``: it is an
+    queue holds it. ``listed``: it was handed in as part of a list, and keeps its order. ``array``: it is an
     array of these indices (or one index of it). ``start_in``: the folder it starts in, if it named one.
     ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its wall limit,
     and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then what `specs`
     says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``: of an
     application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``: the
-    request that was called in, whose account is charged; ``session``: of a session (``qsub -I``) the command
-    that waits for it, likewise. ``script_name``: of the file that its script was read from."""
+    request that was called in, which is charged; ``session``: of a session (``qsub -I``) the command that
+    waits for it, likewise. ``script_name``: of the file that its script was read from."""
 
     owner: str
     uid: int
