@@ -20,14 +20,11 @@ def full_disks(home: Home) -> Iterator[str]:
     yield from full
     left = open_leftovers(str(home.spool)) if full else []
     if left:
-        named = some_of(
-            [
-                f"pid {each.pid} of {name_of(each.uid, 'uid')} ({-(-each.size // 1_000_000)} MB)"
-                for each in left
-            ],
-            _NAMED,
-        )
-        yield f"deleted files of the spool are kept open by {named}; the room is free once these end"
+        named = [
+            f"pid {one.pid} of {name_of(one.uid, 'uid')} ({-(-one.size // 1_000_000)} MB)" for one in left
+        ]
+        text = some_of(named, _NAMED)
+        yield f"deleted files of the spool are kept open by {text}; the room is free once these end"
 
 
 def fullness(path: "os.PathLike[str]") -> str:
