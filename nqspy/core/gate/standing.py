@@ -13,7 +13,7 @@ from nqspy.model.site import Site
 _FOUND = "reservations"
 
 
-class Found:
+class AsFound:
     """Reservations of a site, which hold while nothing but submissions happens (`Site.memos`).
 
     ``by_queue``: requests with a reservation, ``rows``: their rows in the columns of each queue; ``timed``:
@@ -81,12 +81,12 @@ class StandingReservations:
     # ------------------------------------------------------------ as the pass begins
 
     @cached_property
-    def _as_found(self) -> Found:
+    def _as_found(self) -> AsFound:
         """Reservations as the pass begins."""
         memos = self._site.memos
         if _FOUND not in memos:
-            memos[_FOUND] = Found(self._site)
-        found: Found = memos[_FOUND]
+            memos[_FOUND] = AsFound(self._site)
+        found: AsFound = memos[_FOUND]
         return found
 
     def rows(self, queue: str) -> list[int]:
