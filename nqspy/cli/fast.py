@@ -4,14 +4,13 @@ Imports only what the interpreter has loaded already, and `_socket` and `_json`,
 `json`, `socket` or `argparse` would cost more than a whole submission).
 """
 
-import _socket
 import os
 import sys
 import time
 from _json import encode_basestring_ascii, make_encoder, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
-from nqspy.rpc.home import connect, resolve_home, socket_path, speak_utf8
+from nqspy.rpc.home import DaemonSocket, resolve_home, socket_path, speak_utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,11 +227,6 @@ class TextAnswer:
         return int(digits[: min(digits.find(c) for c in ",}" if c in digits)])
 
 
-class _Broken(Exception):
-    """The connection ended before the answer came."""
-
-
-_SILENT = ("no answer in time",)
 _BUSY, _HEAD = '"code":"busy"', 300
 
 
@@ -263,23 +257,29 @@ class DaemonConnection:
         is said at once. ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
+        connection = DaemonSocket(self.home, None if patient else ANSWER_TIME)
         waited, pause, reached, told = 0.0, _FIRST_PAUSE, False, ""
         while True:
             try:
-                connection = self._connect(patient)
-                reached = True
-                answer = _exchange(connection, line)
+                answer, reached = connection.exchange(line).decode(), True
                 if _BUSY not in answer[:_HEAD] or waited >= PATIENCE:
                     return answer
-            except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
-                if error.args == _SILENT:
-                    raise Failure(self._silent()) from None
+            except TimeoutError:
+                raise Failure(f"the nqsd in {self.home} did not answer within {ANSWER_TIME} s") from None
+            except OSError as error:
+                reached = reached or connection.connected
+                absent = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
+                if not (absent or connection.connected):
+                    raise Failure(f"cannot reach {socket_path(self.home)}: {error.strerror}") from None
                 from nqspy.cli import away
 
                 if why := away.verdict(self.home, keyed, repeat, patient, reached, waited >= PATIENCE):
                     raise Failure(why) from None
                 if not told and (told := away.word(self.home, waited)):
                     complain(os.path.basename(sys.argv[0]), told)
+            finally:
+                self.pid = connection.pid or self.pid
+                connection.close()
             time.sleep(pause)
             waited += pause
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -287,50 +287,6 @@ class DaemonConnection:
     def ask(self, cmd: str, text: str, **fields: object) -> TextAnswer:
         """Sends a question, which may be repeated without harm."""
         return self.call({"cmd": cmd, "text": text, **fields}, repeat=True)
-
-    def _connect(self, patient: bool) -> "_socket.socket":
-        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        if not patient:
-            moment = ANSWER_TIME.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
-            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, moment)
-            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, moment)
-        try:
-            connect(connection, socket_path(self.home))
-            peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-            self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
-        except OSError as error:
-            connection.close()
-            if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-                raise
-            silent = isinstance(error, BlockingIOError)
-            text = f"cannot reach {socket_path(self.home)}: {error.strerror}"
-            raise Failure(self._silent() if silent else text) from None
-        return connection
-
-    def _silent(self) -> str:
-        return f"the nqsd in {self.home} did not answer within {ANSWER_TIME} s"
-
-
-def _exchange(connection: "_socket.socket", line: bytes) -> str:
-    """Sends the line, reads the one that answers it, and hangs up. Raises _Broken."""
-    try:
-        try:
-            connection.sendall(line)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # turned away before all was said: the reason can still be read
-        parts: list[bytes] = []
-        while not parts or parts[-1][-1:] != b"\n":
-            piece = connection.recv(1 << 18)
-            if not piece:
-                raise _Broken("closed")
-            parts.append(piece)
-        return b"".join(parts).decode()
-    except BlockingIOError:
-        raise _Broken(*_SILENT) from None
-    except OSError:
-        raise _Broken("reset") from None
-    finally:
-        connection.close()
 
 
 # ------------------------------------------------------------------------------------------------ output

@@ -10,14 +10,12 @@ Times are seconds or texts such as ``10:00``, sizes bytes or texts such as ``32m
 
 import json
 import os
-import select
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from nqspy.model.errors import BadValue, NqspyError, Refusal, Unreachable
-from nqspy.rpc.home import STOPPED, connect, nobody_there, resolve_home, socket_path, standing
+from nqspy.rpc.home import STOPPED, DaemonSocket, nobody_there, resolve_home, socket_path, standing
 from nqspy.rpc.submission import Options, given, need, submission
 from nqspy.rpc.wire import VERSION
 
@@ -27,17 +25,14 @@ PATIENCE = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
-class Connection:
-    """A connection to the daemon of ``home``. ``patient``: it waits also for a daemon that was stopped."""
+class Connection(DaemonSocket):
+    """A connection that repeats commands. ``patient``: it waits also for a daemon that was stopped."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:
             need("timeout", timeout, (int, float), "seconds, or None")
-        self.home = home
+        super().__init__(home, timeout)
         self._patient = patient
-        self._timeout = timeout
-        self._socket: socket.socket | None = None
-        self._buffer = b""
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
@@ -60,12 +55,6 @@ class Connection:
             waited += pause
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def close(self) -> None:
-        """Hangs up."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket, self._buffer = None, b""
-
     def _once(self, message: dict[str, Any]) -> Any:
         self._number += 1
         try:
@@ -73,8 +62,10 @@ class Connection:
         except (TypeError, ValueError) as error:
             raise BadValue(f"the fields of {message['cmd']!r} must be JSON: {error}") from None
         try:
-            answer = self._exchange(line)
-        except (TimeoutError, OSError, EOFError, ValueError) as error:
+            answer = json.loads(self.exchange(line))
+            while answer["id"] not in (self._number, None):
+                answer = json.loads(self.read_line())
+        except (OSError, ValueError) as error:
             self.close()
             said = f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
@@ -91,42 +82,6 @@ class Connection:
         text, status = answer["err"].rstrip("\n"), answer["exit"]  # the text form
         said = text or f"it ended with status {status}"
         raise Refusal.told({"text": said, "code": "refused", "status": status})
-
-    def _exchange(self, line: bytes) -> dict[str, Any]:
-        if self._socket is not None and _is_closed(self._socket):
-            self.close()
-        if self._socket is None:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.settimeout(self._timeout)
-            connect(self._socket, socket_path(self.home))
-        try:
-            self._socket.sendall(line)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # turned away before we had said all: the reason can still be read
-        while True:
-            answer: dict[str, Any] = json.loads(self._read_line(self._socket))
-            if answer["id"] in (self._number, None):
-                return answer
-
-    def _read_line(self, connection: socket.socket) -> bytes:
-        parts = [self._buffer]
-        while b"\n" not in parts[-1]:
-            piece = connection.recv(1 << 18)
-            if not piece:
-                raise EOFError("the connection was closed")
-            parts.append(piece)
-        line, _, self._buffer = b"".join(parts).partition(b"\n")
-        return line
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    """True if the daemon has hung up on a connection that asked nothing for long."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    try:
-        return bool(poll.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
-    except OSError:
-        return True
 
 
 class ClientRequest:

@@ -1,15 +1,12 @@
-"""Which folder is the home of an installation, where its socket is (interfaces.md 1), and the encoding.
+"""The home of an installation: folder, socket (interfaces.md 1), a connection to its daemon; the encoding.
 
-Lean clients use this at start: it imports nothing that the interpreter has not loaded already.
+Lean clients use this at start: it imports nothing that the interpreter has not loaded already, and `_socket`.
 """
 
+import _socket
 import os
 import sys
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _socket import socket
 
 SOCKET = "nqsd.sock"
 PID_FILE = "nqsd.pid"
@@ -97,7 +94,7 @@ def pid_path(home: str) -> str:
     return os.path.join(home, PID_FILE)
 
 
-def connect(connection: "socket", path: str) -> None:
+def connect(connection: "_socket.socket", path: str) -> None:
     """Connect a socket to a path that may be too long for a socket address. Raises OSError."""
     name, folder = with_short_path(path)
     try:
@@ -114,3 +111,69 @@ def with_short_path(path: str) -> tuple[str, int]:
         return path, -1
     folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     return f"/proc/self/fd/{folder}/{os.path.basename(path)}", folder
+
+
+class DaemonSocket:
+    """A connection to the daemon of ``home``, opened when needed. ``timeout``: seconds that an answer may
+    take, None: any time; ``connected``: it was reached; ``pid``: its process, 0 where it has none here."""
+
+    def __init__(self, home: str, timeout: "float | None" = None) -> None:
+        self.home, self._timeout = home, timeout
+        self.connected, self.pid = False, 0
+        self._socket: _socket.socket | None = None
+        self._rest = b""
+
+    def exchange(self, line: bytes) -> bytes:
+        """Send a line and return the one that answers it. Raises TimeoutError, other OSErrors."""
+        try:
+            if self._socket is None or self._is_closed(self._socket):
+                self.close()
+                self._connect()
+            assert self._socket is not None
+            try:
+                self._socket.sendall(line)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # turned away before all was said: the reason can still be read
+            return self.read_line()
+        except BlockingIOError:
+            raise TimeoutError("timed out") from None
+
+    def _connect(self) -> None:
+        connection = self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        if self._timeout is not None:
+            whole, part = divmod(max(round(self._timeout * 1_000_000), 1), 1_000_000)
+            moment = whole.to_bytes(8, sys.byteorder) + part.to_bytes(8, sys.byteorder)  # struct timeval
+            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, moment)
+            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, moment)
+        connect(connection, socket_path(self.home))
+        self.connected = True
+        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
+
+    def read_line(self) -> bytes:
+        """Return the next line. Raises OSError."""
+        assert self._socket is not None
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            piece = self._socket.recv(1 << 18)
+            if not piece:
+                raise ConnectionResetError("the connection was closed")
+            parts.append(piece)
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+    @staticmethod
+    def _is_closed(connection: "_socket.socket") -> bool:
+        """True if the daemon has hung up on a connection that asked nothing for long."""
+        try:
+            return not connection.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._rest, self.connected = None, b"", False
