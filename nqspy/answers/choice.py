@@ -51,7 +51,24 @@ class RequestChoice:
         self._reader, self._strict = serving.readers.live, strict
         letters = "" if strict else str(message.get("letters") or "")
         words = message.get("operands") or message.get("ids") or ()
-        self._read_operands(serving, [str(word) for word in words])
+        self.seqs: list[Seq] = []
+        self._queues: set[str] = set()
+        self._whole = not words
+        for word in map(str, words):
+            try:
+                if word[:1].isdigit():
+                    self.seqs += seqs_of(serving, self.sight, (word,))
+                else:
+                    self._queues.add(queue_of(self.site, word))
+                    self._whole = True
+            except Refusal as refusal:
+                if strict:
+                    raise
+                self.wrong.append(refusal)
+        if "" in self._queues:
+            self._queues.clear()
+        if strict:
+            self._whole = not self.seqs
         if "E" in letters:
             self.seqs.sort(key=rank_in_list)
         self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
@@ -71,26 +88,6 @@ class RequestChoice:
         kept = 0 if keep is None else serving.clock.now() - keep
         self._since = Instant(max(kept, message.get("since") or 0))
         self._limit = Limit(message)
-
-    def _read_operands(self, serving: Serving, operands: list[str]) -> None:
-        self.seqs: list[Seq] = []
-        self._queues: set[str] = set()
-        self._whole = not operands
-        for word in operands:
-            try:
-                if word[:1].isdigit():
-                    self.seqs += seqs_of(serving, self.sight, (word,))
-                else:
-                    self._queues.add(queue_of(self.site, word))
-                    self._whole = True
-            except Refusal as refusal:
-                if self._strict:
-                    raise
-                self.wrong.append(refusal)
-        if "" in self._queues:
-            self._queues.clear()
-        if self._strict:
-            self._whole = not self.seqs
 
     # ------------------------------------------------------------ requests
 

@@ -36,8 +36,20 @@ def seqs_of(
             if wrong is None:
                 raise
             wrong.append(refusal)
-    arrays = _arrays(serving, sight, found)
-    return [arrays.get(seq, seq) for seq in found]
+    requests = serving.engine.site.requests
+    bare = [seq for seq in found if seq == number_of(seq) and seq not in requests]
+    arrays = ((seq, requests.get(array_key(seq))) for seq in bare)
+    meant = {seq: each.seq for seq, each in arrays if each is not None and sight.sees(each.spec)}
+    gone = [seq for seq in bare if seq not in meant and seq < serving.engine.site.next_seq]
+    if gone:
+        # A number is a request's or an array's: of what has ended, nearly always a request's.
+        own = {row["seq"] for row in serving.readers.live.ended(seqs=gone)}
+        gone = [array_key(seq) for seq in gone if seq not in own]
+    if gone:
+        rows = serving.readers.live.ended(seqs=gone)
+        seen = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
+        meant |= {number_of(seq): seq for seq in seen}
+    return [meant.get(seq, seq) for seq in found]
 
 
 def with_indices(site: Site, seqs: Iterable[Seq]) -> Iterator[Seq]:
@@ -99,21 +111,3 @@ def _named(names: Collection[str], text: str) -> list[Seq]:
     if indices.count(runs) > MOST:
         raise Refusal("many_indices", text=text[:80], most=MOST, whole=f"{number_of(seq)}[]")
     return [member(seq, index) for index in indices.each(runs)]
-
-
-def _arrays(serving: Serving, sight: Visibility, seqs: Iterable[Seq]) -> dict[Seq, Seq]:
-    """Find the arrays that bare numbers mean: those of no request that are an array's."""
-    requests = serving.engine.site.requests
-    bare = [seq for seq in seqs if seq == number_of(seq) and seq not in requests]
-    arrays = ((seq, requests.get(array_key(seq))) for seq in bare)
-    found = {seq: each.seq for seq, each in arrays if each is not None and sight.sees(each.spec)}
-    gone = [seq for seq in bare if seq not in found and seq < serving.engine.site.next_seq]
-    if gone:
-        # A number is a request's or an array's: of what has ended, nearly always a request's.
-        own = {row["seq"] for row in serving.readers.live.ended(seqs=gone)}
-        gone = [array_key(seq) for seq in gone if seq not in own]
-    if gone:
-        rows = serving.readers.live.ended(seqs=gone)
-        seen = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
-        found |= {number_of(seq): seq for seq in seen}
-    return found

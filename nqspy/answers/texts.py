@@ -40,10 +40,20 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
     if form is None:
         return messages.result_answer(id, reply.value)
     value: Any = reply.value
+    said = value.get("warnings")  # lines behind the text form: the command shows them on a terminal only
+    warned = {"warnings": "".join(f"{each}\n" for each in said)} if said else {}
     if "ids" in value:
-        return _submitted(id, form, value)
+        ids = value["ids"]
+        pairs = list(zip(ids, value.get("queues", [""] * len(ids)), strict=False))
+        text = "".join(f"{name}\n" for name in ids)
+        if form == "json":
+            words = ((name, f'"{queue}"' if queue else "null") for name, queue in pairs)
+            rows = [f'{{"id":"{name}","queue":{word}}}' for name, word in words]
+            text = (rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]") + "\n"
+        told = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
+        return messages.text_answer(id, 0, text, "", **warned, said=told)
     if "dry_run" in value:
-        return messages.text_answer(id, 0, _would(form, value["dry_run"]), **_warned(value))
+        return messages.text_answer(id, 0, _would(form, value["dry_run"]), **warned)
     failed = value.get("failed", [])
     err = "".join(f"{each['text']}\n" for each in failed)
     status = next((each["status"] for each in reversed(failed) if each["status"]), 0)
@@ -61,23 +71,3 @@ def _would(form: str, rows: list[dict[str, Any]]) -> str:
             line += f"; {row['note']}" if row.get("note") else ""
         lines.append(f"{line}\n")
     return "".join(lines)
-
-
-def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
-    ids = value["ids"]
-    queues = value.get("queues", [""] * len(ids))
-    pairs = list(zip(ids, queues, strict=False))
-    said = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
-    if form == "json":
-        words = ((name, f'"{queue}"' if queue else "null") for name, queue in pairs)
-        rows = [f'{{"id":"{name}","queue":{word}}}' for name, word in words]
-        text = rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]"
-        return messages.text_answer(id, 0, text + "\n", "", **_warned(value), said=said)
-    text = "".join(f"{name}\n" for name in ids)
-    return messages.text_answer(id, 0, text, "", **_warned(value), said=said)
-
-
-def _warned(value: dict[str, Any]) -> dict[str, str]:
-    """Warnings as lines behind the text form: the command shows them on a terminal only."""
-    said = value.get("warnings")
-    return {"warnings": "".join(f"{each}\n" for each in said)} if said else {}

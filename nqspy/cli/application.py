@@ -84,20 +84,6 @@ class Application:
 
     def hold(self) -> int:
         """The whole of it; gives the exit status. Raises Failure."""
-        answer = self._daemon.call(self._message(), keyed=True, repeat=True)
-        if answer.status:
-            raise Failure(answer.err.strip())
-        self._id = answer.out.strip()
-        self._watch()
-        for number in _PASSED_ON:
-            if _signal.getsignal(number) is not _signal.SIG_IGN:
-                _signal.signal(number, _nothing)
-        status = None
-        while status is None:
-            status = self._wait()
-        return status
-
-    def _message(self) -> "dict[str, object]":
         here = self._here
         spec: dict[str, object] = {
             "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
@@ -110,7 +96,19 @@ class Application:
             script = f"{file.read()}\n\nmain({self._door.place!r})\n"
         item = {"spec": spec, "script": script, "environment": here.environment(False, [], "", [])}
         key = f"mpprun-{os.getpid()}-{os.urandom(16).hex()}"
-        return {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
+        message = {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
+        answer = self._daemon.call(message, keyed=True, repeat=True)
+        if answer.status:
+            raise Failure(answer.err.strip())
+        self._id = answer.out.strip()
+        self._watch()
+        for number in _PASSED_ON:
+            if _signal.getsignal(number) is not _signal.SIG_IGN:
+                _signal.signal(number, _nothing)
+        status = None
+        while status is None:
+            status = self._wait()
+        return status
 
     # ------------------------------------------------------------ what comes
 
@@ -156,12 +154,7 @@ class Application:
         if number == _TOLD:
             return self._look() if self._link is None else None
         if self._link is None and number in _ENDS:
-            message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None,
-                                          "kill": False, "force": True, "signal": None}  # fmt: skip
-            try:
-                self._daemon.call(message)
-            except Failure:
-                pass  # no daemon answers, and the one that comes deletes it once this process has gone
+            end(self._daemon, self._id)  # where no daemon answers, the next one does it once this has gone
             return 128 + number
         if self._link is not None:
             _send(self._link, bytes((number,)))
@@ -240,6 +233,16 @@ class Application:
 
 def _nothing(number: int, frame: object) -> None:
     """The signal is read from the pipe that it has written to."""
+
+
+def end(daemon: DaemonConnection, id: str, signal: "int | None" = None) -> None:
+    """Have a request ended, or sent a signal; what is wrong with that is not shown."""
+    message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [id], "owner": None, "kill": False,
+                                  "force": signal is None, "signal": signal}  # fmt: skip
+    try:
+        daemon.call(message)
+    except Failure:
+        pass
 
 
 def began() -> int:

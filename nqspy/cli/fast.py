@@ -117,7 +117,16 @@ class Parser:
         glued = self._glued(word)
         if glued is not None:
             return [glued], False
-        return self._joined(word)
+        found: list[Given] = []  # single letters behind one dash; the last may take a value
+        for place, letter in enumerate(word[1:], 2):
+            row = self._rows.get("-" + letter)
+            if row is None:
+                raise Failure(self._unknown(word))
+            found.append(Given(row, "-" + letter, word[place:]))
+            if row[2] not in WITHOUT_VALUE:
+                return found, place == len(word)
+            found[-1].value = ""
+        return found, False
 
     def _glued(self, word: str) -> "Given | None":
         """``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
@@ -133,19 +142,6 @@ class Parser:
                     raise Failure(self._unknown(word))
                 return Given(row, word[:end], value[1:] if value[0] == "=" else value)
         return None
-
-    def _joined(self, word: str) -> "tuple[list[Given], bool]":
-        """``-xf``: single letters behind one dash; the last may take a value."""
-        found: list[Given] = []
-        for place, letter in enumerate(word[1:], 2):
-            row = self._rows.get("-" + letter)
-            if row is None:
-                raise Failure(self._unknown(word))
-            found.append(Given(row, "-" + letter, word[place:]))
-            if row[2] not in WITHOUT_VALUE:
-                return found, place == len(word)
-            found[-1].value = ""
-        return found, False
 
     def _unknown(self, flag: str) -> str:
         import difflib  # only now: the command has failed, time does not matter

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from nqspy.cli import fast, terminal_end
-from nqspy.cli.application import began
+from nqspy.cli.application import began, end
 from nqspy.cli.fast import DaemonConnection, Failure
 
 _SIGNAL_TERMINAL = 0x40045436
@@ -130,18 +130,12 @@ class Session:
         if number == signal.SIGWINCH:
             self._resize()
         elif number in _ENDS or self._master < 0:
-            self._ask({"force": True, "signal": None})
+            end(self._daemon, self._id)
         elif number in _OF_THE_KEYS:
             with contextlib.suppress(OSError):
                 fcntl.ioctl(self._master, _SIGNAL_TERMINAL, number)
         else:
-            self._ask({"force": False, "signal": number})
-
-    def _ask(self, what: dict[str, object]) -> None:
-        """Ask the daemon to end the request or to send it a signal; a refusal is not shown."""
-        message = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None, "kill": False, **what}
-        with contextlib.suppress(Failure):
-            self._daemon.call(message)
+            end(self._daemon, self._id, number)
 
     def _resize(self) -> None:
         if self._master >= 0:
@@ -164,7 +158,7 @@ class Session:
             if output and not _pass_on(self._master, 1):
                 return self._await_its_end()
             if 0 in found and not (keys := _read(0)):
-                return self._ask({"force": True, "signal": None})
+                return end(self._daemon, self._id)
             try:
                 keys = keys[os.write(self._master, keys) if keys else 0 :]
             except BlockingIOError:
@@ -181,7 +175,7 @@ class Session:
             found := _ready({self._link.fileno(): select.POLLIN, 0: select.POLLIN})
         ):
             if 0 in found and not _read(0):
-                self._ask({"force": True, "signal": None})
+                end(self._daemon, self._id)
                 return
 
 

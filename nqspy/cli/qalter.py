@@ -33,7 +33,17 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     spec = draft.item("", "", [], here)["spec"]
     assert isinstance(spec, dict)
     values: Values = {name: spec[name] for name in draft.spec if name != "name_given"}
-    _put_parts(values, spec | asked)
+    ask = dict(spec.get("ask", {}))
+    ask.pop("consumables", None)
+    others = ask.pop("others", ())
+    values |= {f"ask/{name}": value for name, value in (*ask.items(), *others)}
+    for part, fields in asked.items():
+        values |= {f"{part}/{name}": value for name, value in fields.items()}
+    notes: dict[str, list[object]] = {}
+    for note in spec.get("attributes", ()):
+        name, colon, value = note.partition(":")
+        notes.setdefault(name, []).append(value if colon else True)
+    values |= {f"attributes/{name}": noted for name, noted in notes.items()}
     listed = ",".join(given.value for given in options if given.kind == "resources").split(",")
     if any(piece.strip().partition("=")[0] in _LAYOUTS for piece in listed):
         values.setdefault("ask/memory", None)
@@ -50,21 +60,6 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
         if given.target in ("holds", "owner"):
             values[given.target] = given.value
     return values
-
-
-def _put_parts(values: "Values", spec: "dict[str, dict[str, object]]") -> None:
-    ask = dict(spec.get("ask", {}))
-    ask.pop("consumables", None)
-    others = ask.pop("others", ())
-    assert isinstance(others, list | tuple)
-    values |= {f"ask/{name}": value for name, value in (*ask.items(), *others)}
-    for part in ("output", "mail"):
-        values |= {f"{part}/{name}": value for name, value in spec.get(part, {}).items()}
-    notes: dict[str, list[object]] = {}
-    for note in spec.get("attributes", ()):
-        name, colon, value = note.partition(":")
-        notes.setdefault(name, []).append(value if colon else True)
-    values |= {f"attributes/{name}": noted for name, noted in notes.items()}
 
 
 def body(words: list[str]) -> int:

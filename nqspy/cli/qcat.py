@@ -52,7 +52,16 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
     begin, end = 0, None
     mark = answer.text("mark")
     if mark and (offset or one_attempt):
-        begin, end = _part(file, mark.encode(), answer.number("attempt", 0))
+        attempt, line_of, at = answer.number("attempt", 0), mark.encode(), 0
+        head, _, tail = line_of.partition(b" %d " % attempt)
+        with open(file, "rb", closefd=False) as lines:
+            for line in lines:  # from below the attempt's mark, or from the top, to the next mark
+                at += len(line)
+                text = line.rstrip(b"\n")
+                if text == line_of:
+                    begin, end = at, None
+                elif end is None and text.startswith(head) and text.endswith(tail):
+                    end = at - len(line)
         if (begin, end) == (0, None) and answer.number("later", 0) and os.fstat(file).st_size:
             raise Failure(f"{path} holds the output of a later attempt of {id} alone", 35)
     os.lseek(file, begin + offset, os.SEEK_SET)
@@ -61,22 +70,6 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
         fast.write(1, piece)
         left -= len(piece)
     return 0
-
-
-def _part(file: int, mark: bytes, attempt: int) -> "tuple[int, int | None]":
-    """Find where the output of one attempt begins and ends in a file: below the line that is its mark and
-    above the next one; the part above all marks, where it has none of its own."""
-    head, _, tail = mark.partition(b" %d " % attempt)
-    begin, end, at = 0, None, 0
-    with open(file, "rb", closefd=False) as lines:
-        for line in lines:
-            at += len(line)
-            text = line.rstrip(b"\n")
-            if text == mark:
-                begin, end = at, None
-            elif end is None and text.startswith(head) and text.endswith(tail):
-                end = at - len(line)
-    return begin, end
 
 
 main = Program(body, "qcat")

@@ -13,10 +13,11 @@ def _signal(word: str) -> "Given | None":
     return None if number is None else Given(((), "signal", "text", "", ""), word, str(number))
 
 
-def _how(found: "list[Given]") -> "tuple[bool, int | None]":
-    """``-W``: whether to kill at once, and how many mails may go out. Raises Failure."""
-    force, mails = False, None
-    for value in (each for given in found if given.target == "how" for each in given.value.split(",")):
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    given, found, ids = acts.read("qdel", words, _signal, least=0)
+    force, mails = False, None  # -W: kill at once, and how many mails may go out
+    for value in (each for one in found if one.target == "how" for each in one.value.split(",")):
         name, equals, number = value.partition("=")
         if value == "force":
             force = True
@@ -24,13 +25,6 @@ def _how(found: "list[Given]") -> "tuple[bool, int | None]":
             mails = max(0, int(number)) if equals else 0
         else:
             raise Failure(f"-W: {value!r} is not known; there are -W force and -W suppress_email[=N]")
-    return force, mails
-
-
-def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
-    given, found, ids = acts.read("qdel", words, _signal, least=0)
-    force, mails = _how(found)
     home, chosen = given.get("home"), acts.names_more(given, ids)
     if chosen:
         user = {"user": given["owner"]} if "owner" in given else {}

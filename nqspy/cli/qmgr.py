@@ -61,8 +61,21 @@ class Manager:
         return past.tell(home, file, self._since, as_json)
 
     def send(self, source: str, script: str) -> int:
-        """Run commands, print answers, write the files that ``snap`` asks for; return the exit status."""
-        _look_at_shells(source, script)
+        """Run commands, print answers, write files of ``snap``; return the exit status. Raises Failure."""
+        if "modify" in (small := script.lower()) and "shell" in small:
+            from nqspy.cli.paths import check_shell
+            from nqspy.model.commands import ModifyRequest
+            from nqspy.qmgr.lexer import ParseError
+            from nqspy.qmgr.parser import parse_text
+
+            try:
+                commands = parse_text(script, source)
+            except ParseError:
+                commands = []  # the daemon tells what is wrong
+            for each in commands:  # a shell that cannot work is refused, as qsub does
+                shell = each.command.values.get("shell") if isinstance(each.command, ModifyRequest) else None
+                if isinstance(shell, str) and shell.startswith("/"):
+                    check_shell(shell, f"{source}, line {each.line}: ")
         return _send("qmgr", self.daemon, source, script, self._flags)
 
 
@@ -79,26 +92,6 @@ def _send(command: str, daemon: DaemonConnection, source: str, script: str, flag
         with open(file["name"], "w", encoding="utf-8") as target:
             target.write(file["text"])
     return status
-
-
-def _look_at_shells(source: str, script: str) -> None:
-    """Refuse a shell that cannot work, as qsub does. The daemon tells syntax errors. Raises Failure."""
-    if not ("modify" in (small := script.lower()) and "shell" in small):
-        return
-    from nqspy.cli.paths import check_shell
-    from nqspy.model.commands import ModifyRequest
-    from nqspy.qmgr.lexer import ParseError
-    from nqspy.qmgr.parser import parse_text
-
-    try:
-        commands = parse_text(script, source)
-    except ParseError:
-        return
-    for each in commands:
-        if isinstance(each.command, ModifyRequest):
-            shell = each.command.values.get("shell")
-            if isinstance(shell, str) and shell.startswith("/"):
-                check_shell(shell, f"{source}, line {each.line}: ")
 
 
 def body(words: list[str]) -> int:

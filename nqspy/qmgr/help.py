@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nqspy.qmgr.attributes import BRANCHES, MODIFY, SYNONYMS, keywords_of, settings_of
 from nqspy.qmgr.cursor import resolve
-from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Form
+from nqspy.qmgr.grammar import FORMS, TREE, VERBS
 from nqspy.qmgr.values import what
 
 _WHO = {
@@ -30,7 +30,15 @@ def help_text(words: Sequence[str] = ()) -> str:
     for form in forms:
         lines += [f"  {form.spelling} {form.usage}".rstrip(), f"      {form.doc} ({_WHO[form.who]})"]
     if len(forms) == 1:
-        lines += _attribute_lines(forms[0])
+        form, rows = forms[0], list[tuple[str, str, str]]()
+        if form.rule == "modify":
+            rows = [(name, what(one.info), one.info.doc) for name, one in MODIFY.items()]
+        elif form.rule == "set_branch":
+            rows = attribute_rows(form.kind, form.option)
+        elif form.rule == "set_factors" or (form.rule in _WITH_ATTRIBUTES and form.kind):
+            rows = attribute_rows(form.kind)
+        lines += ["", "Attributes:"] if rows else []
+        lines += [f"  {name:<18} {doc} ({value})" for name, value, doc in rows]
     return "\n".join(lines)
 
 
@@ -44,18 +52,6 @@ def _in_full(words: Sequence[str]) -> tuple[str, ...]:
         found.append(candidates[0].means)
         node = node.below[candidates[0].means]
     return tuple(found)
-
-
-def _attribute_lines(form: Form) -> list[str]:
-    if form.rule == "modify":
-        rows = [(name, what(one.info), one.info.doc) for name, one in MODIFY.items()]
-    elif form.rule == "set_branch":
-        rows = attribute_rows(form.kind, form.option)
-    elif form.rule == "set_factors" or (form.rule in _WITH_ATTRIBUTES and form.kind):
-        rows = attribute_rows(form.kind)
-    else:
-        return []
-    return ["", "Attributes:", *(f"  {name:<18} {doc} ({value})" for name, value, doc in rows)]
 
 
 def attribute_rows(kind: str, branch: str = "") -> list[tuple[str, str, str]]:

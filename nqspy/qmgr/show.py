@@ -318,6 +318,9 @@ def limit_flags(strategy: str, verbose: bool) -> str:
 # ---------------------------------------------------------------- rows of the daemon
 
 
+_QUOTA = (("entitled", "{:.1f} %"), ("got", "{:.1f} %"), ("deviation", "{:+.1f}"))
+
+
 def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     """The share tree in use. Each row: ``group``, ``depth``, ``share`` (weight), ``entitlement`` and
     ``usage`` (fractions of the whole), ``used_s`` (decayed seconds of ``charge``: CPU or PE time)."""
@@ -334,16 +337,10 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
     text = table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
     owed = [row for row in rows if row.get("entitled") is not None or row.get("works")]
-    return f"{text}\n\n{_accounts(owed)}" if owed else text
-
-
-_QUOTA = (("entitled", "{:.1f} %"), ("got", "{:.1f} %"), ("deviation", "{:+.1f}"))
-
-
-def _accounts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Entitlement and use of groups, as parts of what all were charged, and the accounts behind it."""
-    since = f"since {short(rows[0]['since'])}" if rows[0]["since"] else "so far"
-    shown = [
+    if not owed:
+        return text
+    since = f"since {short(owed[0]['since'])}" if owed[0]["since"] else "so far"
+    accounts = [
         (
             row["group"],
             "yes" if row["works"] else "no",
@@ -353,11 +350,11 @@ def _accounts(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{row['past_s']:+.0f}",
             f"{row['stock']:.3f}",
         )
-        for row in rows
+        for row in owed
     ]
     heads = ("GROUP", "WORK", "ENTITLED", "GOT", "POINTS", "TARGET", "OWED S", "PAST S", "STOCK")
-    little = "too little use to tell, " if rows[0]["little_use"] else ""
-    return f"share_rule {rows[0]['rule']}; {little}{since}:\n{table(heads, shown)}"
+    little = "too little use to tell, " if owed[0]["little_use"] else ""
+    return f"{text}\n\nshare_rule {owed[0]['rule']}; {little}{since}:\n{table(heads, accounts)}"
 
 
 def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
