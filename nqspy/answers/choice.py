@@ -7,7 +7,7 @@ from itertools import chain, islice
 from operator import gt, itemgetter
 from typing import Any, TypeVar
 
-from nqspy.answers.named import Limit, seqs_of, state_named, with_indices
+from nqspy.answers.named import seqs_of, state_named, with_indices
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model import indices
@@ -87,7 +87,8 @@ class RequestChoice:
         keep = None if strict else self.site.settings.history.keep
         kept = 0 if keep is None else serving.clock.now() - keep
         self._since = Instant(max(kept, message.get("since") or 0))
-        self._limit = Limit(message)
+        self._most: int | None = message.get("limit")  # the last ones of what has ended
+        self._cut = False
 
     # ------------------------------------------------------------ requests
 
@@ -130,11 +131,14 @@ class RequestChoice:
         if not (self._whole and self._history):
             return
         owner = next(iter(self._users)) if len(self._users) == 1 else None
+        shown = 0
         for number, row in enumerate(self._reader.newest(owner, self._since), 1):
             hidden = not (self._expand or self._indices) and array_of(row["seq"]) is not None
             if row["seq"] not in self._places and not hidden and self._listed(row["request"], State.ENDED):
-                if self._limit.is_reached():
+                self._cut = shown == self._most
+                if self._cut:
                     return
+                shown += 1
                 yield row
             if number % _ROWS == 0:
                 yield None
@@ -182,7 +186,12 @@ class RequestChoice:
 
     def complaint(self) -> str:
         """A line for each operand that is wrong."""
-        return "".join([f"{each}\n" for each in self.wrong]) + self._limit.note()
+        lines = [str(each) for each in self.wrong]
+        if self._cut:
+            lines.append(
+                f"the last {self._most} that have ended are shown; --limit N or --since T shows others"
+            )
+        return "".join(f"{line}\n" for line in lines)
 
     def status(self) -> int:
         """The exit status of the command: that of the last failure."""

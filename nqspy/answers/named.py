@@ -1,6 +1,6 @@
 """Requests that identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from nqspy.answers.serving import Serving
@@ -72,27 +72,6 @@ def state_named(word: Any) -> State | None:
         return State(str(word).lower())
     except ValueError:
         raise Refusal("bad_state", word=word, known=listed(State)) from None
-
-
-class Limit:
-    """Limit of requests that have ended in a list: the last ones (``limit`` of the message)."""
-
-    def __init__(self, message: Mapping[str, Any]) -> None:
-        self._most: int | None = message.get("limit")
-        self._shown = 0
-        self._left = False
-
-    def is_reached(self) -> bool:
-        """Count one more. True if it is not to be shown."""
-        self._left = self._most is not None and self._shown >= self._most
-        self._shown += 1
-        return self._left
-
-    def note(self) -> str:
-        """Return the line that says what was left out, "" where nothing was."""
-        if not self._left:
-            return ""
-        return f"the last {self._most} that have ended are shown; --limit N or --since T shows others\n"
 
 
 def _named(names: Collection[str], text: str) -> list[Seq]:

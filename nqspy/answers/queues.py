@@ -61,13 +61,6 @@ def state_of(serving: Serving) -> str:
     return "Terminating" if serving.engine.resting else "Active"
 
 
-def server_text(serving: Serving) -> str:
-    """``qstat -B``: the server in one row."""
-    site = serving.engine.site
-    row = (site.name, site.settings.global_.run_limit, len(site.requests), state_of(serving))
-    return summaries.server_posix(*row, by_state(site))
-
-
 # ---------------------------------------------------------------- as PBS shows them
 
 
@@ -95,7 +88,8 @@ def server(serving: Serving, asked: rpc.Asked) -> bytes:
     if wrong and not right:
         return _answer(asked, "", wrong)
     if not _is_full(asked):
-        return _answer(asked, server_text(serving), wrong)
+        row = (site.name, site.settings.global_.run_limit, len(site.requests), state_of(serving))
+        return _answer(asked, summaries.server_posix(*row, by_state(site)), wrong)
     found = pbs_objects.server_attributes(site, by_state(site), version(), state_of(serving))
     return _objects(serving, asked, {site.name: found}, wrong, "Server", "Server: ")
 

@@ -2,7 +2,7 @@
 
 import os
 
-from nqspy.rpc.home import LOST, STOPPED, UP, nobody_there, not_yet, standing, waiting_for
+from nqspy.rpc.home import LOST, STOPPED, UP, nobody_there, standing
 
 FIRST_WORD = 0.3
 """Seconds after which a command says that it waits."""
@@ -22,9 +22,12 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
         return ""
     if reached:
         return f"the nqsd in {home} went away before it answered"
-    return not_yet(home) if stands == UP else nobody_there(home)
+    if stands == UP:
+        return f"the nqsd in {home} is starting or stopping and does not answer yet"
+    return nobody_there(home)
 
 
 def word(home: str, waited: float) -> str:
     """The line that a person reads after ``waited`` seconds of waiting; else empty."""
-    return waiting_for(home) if waited > FIRST_WORD and os.isatty(2) else ""
+    away = f"the nqsd in {home} is away; waiting for it to come back"
+    return away if waited > FIRST_WORD and os.isatty(2) else ""

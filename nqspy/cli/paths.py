@@ -18,16 +18,6 @@ def output_path(workdir: str, value: str) -> str:
     return path + "/" if plain and not path.endswith("/") and os.path.isdir(plain) else path
 
 
-def start_folder(workdir: str, value: str) -> str:
-    """The absolute path of a folder that a job starts in. Raises Wrong."""
-    if not value:
-        raise Wrong("the path is empty")
-    path = os.path.join(workdir, value)
-    if not os.path.isdir(path):
-        raise Wrong(f"there is no folder {path}")
-    return path
-
-
 def _plain(path: str) -> str:
     """The path as it will be, empty where the daemon has a name to fill in."""
     rest = path.replace("%%", "")

@@ -34,11 +34,6 @@ def failure(given: Given, error: Exception) -> Failure:
     return Failure(f"illegal {given.flag} value {value!r}: {error}", 2)
 
 
-def of_line(words: list[str], error: Failure) -> Failure:
-    """A directive line that holds no option."""
-    return Failure(f"directive error: {' '.join(words)} ({error.text})", error.status)
-
-
 def told(text: str, status: int) -> str:
     """A refusal of the daemon's with PBS's text before it, unless it has it."""
     message = MESSAGES.get(status, "")

@@ -176,12 +176,9 @@ class Writer:
                     elif given.target in _OWN:
                         raise Failure(f"{given.flag} belongs on the command line, not into the script")
             except Failure as failure:
-                failure = Failure(place + failure.text, failure.status)
-                if dialect == "pbs":
-                    from nqspy.cli.posix import of_line
-
-                    failure = of_line(directive.words, failure)
-                raise failure from None
+                said = place + failure.text
+                said = f"directive error: {' '.join(directive.words)} ({said})" if dialect == "pbs" else said
+                raise Failure(said, failure.status) from None
             for given in options:
                 given.place = place
             found += [given for given in options if given.target not in _OWN]

@@ -1,5 +1,7 @@
 """Readers of options that few submissions have, PBS's ``-W`` among them. Only loaded when one is given."""
 
+import os
+
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.words import AFTER_WORDS, split_list
@@ -29,9 +31,12 @@ def take(draft: RequestSheet, given: Given) -> None:
     if kind in ("refused", "refused_value"):
         raise Wrong(f"{given.target} is not offered here; leave {given.flag} out")
     if kind == "folder" or (kind == "deletion" and value):
-        from nqspy.cli.paths import start_folder
-
-        draft.spec["start_in"] = start_folder(draft.workdir, value)
+        if not value:
+            raise Wrong("the path is empty")
+        folder = os.path.join(draft.workdir, value)
+        if not os.path.isdir(folder):
+            raise Wrong(f"there is no folder {folder}")
+        draft.spec["start_in"] = folder
     elif kind == "deletion":  # in PBS a folder; in NQS, without one, the script is deleted
         if draft.dialect == "pbs":
             raise Wrong("it needs the folder to start in")

@@ -59,7 +59,7 @@ def standing(home: str) -> str:
     import fcntl  # only now: there is nobody to talk to
 
     try:
-        fd = os.open(pid_path(home), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(os.path.join(home, PID_FILE), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return STOPPED
     try:
@@ -74,24 +74,9 @@ def standing(home: str) -> str:
         os.close(fd)
 
 
-def not_yet(home: str) -> str:
-    """The sentence for a daemon that is there and does not listen."""
-    return f"the nqsd in {home} is starting or stopping and does not answer yet"
-
-
-def waiting_for(home: str) -> str:
-    """The line of a command that waits for the daemon."""
-    return f"the nqsd in {home} is away; waiting for it to come back"
-
-
 def socket_path(home: str) -> str:
     """Path of the daemon's socket."""
     return os.path.join(home, SOCKET)
-
-
-def pid_path(home: str) -> str:
-    """Path of the file that begins with the daemon's pid."""
-    return os.path.join(home, PID_FILE)
 
 
 def connect(connection: "_socket.socket", path: str) -> None:

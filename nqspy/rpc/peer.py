@@ -245,7 +245,7 @@ class ServedConnection(asyncio.Protocol):
         self._take()
         if not self._hold(self._lines.size + self._kept):
             self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
-        self._throttle()
+        self.read_on()
 
     def _take(self) -> None:
         """Takes what has arrived, as far as it may be taken now; the rest is kept as it came."""
@@ -320,7 +320,7 @@ class ServedConnection(asyncio.Protocol):
         elif self._half_open is not None and not (self._pending or self._arrived):
             self.finish()
         else:
-            self._throttle()
+            self.read_on()
 
     def _write_on(self) -> None:
         """Hands the transport as much as the client reads."""
@@ -350,7 +350,7 @@ class ServedConnection(asyncio.Protocol):
         self._full = True
         if self.stuck_since is None:
             self.stuck_since, self._unread = self._server.time(), self.unread()
-        self._throttle()
+        self.read_on()
 
     def resume_writing(self) -> None:
         """Go on writing: it reads again."""
@@ -359,11 +359,11 @@ class ServedConnection(asyncio.Protocol):
         if not self._full:
             self.stuck_since = None
             self._part()
-        self._throttle()
+        self.read_on()
 
     # ------------------------------------------------------------ reading on, or not
 
-    def _throttle(self) -> None:
+    def read_on(self) -> None:
         """Read on only while the client reads its answers, few are due and the engine is not far behind."""
         if self.gone or self._taking:
             return
@@ -381,10 +381,6 @@ class ServedConnection(asyncio.Protocol):
         due = self._pending - len(self._refusals)
         own = self.stuck_since is not None or due >= self._server.limits.pending
         return own or self._server.delays(self)
-
-    def read_on(self) -> None:
-        """The engine has caught up."""
-        self._throttle()
 
     def look(self, now: float) -> None:
         """Shows it out when its time is over."""
