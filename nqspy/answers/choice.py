@@ -199,16 +199,12 @@ class RequestChoice:
 
 
 class Listing:
-    """Makes the parts of one answer, in the order in which they are shown. ``live`` and ``ended`` make what
-    is shown of requests, and of rows of those that have ended."""
+    """Makes the parts of an answer in order: ``live`` of requests, ``ended`` of rows of ended ones."""
 
     def __init__(
-        self,
-        id: int,
-        choice: RequestChoice,
-        live: Callable[[list[Request]], list[Any]],
+        self, id: int, choice: RequestChoice, live: Callable[[list[Request]], list[Any]],
         ended: Callable[[list[EndedRow]], list[Any]],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.id, self.choice = id, choice
         self._live, self._ended = live, ended
 

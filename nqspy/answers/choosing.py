@@ -1,5 +1,4 @@
-"""Requests that are named by more than identifiers: ranges, names, states, all of one's own. Commands that
-act on many ask first, then name those that were found."""
+"""Requests named by ranges, names and states: commands that act on many ask for them first."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase

@@ -70,9 +70,8 @@ def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
 
 
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
-    """Draw ``17.ymp prepare  anne  running`` and below it, by two blanks, ``ok: 18.ymp compute ...`` for each
-    that waits until 17 ended well. One that waits for several stands below each, with what is below it only
-    once."""
+    """Draw ``17.ymp prepare  anne  running`` and, two blanks further in, ``ok: 18.ymp compute ...`` that
+    waits for it. One that waits for several stands below each, what is below it only once."""
     drawn: set[Seq] = set()
     stack = [(root, 0, "") for root in reversed(roots)]
     count = 0

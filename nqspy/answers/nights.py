@@ -1,5 +1,5 @@
-"""The night's report in the daemon: a cheap picture in the engine's thread, all else in another one from the
-journal, so that it can be made again at any time with the same figures."""
+"""The night's report: a cheap picture in the engine's thread, the rest in another one from the journal, with
+the same figures whenever it is made again."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta

@@ -1,8 +1,5 @@
-"""Output of requests, read in the spool piece by piece.
-
-The files belong to the requests' owners and the daemon may be root: so nothing but a regular file of the
-owner's (or the daemon's own) is read, in the attempt's own folder, by no link.
-"""
+"""Output of requests, read in the spool piece by piece. The daemon may be root: only a regular file of the
+request's owner (or ours) is read, in the attempt's own folder, by no link."""
 
 import os
 import stat

@@ -14,16 +14,8 @@ from nqspy.model.ids import full_id
 from nqspy.model.options import OPTIONS
 from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.dates import parse_date
-from nqspy.report.pbs_attributes import (
-    Subject,
-    changed,
-    checkpoint,
-    eligible_since,
-    letter_of,
-    notes_of,
-    project,
-    resource_list,
-)
+from nqspy.report import pbs_attributes
+from nqspy.report.pbs_attributes import Subject, notes_of
 from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
@@ -163,7 +155,7 @@ _RESOURCES = {
 
 def _resources(value: str, date: ReadDate) -> Criterion:
     tests = [_resource(piece.strip()) for piece in value.split(",")]
-    return lambda subject: all(test(resource_list(subject.request.spec)) for test in tests)
+    return lambda subject: all(test(pbs_attributes.resource_list(subject.request.spec)) for test in tests)
 
 
 def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
@@ -195,14 +187,14 @@ def _states(value: str, date: ReadDate) -> Criterion:
     if compare not in (operator.eq, operator.ne):
         raise BadValue("states are in no order: .eq. and .ne. alone say something of them")
     among = compare is operator.eq
-    return lambda subject: (letter_of(subject) in text) == among
+    return lambda subject: (pbs_attributes.letter_of(subject) in text) == among
 
 
 _MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
     "a": lambda subject: subject.request.spec.eligible,
     "c": lambda subject: subject.request.submitted,
-    "e": eligible_since,
-    "m": changed,
+    "e": pbs_attributes.eligible_since,
+    "m": pbs_attributes.changed,
     "q": lambda subject: subject.request.date_in_queue,
     "s": lambda subject: subject.request.started,
 }
@@ -222,12 +214,12 @@ def _times(value: str, date: ReadDate) -> Criterion:
 _MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
     "a": lambda value, date: _times(f"a{value}", date),
     "A": lambda value, date: lambda subject: subject.request.spec.account == value,
-    "c": _by(_interval, lambda subject: _rank(checkpoint(notes_of(subject.request.spec)))),
+    "c": _by(_interval, lambda subject: _rank(pbs_attributes.checkpoint(notes_of(subject.request.spec)))),
     "h": _by(_hold_list, lambda subject: frozenset(subject.request.letters)),
     "l": _resources,
     "N": lambda value, date: lambda subject: subject.request.name == value,
     "p": _by(_number, lambda subject: subject.request.spec.priority or 0),
-    "P": lambda value, date: lambda subject: project(subject.request.spec) == value,
+    "P": lambda value, date: lambda subject: pbs_attributes.project(subject.request.spec) == value,
     "r": _rerunable,
     "s": _states,
     "t": _times,

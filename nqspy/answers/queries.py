@@ -53,8 +53,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
 
 
 def _limits(serving: Serving, asked: rpc.Asked) -> Any:
-    """``qlimit``: what requests may be limited to here (``verbose``: with how each is kept), or ``qping``: a
-    sentence. Raises Refusal for another host than this."""
+    """``qlimit``: limits of requests (``verbose``: and how each is kept), or ``qping``. Raises Refusal."""
     site, message = serving.engine.site, asked.message
     for host in message.get("hosts") or ():
         if host not in (site.name, site.host):

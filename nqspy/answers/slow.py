@@ -1,12 +1,7 @@
-"""Answers that take longer than the engine may be kept.
-
-A question gives such an answer as an iterator of steps, each made in the engine's thread between two looks
-at the inbox: None after a slice, at last the answer, or work that makes it in the reports' thread. An answer
-that is that work alone is given as such.
-
-What reads the journal works on a snapshot of the site in that thread. Lists and scripts are made in slices: a
-script changes the site, and a copy of all requests for each list would keep the engine longer than any slice.
-"""
+"""Answers that take longer than the engine may be kept: an iterator of steps in its thread, between two looks
+at the inbox (None after a slice, at last the answer or work), or work that makes it in the reports' thread.
+What reads the journal works on a snapshot there. Lists and scripts are made in slices: a script changes the
+site, and a copy of all requests for each list would keep the engine longer than any slice."""
 
 import logging
 from collections import Counter
@@ -65,15 +60,12 @@ class SlowAnswer:
 
 
 class SlowAnswers:
-    """All that are under way, in the engine's thread. ``told``: tells whoever asked what is wrong in its
-    block; ``again``: answers a question from the beginning."""
+    """Slow answers, in the engine's thread. ``told``: tells what is wrong in it; ``again``: asks anew."""
 
     def __init__(
-        self,
-        serving: Serving,
-        told: Callable[[rpc.Asked], AbstractContextManager[None]],
+        self, serving: Serving, told: Callable[[rpc.Asked], AbstractContextManager[None]],
         again: Callable[[rpc.Asked], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._serving, self._told, self._again = serving, told, again
         self._answers: list[SlowAnswer] = []
         self._served: dict[tuple[int, bool], int] = {}  # by person, and whether it was a short one

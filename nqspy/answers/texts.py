@@ -13,8 +13,7 @@ from nqspy.rpc import server as rpc
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
-    """A refusal: an error object, or lines for stderr, before which the command writes its name. One that is
-    to be asked again is an error object in any case: commands do so by themselves."""
+    """A refusal: lines for stderr, or an error object, as always if the command shall ask again."""
     refusal = as_refusal(error)
     if form is None or refusal.code == "busy":
         return messages.answer_of_error(id, refusal)

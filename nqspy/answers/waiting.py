@@ -258,8 +258,7 @@ class OpenQuestions:
         return messages.text_answer(asked.handle.id, 0, next=offset, done=True, path=path, **more)
 
     def _cat_former(self, asked: rpc.Asked, request: Request, offset: int, last: str | None = None) -> bytes:
-        """Answer with the output of an earlier attempt: from the spool, or the file it went to. ``last``: the
-        file of the latest attempt, which has ended."""
+        """Answer with an earlier attempt's output: from the spool, or its file. ``last``: the latest file."""
         name, wanted = self._serving.engine.site.id_of(request.seq), asked.message.get("attempt")
         known = {each.attempt: each for each in request.former}
         former = known.get(wanted if wanted is not None else max(known, default=0))

@@ -1,10 +1,6 @@
-"""An application as the `mpprun` that calls for it sees it: handed in, waited for, given this process's
-input, outputs and signals, and its status taken.
-
-While it waits nothing is asked and no connection is held: the job's end (`application_end`) comes to a socket
-in a folder that only the owner can enter; the daemon watches this process, and tells by a signal that it
-ended before. A daemon may die before it tells, so this process watches the daemon. Imports nothing heavy.
-"""
+"""An application as its `mpprun` sees it: handed in, waited for, given streams and signals. Nothing is asked
+meanwhile: the job's end (`application_end`) comes to a socket in a folder of the owner's; the daemon tells by
+a signal that a job ended before, and this process watches the daemon, which may die. Loaded lean."""
 
 import _signal  # type: ignore[import-not-found]
 import _socket

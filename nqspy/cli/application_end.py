@@ -1,9 +1,6 @@
-"""The job's end of an application (`mpprun`): takes over what its caller has for it, runs the program in a
-process group of its own, passes signals on and tells how it ended.
-
-Its text is the script of the request: standard library only, and nothing of ours. `signal` and `socket` are
-not loaded but their halves in C: their enumerations would take as long as all the rest of the start.
-"""
+"""The job's end of an application (`mpprun`): runs the program for its caller, passes signals on, tells how
+it ended. Its text is the script of the request: standard library only; `signal` and `socket` only by their
+halves in C, as their enumerations take as long to load as all the rest."""
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket

@@ -10,9 +10,8 @@ FIRST_WORD = 0.3
 
 def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, over: bool) -> str:
     """The reason to give up; empty where waiting is of use: an unsent message may be sent later, a sent one
-    if that does no harm, and after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
-    ``patient``: see `fast.DaemonConnection.send`; ``reached``: the message may have been taken; ``over``:
-    time is up."""
+    if that does no harm, after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
+    ``patient``: see `fast.DaemonConnection.send`; ``reached``: it may have been taken; ``over``: too late."""
     stands, safe = standing(home), keyed or repeat
     if stands == STOPPED:
         may_return = reached and safe and patient

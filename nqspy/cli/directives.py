@@ -29,11 +29,9 @@ class Directive:
 
 
 def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list[Directive]]:
-    """The dialect a script speaks ("" when it has no directives and ``dialect`` is "") and its directives.
-
-    ``dialect`` "nqs", "pbs" or "slurm" has only those read, the others are comments then; ``prefix`` begins
-    directives of PBS or Slurm (empty: none are read). Raises Failure naming ``source`` and line.
-    """
+    """The dialect that a script speaks ("": undecided, without directives) and its directives. ``dialect``
+    "nqs", "pbs" or "slurm" has only those read; ``prefix`` begins those of PBS or Slurm (empty: none). Raises
+    Failure naming ``source`` and line."""
     found: list[Directive] = []
     spoken = ""
     for number, line in _comment_block(script, prefix)[0]:
@@ -56,8 +54,7 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
 
 
 def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]], int]":
-    """The numbered lines of the first comment block (or of lines with ``prefix``), and where it ends; a
-    trailing backslash joins lines."""
+    """The numbered lines of the first comment block, or that begin with ``prefix``, and where it ends."""
     lines: list[tuple[int, str]] = []
     at, number, length = 0, 0, len(script)
     while at < length:

@@ -31,8 +31,7 @@ _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amount
 
 class SubmissionDraft(RequestSheet):
     """A request that is written. Options are applied in order: later ones override, except that lists add up.
-    ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``short_name``: default names are
-    NQS's."""
+    ``dialect``: "nqs", "pbs" or "": the value's form decides; ``short_name``: default names are NQS's."""
 
     def __init__(
         self, dialect: str, date: "Callable[[str], int]", workdir: str, short_name: bool = False

@@ -1,8 +1,5 @@
-"""Parser, connection and output: all that every user command needs at start, and no more.
-
-Imports only what the interpreter has loaded already, and `_socket` and `_json`, which are C (importing `re`,
-`json`, `socket` or `argparse` would cost more than a whole submission).
-"""
+"""Parser, connection and output: all that every user command needs at start. Imports only what is loaded
+already, and `_socket` and `_json` in C: `re`, `json`, `socket` or `argparse` cost more than a submission."""
 
 import os
 import sys
@@ -234,24 +231,17 @@ class DaemonConnection:
         self.pid = 0
 
     def call(
-        self,
-        message: "dict[str, object]",
-        *,
-        keyed: bool = False,
-        repeat: bool = False,
-        patient: bool = False,
-    ) -> TextAnswer:
+        self, message: "dict[str, object]", *,
+        keyed: bool = False, repeat: bool = False, patient: bool = False,
+    ) -> TextAnswer:  # fmt: skip
         """The answer in text form to one message, see `send`."""
         return TextAnswer(self.send(message, keyed, repeat, patient))
 
     def send(self, message: "dict[str, object]", keyed: bool, repeat: bool, patient: bool) -> str:
-        """Sends one message and gives the line that answers it.
-
-        ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s. ``repeat``:
-        repeated when the connection breaks (it changes nothing). Every message is repeated while the daemon
-        says that it is busy, or is starting or stopping: then it has done nothing. Where it was stopped that
-        is said at once. ``patient``: the answer may take for ever. Raises Failure.
-        """
+        """Send a message and return the line that answers it. ``keyed``: it has a key, and is repeated for up
+        to 30 s while the daemon is away; ``repeat``: repeated if the connection breaks (it changes nothing).
+        A daemon that is busy, starting or stopping has done nothing: any message is repeated then; one that
+        was stopped is told at once. ``patient``: the answer may take for ever. Raises Failure."""
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
         connection = DaemonSocket(self.home, None if patient else ANSWER_TIME)
         waited, pause, reached, told = 0.0, _FIRST_PAUSE, False, ""

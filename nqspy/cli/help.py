@@ -1,7 +1,4 @@
-"""Version, help and completions of a command. Only loaded when it is asked for them.
-
-Help and completions come from Typer commands made from the tables of `spec`.
-"""
+"""Version, help and completions by Typer, made from the tables of `spec`. Only loaded when asked for."""
 
 import contextlib
 import inspect

@@ -1,9 +1,6 @@
-"""``qsub -I``: a session at the caller's terminal, run as a request. Only loaded then.
-
-The job makes a pseudo-terminal and hands its master over a socket that only the owner can reach; from then on
-this command carries keys and output, tells the size of the window, and passes signals on. It ends with the
-status of the session's shell.
-"""
+"""``qsub -I``: a session at the caller's terminal, run as a request. Only loaded then. The job hands the
+master of a pseudo-terminal over a socket of the owner's; this command carries keys, output, the window's size
+and signals, and ends with the status of the session's shell."""
 
 import _socket
 import contextlib

@@ -41,8 +41,8 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
 
 
 class NamedLines:
-    """The lines of a list that is being read. A line may begin with ``name:X`` and ``after:X[:WORD]``: it
-    waits for all earlier lines of that name, or for the request of that identifier."""
+    """The lines of a list. ``name:X`` and ``after:X[:WORD]`` may begin a line: it waits for all earlier lines
+    of that name, or for a request."""
 
     def __init__(self, parser: Parser, make: "Make", lines: "list[tuple[int, list[str]]]") -> None:
         self._parser, self._make = parser, make

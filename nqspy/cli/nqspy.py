@@ -1,8 +1,5 @@
-"""The umbrella command ``nqspy``: counters, reports, the journal, user exits, the manual, the doctor.
-
-It reaches the daemon through its socket only; what looks at the installation itself (``doctor``, ``exits
-check``) is the daemon's room, ``sim`` and ``exits try`` the simulator's; they run as processes of their own.
-"""
+"""The umbrella command ``nqspy``. It reaches the daemon through its socket only; ``doctor``, ``exits check``,
+``sim``, ``exits try`` and their like are processes of other rooms."""
 
 import sys
 from collections.abc import Callable

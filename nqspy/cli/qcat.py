@@ -38,8 +38,8 @@ def body(words: list[str]) -> int:
 
 
 def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> int:
-    """Show what was not read in the spool, from where the output was delivered: with the caller's own rights,
-    and only where that is a file. ``one_attempt``: of a file with several only the part of one."""
+    """Show output that was delivered, with the caller's own rights and only from a file. ``one_attempt``:
+    only that part of a file of several."""
     path = answer.text("path")
     if not path:
         return 0

@@ -129,8 +129,7 @@ def _read(file: str) -> str:
 
 
 def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
-    """Asks for commands until ``exit`` or the end of input (``ask`` gives None). Blocks (``define`` ...
-    ``end``) and continued lines are sent as one. Gives the last command's exit status."""
+    """Ask for commands until ``exit`` or the end; blocks are sent as one. Return the last exit status."""
     lines: list[str] = []
     status = 0
     while (line := ask(MORE if lines else PROMPT)) is not None:

@@ -49,28 +49,23 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     for flag in ("ended", "history", "json", "mpp", "expand"):
         question[flag] = flag in given
     if "limit" in given or "since" in given:
-        _narrow(question, given)
+        from nqspy.cli.qsub import ask_now
+        from nqspy.model.amounts import UNLIMITED, Wrong, parse_count
+        from nqspy.model.errors import BadValue
+        from nqspy.report.time_text import Zone, parse_since
+
+        name = "limit"
+        try:
+            if "limit" in given:
+                limit = parse_count(given["limit"])
+                question["limit"] = None if limit == UNLIMITED else limit
+            if "since" in given:
+                name = "since"
+                now, zone = ask_now(DaemonConnection(given.get("home")))
+                question["since"] = parse_since(given["since"], Zone(zone), now)
+        except (Wrong, BadValue) as error:
+            raise Failure(f"--{name}: {error}", 2) from None
     return question, given.get("home")
-
-
-def _narrow(question: dict[str, object], given: dict[str, str]) -> None:
-    """Put ``--limit`` and ``--since`` of ended requests into the question. Raises Failure."""
-    from nqspy.cli.qsub import ask_now
-    from nqspy.model.amounts import UNLIMITED, Wrong, parse_count
-    from nqspy.model.errors import BadValue
-    from nqspy.report.time_text import Zone, parse_since
-
-    name = "limit"
-    try:
-        if "limit" in given:
-            limit = parse_count(given["limit"])
-            question["limit"] = None if limit == UNLIMITED else limit
-        if "since" in given:
-            name = "since"
-            now, zone = ask_now(DaemonConnection(given.get("home")))
-            question["since"] = parse_since(given["since"], Zone(zone), now)
-    except (Wrong, BadValue) as error:
-        raise Failure(f"--{name}: {error}", 2) from None
 
 
 def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:

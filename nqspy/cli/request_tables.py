@@ -1,8 +1,5 @@
-"""The options of `qsub` and `qalter`, as those of `spec`: what one request asks for.
-
-An option that every room knows is declared in `model.options`, and `rows` makes its row. The rest are letters
-that a dialect has in a way of its own, with its words for them.
-"""
+"""The options of `qsub` and `qalter` as tables of `spec`. `rows` makes those that `model.options` declares;
+the rest are letters that a dialect has in a way of its own."""
 
 from nqspy.cli.spec import DIALECT, HELP, HOME, TABLES, Row, Table
 from nqspy.model.options import OPTIONS

@@ -167,8 +167,7 @@ def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
 
 
 def _ours(id: str, kind: str) -> str:
-    """Our identifier of ``17.ymp``, ``17[].ymp``, ``17``, ``17_3``, ``17[3]``, empty for anything else; an
-    array with indices that are awaited one by one is ``17[]``."""
+    """Our identifier of ``17.ymp``, ``17``, ``17_3``, ``17[3]`` (``aftercorr``: ``17[]``), or ""."""
     name, dot, host = id.partition(".")
     bare = name.removesuffix("]").replace("[", "_", 1) if name.endswith("]") else name
     number, line, index = bare.partition("_")

@@ -1,8 +1,5 @@
-"""The job's end of an interactive session (``qsub -I``): gives the command a terminal of the job's own, and
-becomes as its shell ends.
-
-Its text is the script of the request: standard library only, and nothing of ours.
-"""
+"""The job's end of an interactive session (``qsub -I``): gives the command a terminal, and ends as its shell
+ends. Its text is the script of the request: standard library only."""
 
 import fcntl
 import os

@@ -12,8 +12,7 @@ AFTER_WORDS = ("ok", "any", "fail", "start", "each")
 
 
 def split(line: str) -> list[str]:
-    """The words of a line: blanks part them, quotes and backslashes keep characters, ``#`` begins a comment.
-    Raises Wrong for an open quote."""
+    """The words of a line as a shell parts them, ``#`` begins a comment. Raises Wrong for an open quote."""
     words: list[str] = []
     at, end = 0, len(line)
     while True:

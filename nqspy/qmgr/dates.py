@@ -1,8 +1,5 @@
-"""The date and time of ``qsub -a`` and of ``modify request ID eligible=``: the forms of nqs.md 2.3, of POSIX
-and of RFC 3339.
-
-"Now" and the zone are the daemon's: its clock may be an accelerated one.
-"""
+"""The dates of ``qsub -a`` and ``modify request ID eligible=``: forms of nqs.md 2.3, POSIX and RFC 3339.
+"Now" and the zone are the daemon's: its clock may be an accelerated one."""
 
 from collections.abc import Iterator
 from contextlib import suppress

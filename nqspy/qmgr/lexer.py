@@ -37,8 +37,7 @@ class Token(Struct, frozen=True):
 
 
 class ParseError(NqspyError):
-    """A command that cannot be read, in one line with the place. ``expected``: what is legal there, nearest
-    first."""
+    """A command that cannot be read, with its place. ``expected``: what is legal there, nearest first."""
 
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""

@@ -1,7 +1,5 @@
-"""Rules that read settings commands: each takes the cursor behind the keywords and gives a `Configure`.
-
-A `grammar.Form` names its rule: the function of that name here or in `orders`.
-"""
+"""Rules of settings commands: each takes the cursor behind the keywords and gives a `Configure`. A
+`grammar.Form` names its rule: a function here or in `orders`."""
 
 import difflib
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Displays of ``show``: settings, and rows that the daemon computed, as text for people.
-
-`show_settings` answers every ``show`` that needs settings alone; shares, shifts and exits take rows.
-"""
+"""Displays of ``show`` as text: `show_settings` from settings alone, others from rows of the daemon."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -213,12 +210,9 @@ _ALWAYS = ("age_from", "per_request/process_limit")
 
 
 def show_queue(
-    settings: Settings,
-    names: Sequence[str] = (),
-    long: bool = False,
-    counts: Counts | None = None,
+    settings: Settings, names: Sequence[str] = (), long: bool = False, counts: Counts | None = None,
     host: str = "localhost",
-) -> str:
+) -> str:  # fmt: skip
     """Queues with their state words (nqs.md 5.1) and counts; ``long``: all their settings."""
     parts = []
     for queue in _chosen(settings.queues, names):
@@ -376,11 +370,9 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def show_listed(
-    settings: Settings,
-    kind: SettingsObject[Any],
-    names: Sequence[str] = (),
+    settings: Settings, kind: SettingsObject[Any], names: Sequence[str] = (),
     found: Mapping[str, tuple[str, str]] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Objects that a feature has declared; ``found``: what stands beside each name, and a line of its own."""
     parts = []
     for node in _chosen(kind.all(settings), names):

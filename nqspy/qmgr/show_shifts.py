@@ -13,13 +13,9 @@ Rows = Sequence[Mapping[str, str]]
 
 
 def show_shifts(
-    settings: Settings,
-    current: str | None,
-    coming: Rows = (),
-    manual: bool = False,
-    until: str | None = None,
-    holidays: Rows = (),
-) -> str:
+    settings: Settings, current: str | None, coming: Rows = (), manual: bool = False,
+    until: str | None = None, holidays: Rows = (),
+) -> str:  # fmt: skip
     """Shifts, the one in force marked, with ``coming`` switches and ``holidays``; ``until``: by hand."""
     lines = _shifts(settings, current)
     if settings.calendar != Calendar():

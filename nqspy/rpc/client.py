@@ -165,13 +165,9 @@ class Client:
         return ClientRequest(self, result["ids"][0])
 
     def requests(
-        self,
-        *ids: "str | ClientRequest",
-        queue: str | None = None,
-        user: str | None = None,
-        state: str | None = None,
-        ended: bool = False,
-    ) -> list[ClientRequest]:
+        self, *ids: "str | ClientRequest", queue: str | None = None, user: str | None = None,
+        state: str | None = None, ended: bool = False,
+    ) -> list[ClientRequest]:  # fmt: skip
         """Requests that have not ended (``ended``: that have), narrowed by what is given; ids find both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)

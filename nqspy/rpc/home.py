@@ -1,7 +1,5 @@
 """The home of an installation: folder, socket (interfaces.md 1), a connection to its daemon; the encoding.
-
-Lean clients use this at start: it imports nothing that the interpreter has not loaded already, and `_socket`.
-"""
+Lean clients load it at start: it imports only what the interpreter has loaded, and `_socket`."""
 
 import _socket
 import os

@@ -1,5 +1,4 @@
-"""Limits of one client, one user and all together at the counter, so that no client makes the daemon slow,
-large or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
+"""Limits of a client, a user and all together, so that none makes the daemon slow or large."""
 
 import resource
 

@@ -1,8 +1,5 @@
-"""The answers on the wire, byte for byte: one JSON object and a newline each.
-
-Lean clients look for ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``: order and spacing of the text
-form are part of the protocol.
-"""
+"""The answers on the wire, byte for byte: a JSON object and a newline each. Order and spacing of the text
+form are part of the protocol: lean clients look for ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``."""
 
 import re
 from collections.abc import Iterable

@@ -58,17 +58,14 @@ class Asked(Struct, frozen=True):
 
 
 class Desk:
-    """State of all connections, in the server's thread. ``backlog``: number and bytes of a `person`'s
-    messages (None: of all) that wait."""
+    """State of all connections, in the server's thread. ``backlog``: messages that wait, and bytes."""
 
     _loop: asyncio.AbstractEventLoop
 
     def __init__(
-        self,
-        put: Callable[[Asked], None],
-        limits: Limits = DEFAULTS,
+        self, put: Callable[[Asked], None], limits: Limits = DEFAULTS,
         backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.put = put
         self.limits = limits
         self.shares = ConnectionShares(limits)

@@ -1,7 +1,5 @@
 """The daemon's counter: one thread with one asyncio loop serves all connections; it decodes, never decides.
-
-What arrives goes through ``put`` into the daemon's inbox; answers come back by `RpcServer.reply`.
-"""
+Messages go through ``put`` into the daemon's inbox; answers come back by `RpcServer.reply`."""
 
 import asyncio
 import contextlib

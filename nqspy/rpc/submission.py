@@ -21,18 +21,13 @@ Name = str | os.PathLike[str]
 
 
 class Options(TypedDict, total=False):
-    """Options of a submission; all may be left out.
-
-    Times in seconds or as text, sizes in bytes or as text. ``wall``: when it may be ended; ``best_guess``:
-    how long it will run. ``eligible``: not before (with a zone);
-    ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
+    """Options of a submission; all may be left out. Times in seconds or as text, sizes in bytes or as text.
+    ``eligible``: not before (with a zone); ``user``: run as another one (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
-    name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do, it is ended where
-    that ends; ``array``: one request for each index, ``"1-100%5"`` as `qsub -J` has it, or the indices, such
-    as ``range(1, 101)``; ``sizes``: it may run on each of these numbers of PEs, ``walls`` its wall limits on
-    them in the same order, or ``speedup`` Downey's A and sigma, ``wall`` being the time on one PE; ``key``:
-    the same key again gives the same request.
-    """
+    name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do; ``array``:
+    ``"1-100%5"`` as of `qsub -J`, or indices like ``range(1, 101)``; ``sizes``: numbers of PEs on which it
+    may run, ``walls`` its wall limits on them, or ``speedup`` Downey's A and sigma, with ``wall`` as the time
+    on one PE; ``key``: the same key again gives the same request."""
 
     name: str
     queue: str

@@ -1,7 +1,4 @@
-"""JSON lines on the daemon's side: cutting bytes into lines, and reading a line as a message.
-
-A message is one JSON object on one line: ``{"v":1,"id":n,"cmd":"submit", ...}``.
-"""
+"""JSON lines on the daemon's side: a message is one object a line, ``{"v":1,"id":n,"cmd":"submit", ...}``."""
 
 import re
 from typing import Any
