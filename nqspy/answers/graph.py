@@ -24,7 +24,14 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     site, sight = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, sight, asked.message.get("ids") or ())
     sight.need(*asked_for)
-    wanted = _connected(serving, asked_for) if asked_for else set(site.dependants)
+    wanted = set() if asked_for else set(site.dependants)
+    left = [seq for seq in asked_for if seq in site.requests]
+    while left:  # and all that is connected with them by waiting
+        seq = left.pop()
+        if seq not in wanted:
+            wanted.add(seq)
+            awaited = site.requests[seq].awaits()
+            left += [each for each in (*awaited, *site.dependants.get(seq, ())) if each in site.requests]
     edges: dict[Seq, list[tuple[str, Seq]]] = {}
     behind: set[Seq] = set()
     for number, seq in enumerate(sorted(wanted, key=rank_of), 1):
@@ -34,8 +41,8 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
             if request is not None and sight.sees(request.spec):
                 words = [one.word for one in request.unmet if one.seq == seq]
                 below.append((" and ".join(words) or "each", request))
-        awaited = site.requests.get(seq)
-        if awaited is not None and sight.sees(awaited.spec):
+        first = site.requests.get(seq)
+        if first is not None and sight.sees(first.spec):
             edges[seq] = [(word, each.seq) for word, each in below]
             behind.update(each.seq for _, each in below)
         if number % SLICE == 0:
@@ -52,21 +59,6 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     ended = [f"{site.id_of(seq)}  ended" for seq in asked_for if seq not in site.requests]
     text = "".join(f"{line}\n" for line in (*ended, *tree(roots, below_them, labels)))
     yield either(asked, {"text": text}, text)
-
-
-def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
-    """Find these requests, and all that is connected with them by waiting."""
-    site = serving.engine.site
-    found: set[Seq] = set()
-    left = [seq for seq in seqs if seq in site.requests]
-    while left:
-        seq = left.pop()
-        if seq in found:
-            continue
-        found.add(seq)
-        awaited = site.requests[seq].awaits()
-        left += [each for each in (*awaited, *site.dependants.get(seq, ())) if each in site.requests]
-    return found
 
 
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:

@@ -52,21 +52,17 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
         told = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
         return messages.text_answer(id, 0, text, "", **warned, said=told)
     if "dry_run" in value:
-        return messages.text_answer(id, 0, _would(form, value["dry_run"]), **warned)
+        rows, lines = value["dry_run"], list[str]()
+        if form == "json":
+            lines = [msgspec.json.encode(rows[0] if len(rows) == 1 else rows).decode()]
+        for row in rows if form != "json" else ():
+            line = f"{row['name']}: would be accepted into queue {row['queue']}, group {row['group']}"
+            if row.get("estimate"):
+                line += "".join(f"; {word}: {said}" for word, said in both(row["estimate"]))
+                line += f"; {row['note']}" if row.get("note") else ""
+            lines.append(line)
+        return messages.text_answer(id, 0, "".join(f"{line}\n" for line in lines), **warned)
     failed = value.get("failed", [])
     err = "".join(f"{each['text']}\n" for each in failed)
     status = next((each["status"] for each in reversed(failed) if each["status"]), 0)
     return messages.text_answer(id, status, "", err)
-
-
-def _would(form: str, rows: list[dict[str, Any]]) -> str:
-    if form == "json":
-        return msgspec.json.encode(rows[0] if len(rows) == 1 else rows).decode() + "\n"
-    lines = []
-    for row in rows:
-        line = f"{row['name']}: would be accepted into queue {row['queue']}, group {row['group']}"
-        if row.get("estimate"):
-            line += "".join(f"; {word}: {said}" for word, said in both(row["estimate"]))
-            line += f"; {row['note']}" if row.get("note") else ""
-        lines.append(f"{line}\n")
-    return "".join(lines)

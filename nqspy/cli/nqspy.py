@@ -14,6 +14,7 @@ from nqspy.cli.umbrella.asking import (
     HomeOption,
     JsonOption,
     ask,
+    asks,
     become,
     chosen,
     fail,
@@ -39,15 +40,7 @@ def umbrella(home: HomeOption = None) -> None:
     chosen["home"] = home
 
 
-def _asks(room: typer.Typer, name: str, cmd: str, sentence: str) -> None:
-    """Add a command that prints the answer to one question."""
-
-    @room.command(name, help=sentence)
-    def answer(as_json: JsonOption = False, home: HomeOption = None) -> None:
-        show(ask(cmd), as_json)
-
-
-_asks(
+asks(
     app, "counters", "counters",
     "Departments: share, CPU used and remaining in the period, finished and running today, this week.",
 )  # fmt: skip
@@ -125,10 +118,10 @@ def swf(
         _write_page(output, text)
 
 
-_asks(report, "usage", "report_usage",
-      "The share tree: entitlement, decayed use, and how far the two agree.")  # fmt: skip
-_asks(report, "estimates", "report_estimates",
-      "How well each user's wall limits, best guesses and past tell how long requests run.")  # fmt: skip
+asks(report, "usage", "report_usage",
+     "The share tree: entitlement, decayed use, and how far the two agree.")  # fmt: skip
+asks(report, "estimates", "report_estimates",
+     "How well each user's wall limits, best guesses and past tell how long requests run.")  # fmt: skip
 
 
 @app.command()

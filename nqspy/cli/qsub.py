@@ -44,7 +44,12 @@ class QsubOptions:
         self.request = [given for given in found if given.target not in _OWN]
         self.command = self._is_command(words, found)
         self.wraps = any(given.target == "wrap" for given in self.request)
-        self.prefix = self._prefix()
+        self.prefix = os.environ.get("PBS_DPREFIX", "#PBS")  # of directives, except NQS's
+        chosen = [given.value for given in self.request if given.kind == "prefix_or_note"]
+        if self.dialect == "slurm":
+            self.prefix = "#SBATCH"
+        elif chosen and (self.dialect == "pbs" or (not self.dialect and chosen[-1][:1] in ("#", ""))):
+            self.prefix = chosen[-1]  # unless it can only be a compartment
 
     def _parse(self, words: list[str], dialect: str) -> tuple[list[Given], list[str]]:
         try:
@@ -74,15 +79,6 @@ class QsubOptions:
             return False
         file = self.operands[0]
         return bool(self.dialect) or not os.path.isfile(file) or os.access(file, os.X_OK)
-
-    def _prefix(self) -> str:
-        """The beginning of directives, except NQS's. ``-C`` names it, unless it can only be a compartment."""
-        if self.dialect == "slurm":
-            return "#SBATCH"
-        chosen = [given.value for given in self.request if given.kind == "prefix_or_note"]
-        if chosen and (self.dialect == "pbs" or (not self.dialect and chosen[-1][:1] in ("#", ""))):
-            return chosen[-1]
-        return os.environ.get("PBS_DPREFIX", "#PBS")
 
 
 def _hint(words: list[str], dialect: str) -> bool:

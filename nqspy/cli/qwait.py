@@ -16,27 +16,22 @@ _LEAST = 0.5
 """Seconds that an answer may take in any case: a timeout of 0 asks whether they have ended already."""
 
 
-def _hurry(text: str) -> None:
-    """Ends this command after that time, unless it has ended before. Raises Failure."""
-    try:
-        ms = parse_time(text)
-    except Wrong as error:
-        raise Failure(f"--timeout: {error}", 2) from None
-
-    def late(number: int, frame: object) -> None:
-        raise Failure(f"not all has ended within {text}", LATE)
-
-    if ms != UNLIMITED:
-        _signal.signal(_signal.SIGALRM, late)
-        _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, _LEAST))
-
-
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     given, _, ids = acts.read("qwait", words, least=0)
     daemon, first = DaemonConnection(given.get("home")), "any" in given
-    if "timeout" in given:
-        _hurry(given["timeout"])
+    if "timeout" in given:  # this command ends after that time, unless it has ended before
+        try:
+            ms = parse_time(given["timeout"])
+        except Wrong as error:
+            raise Failure(f"--timeout: {error}", 2) from None
+
+        def late(number: int, frame: object) -> None:
+            raise Failure(f"not all has ended within {given['timeout']}", LATE)
+
+        if ms != UNLIMITED:
+            _signal.signal(_signal.SIGALRM, late)
+            _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, _LEAST))
     if acts.names_more(given, ids):
         ids, _ = acts.choose("qwait", daemon, given, ids, ended="all" not in given)
     elif not ids:

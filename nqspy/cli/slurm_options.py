@@ -6,39 +6,46 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nqspy.cli.spec import Table
 
-REFUSED = {
-    "constraint": "nodes are not told apart by features, there is one",
-    "nodelist": "there is one node",
-    "exclude": "there is one node",
-    "exclusive": "PEs are never shared, and the machine is not given to one request",
-    "share": "PEs are never shared",
-    "qos": "there are no qualities of service; queues have priorities",
-    "reservation": "there are no reservations by name",
-    "signal": "no signal is sent before the end; -lT TIME,WARNING warns of CPU time",
-    "priority": "priorities are the site's; --nice puts a request back among your own",
-    "clusters": "there is one machine",
-    "uid": "qsub -u USER runs as another user (managers)",
-    "no_kill": "a request ends with its machine",
-    "propagate": "limits are those that the request asks for",
-    "profile": "use is measured always; qstat -f shows it",
-    "switches": "there is one node",
-    "threads": "PEs are not told apart by sockets, cores and threads",
-    "kill_on_invalid": "set dependency_failed says what becomes of a request that can never start",
-    "delay": "requests start as soon as they can",
-    "container": "let the script start its container",
-    "burst": "there are no burst buffers",
-    "login": "let the script say bash -l",
-    "time_min": "a request has one limit of time; --time names it",
-    "gpus_of_tasks": "GPUs are counted for the whole request: --gpus=N",
-}
-"""Options that are refused, and why."""
-
-
-def _refused(
-    target: str, *flags: str, metavar: str = "VALUE"
-) -> "tuple[tuple[str, ...], str, str, str, str]":
-    return flags, target, "slurm_refused", metavar, f"refused: {REFUSED[target]}"
-
+_NOT_OFFERED = {
+    "constraint": ("nodes are not told apart by features, there is one", "-C --constraint", ""),
+    "nodelist": ("there is one node", "-w --nodelist", ""),
+    "exclude": ("there is one node", "-x --exclude", ""),
+    "exclusive": ("PEs are never shared, and the machine is not given to one request", "", "--exclusive"),
+    "share": ("PEs are never shared", "", "-s --oversubscribe -O --overcommit"),
+    "qos": ("there are no qualities of service; queues have priorities", "-q --qos", ""),
+    "reservation": ("there are no reservations by name", "--reservation", ""),
+    "signal": ("no signal is sent before the end; -lT TIME,WARNING warns of CPU time", "--signal", ""),
+    "priority": ("priorities are the site's; --nice puts a request back among your own", "--priority", ""),
+    "clusters": ("there is one machine", "-M --clusters", ""),
+    "uid": ("qsub -u USER runs as another user (managers)", "--uid --gid", ""),
+    "no_kill": ("a request ends with its machine", "", "-k --no-kill"),
+    "propagate": ("limits are those that the request asks for", "--propagate", ""),
+    "profile": ("use is measured always; qstat -f shows it", "--profile --acctg-freq", ""),
+    "switches": ("there is one node", "--switches", "--contiguous --use-min-nodes --spread-job --reboot"),
+    "threads": (
+        "PEs are not told apart by sockets, cores and threads",
+        "--threads-per-core --cores-per-socket --sockets-per-node -B --hint --mincpus --ntasks-per-core "
+        "--ntasks-per-socket -m --distribution -S --core-spec -F --nodefile",
+        "",
+    ),
+    "kill_on_invalid": (
+        "set dependency_failed says what becomes of a request that can never start",
+        "--kill-on-invalid-dep",
+        "",
+    ),
+    "delay": ("requests start as soon as they can", "--delay-boot --deadline", ""),
+    "container": ("let the script start its container", "--container", ""),
+    "burst": ("there are no burst buffers", "--bb --bbf", ""),
+    "login": ("let the script say bash -l", "", "--get-user-env"),
+    "time_min": ("a request has one limit of time; --time names it", "--time-min", ""),
+    "gpus_of_tasks": (
+        "GPUs are counted for the whole request: --gpus=N",
+        "--gpus-per-node --gpus-per-task --gpus-per-socket --cpus-per-gpu --mem-per-gpu",
+        "",
+    ),
+}  # fmt: skip
+"""Options that are refused: why, and their flags, with a value and without."""
+REFUSED = {target: text for target, (text, *_) in _NOT_OFFERED.items()}
 
 SLURM: "Table" = (
     (("-J", "--job-name"), "name", "slurm", "NAME", "name of the request"),
@@ -73,35 +80,10 @@ SLURM: "Table" = (
     (("--comment",), "comment", "note_value", "TEXT", "kept as an attribute"),
     (("--wrap",), "wrap", "slurm", "COMMAND", "a line for the shell instead of a script"),
     (("-v", "--verbose", "--parsable"), "nothing", "nothing", "", "nothing: the answer is the identifier"),
-    _refused("constraint", "-C", "--constraint"),
-    _refused("nodelist", "-w", "--nodelist"),
-    _refused("exclude", "-x", "--exclude"),
-    _refused("qos", "-q", "--qos"),
-    _refused("reservation", "--reservation"),
-    _refused("signal", "--signal"),
-    _refused("priority", "--priority"),
-    _refused("clusters", "-M", "--clusters"),
-    _refused("uid", "--uid", "--gid"),
-    _refused("propagate", "--propagate"),
-    _refused("profile", "--profile", "--acctg-freq"),
-    _refused("switches", "--switches"),
-    _refused("threads", "--threads-per-core", "--cores-per-socket", "--sockets-per-node", "-B", "--hint",
-             "--mincpus", "--ntasks-per-core", "--ntasks-per-socket", "-m", "--distribution", "-S",
-             "--core-spec", "-F", "--nodefile"),
-    _refused("kill_on_invalid", "--kill-on-invalid-dep"),
-    _refused("delay", "--delay-boot", "--deadline"),
-    _refused("container", "--container"),
-    _refused("burst", "--bb", "--bbf"),
-    _refused("time_min", "--time-min"),
-    _refused("gpus_of_tasks", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket", "--cpus-per-gpu",
-             "--mem-per-gpu"),
-    (("--exclusive",), "exclusive", "slurm_refused_on", "", f"refused: {REFUSED['exclusive']}"),
-    (("-s", "--oversubscribe", "-O", "--overcommit"), "share", "slurm_refused_on", "",
-     f"refused: {REFUSED['share']}"),
-    (("-k", "--no-kill"), "no_kill", "slurm_refused_on", "", f"refused: {REFUSED['no_kill']}"),
-    (("--contiguous", "--use-min-nodes", "--spread-job", "--reboot"), "switches", "slurm_refused_on", "",
-     f"refused: {REFUSED['switches']}"),
-    (("--get-user-env",), "login", "slurm_refused_on", "", f"refused: {REFUSED['login']}"),
+    *((tuple(flags.split()), target, "slurm_refused", "VALUE", f"refused: {text}")
+      for target, (text, flags, _) in _NOT_OFFERED.items() if flags),
+    *((tuple(flags.split()), target, "slurm_refused_on", "", f"refused: {text}")
+      for target, (text, _, flags) in _NOT_OFFERED.items() if flags),
     (("-W", "--wait"), "wait", "on", "", "return when it has ended, with its exit status"),
     (("-Q", "--quiet"), "silent", "on", "", "no sentence about the submission"),
     (("--test-only",), "dry_run", "on", "", "check and route only, submit nothing"),

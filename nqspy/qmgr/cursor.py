@@ -1,12 +1,15 @@
 """A place in a command that moves on as its words are read; keywords by any unique prefix."""
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
 
 from nqspy.model.errors import BadValue
-from nqspy.qmgr.lexer import Logical, ParseError, Token, unexpected
+from nqspy.qmgr.lexer import Logical, ParseError, Token
+
+_SHOWN = 6
 
 T = TypeVar("T")
 
@@ -79,9 +82,20 @@ class Cursor:
             yield
 
     def fail(self, *expected: str, token: Token | None = None) -> ParseError:
-        """The error for a token, the next one as a rule, that is none of ``expected``."""
+        """The error for a token, by default the next, that is none of ``expected``; the nearest is first."""
         token = token or self.peek()
-        return unexpected(token, expected, self.rows.get(token.line, ""))
+        near = difflib.get_close_matches(token.text.lower(), expected, n=3) if token.kind == "word" else []
+        ordered = [*near, *(word for word in expected if word not in near)]
+        shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
+        if token.kind == "end":
+            problem = "the command ends too early"
+        elif token.kind == "word" and not expected:
+            problem = f"{token.text!r} is too much here"
+        else:
+            problem = f"{token.text!r} is not known here"
+        end = "; the command should end before it" if token.kind != "end" else ""
+        problem += f"; expected {shown}" if shown else end
+        return ParseError(problem, token, ordered, self.rows.get(token.line, ""))
 
     def bad(self, problem: str, token: Token) -> ParseError:
         """An error with a sentence of its own about a token."""

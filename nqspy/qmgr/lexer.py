@@ -1,6 +1,5 @@
 """Words of the command language with their places, and the error that points at one of them."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -22,7 +21,6 @@ _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
 _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z))*""")
 """A word goes on to a blank, a sign, a quote, or the ``\\`` that ends the line."""
-_SHOWN = 6
 
 
 class Token(Struct, frozen=True):
@@ -68,21 +66,6 @@ class ParseError(NqspyError):
 
 _WINDOW = 1_000
 """Characters of a line that an error shows, and of a problem that it tells."""
-
-
-def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:
-    """The error for a word that is none of ``expected``; what is spelt nearest to it is named first."""
-    near = difflib.get_close_matches(token.text.lower(), expected, n=3) if token.kind == "word" else []
-    ordered = [*near, *(word for word in expected if word not in near)]
-    shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
-    if token.kind == "end":
-        problem = "the command ends too early"
-    elif token.kind == "word" and not expected:
-        problem = f"{token.text!r} is too much here"
-    else:
-        problem = f"{token.text!r} is not known here"
-    wanted = f"; expected {shown}" if shown else "; the command should end before it" * (token.kind != "end")
-    return ParseError(problem + wanted, token, ordered, row)
 
 
 def _row(text: str, line: int) -> tuple[list[Token], str, bool]:

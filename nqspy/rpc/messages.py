@@ -1,5 +1,5 @@
 """The answers on the wire, byte for byte: a JSON object and a newline each. Order and spacing of the text
-form are part of the protocol: lean clients look for ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``."""
+form are part of the protocol: lean clients find ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``."""
 
 import re
 from collections.abc import Iterable

@@ -120,6 +120,12 @@ def submission(
         values[option.path] = convert(options[option.python])  # type: ignore[literal-required]
     status = Path("/proc/self/status").read_text().splitlines()  # the umask without changing it (proc(5))
     umask = next((int(line.split()[1], 8) for line in status if line.startswith("Umask:")), 0o022)
+    curve = options.get("speedup")
+    mold = {
+        "sizes": list(options.get("sizes", ())),
+        "walls": [_milliseconds(wall) for wall in options.get("walls", ())],
+        "speedup": None if curve is None else {"parallelism": curve[0], "sigma": curve[1]},
+    }
     here = folder.replace("%", "%%")  # a folder's own name holds no marks
     paths = (("stdout", options.get("stdout")), ("stderr", options.get("stderr")))
     output = {name: os.path.join(here, path) for name, path in paths if path is not None}
@@ -128,7 +134,7 @@ def submission(
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
         "ask": {path[4:]: value for path, value in values.items() if path.startswith("ask/")},
         "output": {**output, "join": options.get("join", False)}, "args": list(args),
-        "host": socket.gethostname(), "umask": umask, "mold": _mold(options),
+        "host": socket.gethostname(), "umask": umask, "mold": mold if any(mold.values()) else None,
         "attributes": [*options.get("attributes", ()), *after], "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
@@ -187,16 +193,6 @@ def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
     if percent and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:7]) <= indices.MOST_INDICES):
         raise BadValue(f"{limit!r} is no number of indices that run at a time; write it like 1-100%5")
     return {"indices": indices.read(listed)} | ({"limit": int(limit)} if percent else {})
-
-
-def _mold(options: Options) -> dict[str, Any] | None:
-    curve = options.get("speedup")
-    mold = {
-        "sizes": list(options.get("sizes", ())),
-        "walls": [_milliseconds(wall) for wall in options.get("walls", ())],
-        "speedup": None if curve is None else {"parallelism": curve[0], "sigma": curve[1]},
-    }
-    return mold if any(mold.values()) else None
 
 
 def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:

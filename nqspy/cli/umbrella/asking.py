@@ -95,6 +95,16 @@ def write(text: str) -> None:
         raise SystemExit(0) from None
 
 
+def asks(
+    room: typer.Typer, name: str, cmd: str, sentence: str, text: Callable[[Data], str] | None = None
+) -> None:
+    """Add a command that prints the answer to one question, see `show`."""
+
+    @room.command(name, help=sentence)
+    def answer(as_json: JsonOption = False, home: HomeOption = None) -> None:
+        show(ask(cmd), as_json, text)
+
+
 # ---------------------------------------------------------------- other rooms
 
 

@@ -5,16 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, become, run_tool, show, with_home
+from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, asks, become, run_tool, show, with_home
 from nqspy.report.time_text import short, zone_of
 
 exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
-
-
-@exits.command("list")
-def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """What is loaded, how often it was called, how long it took."""
-    show(ask("exits_list"), as_json, _exits_text)
 
 
 def _exits_text(data: dict[str, Any]) -> str:
@@ -30,6 +24,9 @@ def _exits_text(data: dict[str, Any]) -> str:
         for name, value in (each.get("settings") or {}).items():
             lines.append(f"  {name} = {value.get('value', '') if isinstance(value, dict) else value}")
     return "".join(f"{line}\n" for line in lines) or "no user exits are loaded\n"
+
+
+asks(exits, "list", "exits_list", "What is loaded, how often it was called, how long it took.", _exits_text)
 
 
 @exits.command("trace")
