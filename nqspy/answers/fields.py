@@ -58,7 +58,6 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 """The fields that a question reads, each with its kind; None stands for absent unless it must be there."""
 
-
 _KINDS = {
     name: msgspec.defstruct(
         name,

@@ -25,7 +25,6 @@ from nqspy.rpc import server as rpc
 MOST_SHOWN = 1_000
 """``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
 
-
 SLICE = 0.03
 """How long a slice of a script is read or run before others are answered, real seconds."""
 FEWEST_TOGETHER, MOST_TOGETHER = 24, 96

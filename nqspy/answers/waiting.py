@@ -33,7 +33,6 @@ SLICE = 100
 TAIL = 0.25
 """How often a file that somebody follows is looked at, real seconds; only while somebody does."""
 
-
 Told = Callable[[rpc.Asked], AbstractContextManager[None]]
 """Tells whoever asked what is wrong in its block."""
 

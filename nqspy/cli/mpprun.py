@@ -145,5 +145,4 @@ def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
 
 _OF_WAITING = ("job_class", "debug", "best_guess", "contract")
 
-
 main = Program(body, "mpprun")

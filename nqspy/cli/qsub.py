@@ -14,7 +14,6 @@ DIALECTS = ("nqs", "pbs", "slurm")
 _OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "interactive", "help")
 """Targets that concern the command and not the request."""
 
-
 COMMAND = '#!/bin/sh\nexec "$@"\n'
 """The script of a request that runs a command."""
 

@@ -30,7 +30,6 @@ _OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "omp
                "arch", "gpus", "ngpus")  # fmt: skip
 """What ``select`` and ``place`` do not go with: it belongs into the chunks."""
 
-
 UNITS = "consumables/"
 """What the target of a consumable begins with that has an option of its own."""
 

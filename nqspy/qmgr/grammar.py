@@ -314,7 +314,6 @@ FARTHEST = 366 * DAY
 NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.listed()))
 """Objects of ``show`` of which some can be named."""
 
-
 _SHOW = tuple(
     Form(f"SHOw {spelling}", "[--next TIME]" if what in AHEAD else "[NAME ...]" if what in NAMED else "",
          "show", doc, "any", option=what)

@@ -15,7 +15,6 @@ _SO_PEERGROUPS = 59
 _MOST_GROUP_BYTES = 1024
 """Longest answer that Python's getsockopt takes: 256 groups; beyond, the group database is asked."""
 
-
 _KNOWN = 3600.0
 """Seconds for which looked-up names are believed: users are renamed, and numbers given to others."""
 _GUESSED = 10.0

@@ -64,7 +64,6 @@ class Limits(Struct, frozen=True):
 
 DEFAULTS = Limits()
 
-
 NAMELESS = -1
 """All users without a name: thousands of them (user namespaces) have one share."""
 
