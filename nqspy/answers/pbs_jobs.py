@@ -1,7 +1,7 @@
 """qstat of requests as PBS clients read it: tables and full form; text, JSON, DSV (pbs-clients.md 8)."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
 
@@ -9,7 +9,7 @@ from msgspec import structs
 
 from nqspy.answers.choice import SLICE, Listing, RequestChoice
 from nqspy.answers.serving import Serving
-from nqspy.answers.slow import Work
+from nqspy.answers.slow import Steps
 from nqspy.decider.client import PATIENCE
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.handlers.advice import shared
@@ -33,8 +33,6 @@ from nqspy.rpc.version import version
 _MOST_TEXTS = 1_000
 MOST_BYTES = 192 << 20
 """Of one answer: what is greater is refused, before it fills the memory."""
-
-Steps = Iterator[bytes | Work | None]
 
 
 class Subjects:

@@ -10,19 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from nqspy.cli import submit
-from nqspy.cli.umbrella.asking import (
-    HomeOption,
-    JsonOption,
-    ask,
-    asks,
-    become,
-    chosen,
-    fail,
-    run_tool,
-    show,
-    with_home,
-    write,
-)
+from nqspy.cli.umbrella import asking
+from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, asks, become, run_tool, show, with_home
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.exits import exits
 from nqspy.cli.umbrella.journal import instants, print_events
@@ -37,7 +26,7 @@ app.add_typer(exits, name="exits")
 @app.callback()
 def umbrella(home: HomeOption = None) -> None:
     """nqspy, the batch queue whose policy is Python."""
-    chosen["home"] = home
+    asking.chosen["home"] = home
 
 
 asks(
@@ -79,7 +68,7 @@ def _write_page(path: Path, page: str) -> None:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}")
+        asking.fail(f"{path} cannot be written: {error.strerror}")
 
 
 @report.command()
@@ -113,7 +102,7 @@ def swf(
     fields = {"fractions": True} if fractions else {}
     text = ask("report_swf", **instants(since, until), **fields)["text"]
     if output is None:
-        write(text)
+        asking.write(text)
     else:
         _write_page(output, text)
 
@@ -204,9 +193,9 @@ def manual(topic: Annotated[str | None, typer.Argument(help="nothing: the index"
 def version_command() -> None:
     """Print the version."""
     try:
-        write(f"nqspy {version('nqspy')}\n")
+        asking.write(f"nqspy {version('nqspy')}\n")
     except PackageNotFoundError:
-        write("nqspy, run from its sources (not installed)\n")
+        asking.write("nqspy, run from its sources (not installed)\n")
 
 
 def main() -> None:
