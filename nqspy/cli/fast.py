@@ -111,9 +111,16 @@ class Parser:
             if row[2] in WITHOUT_VALUE and row[2][:6] != "slurm_":  # whose values are optional
                 raise Failure(f"{flag} takes no value")
             return [Given(row, flag, value)], False
-        glued = self._glued(word)
-        if glued is not None:
-            return [glued], False
+        # ``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
+        # ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is none.
+        resources = word[:2] == "-l" and "-l" in self._rows and word.find("=") > 3
+        for end in range(2 if resources else len(word) - 1, 1, -1):
+            row = self._rows.get(word[:end])
+            if row is not None and row[2] not in WITHOUT_VALUE:
+                value = word[end:]
+                if row[2] == "resources" and "=" not in value:
+                    raise Failure(self._unknown(word))
+                return [Given(row, word[:end], value[1:] if value[0] == "=" else value)], False
         found: list[Given] = []  # single letters behind one dash; the last may take a value
         for place, letter in enumerate(word[1:], 2):
             row = self._rows.get("-" + letter)
@@ -124,21 +131,6 @@ class Parser:
                 return found, place == len(word)
             found[-1].value = ""
         return found, False
-
-    def _glued(self, word: str) -> "Given | None":
-        """``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
-        ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is none."""
-        longest = len(word) - 1
-        if word[:2] == "-l" and "-l" in self._rows and word.find("=") > 3:
-            longest = 2
-        for end in range(longest, 1, -1):
-            row = self._rows.get(word[:end])
-            if row is not None and row[2] not in WITHOUT_VALUE:
-                value = word[end:]
-                if row[2] == "resources" and "=" not in value:
-                    raise Failure(self._unknown(word))
-                return Given(row, word[:end], value[1:] if value[0] == "=" else value)
-        return None
 
     def _unknown(self, flag: str) -> str:
         import difflib  # only now: the command has failed, time does not matter
