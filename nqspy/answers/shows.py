@@ -71,20 +71,12 @@ def snapshot(site: Site) -> Site:
     """Return a copy of the site as it is now that the engine does not change: what reports read."""
     requests = {seq: copy(request) for seq, request in site.requests.items()}
     return Site(
-        settings=copy_of(site.settings),
-        found=site.found,
-        host=site.host,
-        zone=site.zone,
-        requests=requests,
+        settings=copy_of(site.settings), found=site.found, host=site.host, zone=site.zone, requests=requests,
         started={seq: requests[seq] for seq in site.started},
         accounts={key: account.copy() for key, account in site.accounts.items()},
-        past={domain: past.copy() for domain, past in site.past.items()},
-        shift=replace(site.shift),
-        reported=site.reported,
-        next_seq=site.next_seq,
-        n=site.n,
-        at=site.at,
-    )
+        past={domain: past.copy() for domain, past in site.past.items()}, shift=replace(site.shift),
+        reported=site.reported, next_seq=site.next_seq, n=site.n, at=site.at,
+    )  # fmt: skip
 
 
 def as_json(data: Any) -> str:
@@ -207,12 +199,10 @@ def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
         raise Refusal("many_switches", most=_MOST)
     zone = Zone(site.timezone)
     return {
-        "current": state.current,
-        "manual": state.manual,
+        "current": state.current, "manual": state.manual,
         "coming": [{"at": zone.text(each.at), "shift": each.shift} for each in firings],
-        "holidays": _holidays(serving, asked),
-        "shifts": _settings(serving, asked),
-    }
+        "holidays": _holidays(serving, asked), "shifts": _settings(serving, asked),
+    }  # fmt: skip
 
 
 def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:

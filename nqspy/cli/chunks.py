@@ -45,11 +45,9 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
         found.asked.setdefault("memory", memory)
     ranks = (chunk.count * (min(chunk.cpus, 1) if chunk.ranks is None else chunk.ranks) for chunk in chunks)
     found.layout |= {
-        "text": f"{each.name}={each.text}",
-        "chunks": sum(chunk.count for chunk in chunks),
-        "ranks": sum(ranks),
-        "cpus": chunks[0].cpus,
-    }
+        "text": f"{each.name}={each.text}", "chunks": sum(chunk.count for chunk in chunks),
+        "ranks": sum(ranks), "cpus": chunks[0].cpus,
+    }  # fmt: skip
     if chunks[0].threads is not None:
         found.layout["threads"] = chunks[0].threads
 

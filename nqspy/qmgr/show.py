@@ -21,11 +21,9 @@ _COUNTED = (
     ("arriving", "arrive"),
 )  # fmt: skip
 _FACTORS = (
-    ("share", "Fair Share Priority"),
-    ("cpu", "Requested CPU Time"),
-    ("memory", "Requested Memory"),
+    ("share", "Fair Share Priority"), ("cpu", "Requested CPU Time"), ("memory", "Requested Memory"),
     ("time", "Time-in-Queue"),
-)
+)  # fmt: skip
 
 
 def _titled(title: str, body: str) -> str:
@@ -320,14 +318,11 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     ``usage`` (fractions of the whole), ``used_s`` (decayed seconds of ``charge``: CPU or PE time)."""
     shown = [
         (
-            "  " * row.get("depth", 0) + row["group"],
-            row["share"],
-            f"{100 * row['entitlement']:.1f} %",
-            f"{100 * row['usage']:.1f} %",
-            f"{row['used_s']:.0f}",
+            "  " * row.get("depth", 0) + row["group"], row["share"], f"{100 * row['entitlement']:.1f} %",
+            f"{100 * row['usage']:.1f} %", f"{row['used_s']:.0f}",
         )
         for row in rows
-    ]
+    ]  # fmt: skip
     head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
     text = table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
     owed = [row for row in rows if row.get("entitled") is not None or row.get("works")]
