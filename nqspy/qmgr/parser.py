@@ -14,7 +14,7 @@ from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
 from nqspy.qmgr.rules import ClientWord, Order, Rule
 
 __all__ = [
-    "ClientWord", "Order", "ParseError", "Parsed", "completions", "opens_block", "parse_line", "parse_text",
+    "ClientWord", "Order", "ParseError", "Parsed", "completions", "opens_block", "parse_text",
 ]  # fmt: skip
 
 RULES: dict[str, Rule] = {
@@ -31,17 +31,6 @@ class Parsed(Struct, frozen=True):
     command: Order
     line: int
     text: str
-
-
-def parse_line(text: str, line: int = 1) -> list[Order]:
-    """The commands of one line. Raises ParseError, also for ``define shift``, which needs `parse_text`."""
-    found: list[Order] = []
-    for logical in logical_lines(text, line):
-        form, command = _parse(logical)
-        if form.rule == "define_shift":
-            raise _define_needs_lines(logical)
-        found.append(command)
-    return found
 
 
 def parse_text(text: str, source: str = "") -> list[Parsed]:
@@ -134,7 +123,8 @@ def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Comm
         encoded.append(commands.encode(command))
         texts.append(inner.text)
     else:
-        raise _define_needs_lines(logical)
+        problem = "'define shift' needs its commands on the lines that follow, and 'end' on a line of its own"
+        raise Cursor(logical).bad(problem, logical.tokens[0])
     assert isinstance(head, Configure)
     [change] = head.changes
     value = change.value | {"lines": texts, "commands": encoded}
@@ -143,8 +133,3 @@ def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Comm
 
 def _is_end(logical: Logical) -> bool:
     return len(logical.tokens) == 2 and Cursor(logical).may_be(_END) is not None and len(logical.text) == 3
-
-
-def _define_needs_lines(logical: Logical) -> ParseError:
-    problem = "'define shift' needs its commands on the lines that follow, and 'end' on a line of its own"
-    return Cursor(logical).bad(problem, logical.tokens[0])

@@ -110,7 +110,10 @@ def _decoded(line: bytes, usual: int) -> Any:
     if _short(head.cmd) != "submit":
         if len(line) > usual:
             raise WireError(f"a message that is no submission may have at most {usual} bytes", "too_big")
-        if _values(line) > MOST_VALUES:
+        marks = (b",", b"[", b"{")  # about one for each value; those in texts are only told apart if need be
+        if sum(map(line.count, marks)) > MOST_VALUES and (
+            strings(line) > MOST_VALUES or sum(map(_STRING.sub(b"", line).count, marks)) > MOST_VALUES
+        ):
             number = _whole(_short(head.id))
             raise WireError(f"a message may hold at most {MOST_VALUES} values", "too_many", number)
         return _DECODER.decode(line)
@@ -127,16 +130,6 @@ def _short(raw: msgspec.Raw) -> Any:
 def _whole(value: object) -> int | None:
     """The value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _values(line: bytes) -> int:
-    """About how many values a line holds."""
-    marks = (b",", b"[", b"{")
-    if (count := sum(map(line.count, marks))) <= MOST_VALUES:
-        return count
-    if (texts := strings(line)) > MOST_VALUES:
-        return texts
-    return sum(map(_STRING.sub(b"", line).count, marks))
 
 
 def strings(data: bytes) -> int:

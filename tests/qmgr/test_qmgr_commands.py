@@ -7,11 +7,15 @@ from nqspy.model import commands as c
 from nqspy.model.commands import Configure
 from nqspy.model.ids import HOUR
 from nqspy.model.units import UNLIMITED
-from nqspy.qmgr.parser import ClientWord, parse_line
+from nqspy.qmgr.parser import ClientWord, Order, parse_text
+
+
+def commands(text: str) -> list[Order]:
+    return [parsed.command for parsed in parse_text(text)]
 
 
 def changes(text: str) -> list[tuple[str, str, object]]:
-    [command] = parse_line(text)
+    [command] = commands(text)
     assert isinstance(command, Configure)
     return [(change.op, change.path, change.value) for change in command.changes]
 
@@ -181,7 +185,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("text", "command"), OTHERS, ids=[row[0] for row in OTHERS])
 def test_commands_about_requests_shifts_and_the_daemon(text, command):
-    assert parse_line(text) == [command]
+    assert commands(text) == [command]
 
 
 MANUAL = """\
@@ -198,11 +202,11 @@ sho ma; sho pa; sho q; shu; sn; he; ex; q"""
 
 @pytest.mark.parametrize("text", [part.strip() for part in MANUAL.replace("\n", ";").split(";")])
 def test_the_manuals_shortest_spellings_suffice(text):
-    assert len(parse_line(text)) == 1
+    assert len(commands(text)) == 1
 
 
 def test_blank_lines_and_comments_are_no_commands():
-    assert parse_line("") == parse_line("   # nothing") == parse_line("! nothing") == []
+    assert commands("") == commands("   # nothing") == commands("! nothing") == []
     assert changes("start queue q # now") == [("set", "queue/q/started", True)]
 
 

@@ -10,7 +10,7 @@ from nqspy.qmgr.attributes import keywords_of
 from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Node
 from nqspy.qmgr.help import attribute_rows, help_text
-from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
+from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_text
 from nqspy.qmgr.values import what
 
 CLASSES = {each.head: each.kind for each in registry.objects()}
@@ -142,7 +142,7 @@ def test_a_shift_cannot_hold_commands_that_would_change_shifts_or_only_read(line
 def test_a_shift_without_end_is_told_at_its_beginning():
     assert error_of('stop queue q\ndefine shift a when=("0 0 * * *")\nstop queue q').line == 2
     with pytest.raises(ParseError, match="on the lines that follow"):
-        parse_line('define shift a when=("0 0 * * *")')
+        parse_text('define shift a when=("0 0 * * *")')
     assert opens_block('def shift a when=("0 0 * * *")')
     assert not opens_block("define shift a")
     assert not opens_block("start queue a")

@@ -20,7 +20,7 @@ from nqspy.model.queues import Complex, Queue, is_heeded
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, put
-from nqspy.qmgr.parser import parse_line, parse_text
+from nqspy.qmgr.parser import parse_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.qmgr.show import show_all, show_settings
 
@@ -141,8 +141,7 @@ def test_a_shift_keeps_its_lines_as_written_and_as_commands():
     assert change.value["when"] == ["0 21 * * mon-fri", "0 9 * * sat"]
     assert change.value["lines"] == ["START q night", "reload exits"]
     assert [decode(data) for data in change.value["commands"]] == [
-        *parse_line("start queue night"),
-        *parse_line("reload exits"),
+        parsed.command for parsed in parse_text("start queue night\nreload exits")
     ]
 
 
