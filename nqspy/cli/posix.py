@@ -32,9 +32,3 @@ def failure(given: Given, error: Exception) -> Failure:
         return Failure(f"directive error: {words} ({said})")
     value = given.value if len(given.value) <= _MOST_SHOWN else f"{given.value[:_MOST_SHOWN]}..."
     return Failure(f"illegal {given.flag} value {value!r}: {error}", 2)
-
-
-def told(text: str, status: int) -> str:
-    """A refusal of the daemon's with PBS's text before it, unless it has it."""
-    message = MESSAGES.get(status, "")
-    return text if not message or message in text else f"{message}: {text}"

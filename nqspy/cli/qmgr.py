@@ -130,6 +130,8 @@ def _read(file: str) -> str:
 
 def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
     """Ask for commands until ``exit`` or the end; blocks are sent as one. Return the last exit status."""
+    from nqspy.qmgr.parser import opens_block
+
     lines: list[str] = []
     status = 0
     while (line := ask(MORE if lines else PROMPT)) is not None:
@@ -138,7 +140,8 @@ def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
         if not lines and not line.strip():
             continue
         lines.append(line)
-        if unfinished(lines):
+        # More belongs to it: a backslash ends the line, or a block waits for its ``end``.
+        if line.rstrip().endswith("\\") or (opens_block(lines[0]) and line.strip().lower() != "end"):
             continue
         try:
             status = manager.send("terminal", "\n".join(lines) + "\n")
@@ -147,15 +150,6 @@ def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
             status = failure.status
         lines = []
     return status
-
-
-def unfinished(lines: list[str]) -> bool:
-    """True if more lines belong to what was typed: a backslash at the end, or a block without its ``end``."""
-    from nqspy.qmgr.parser import opens_block
-
-    if lines[-1].rstrip().endswith("\\"):
-        return True
-    return opens_block(lines[0]) and lines[-1].strip().lower() != "end"
 
 
 class Terminal:

@@ -259,9 +259,11 @@ def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> in
         answer.err = answer.err.replace("--after ", typed, 1)
     answer.err = answer.err.replace("--after", typed.rstrip(":"), 1)
     if writer.pbs:
-        from nqspy.cli.posix import told
+        from nqspy.cli.posix import MESSAGES
 
-        answer.err = told(answer.err, answer.status)
+        message = MESSAGES.get(answer.status, "")
+        if message not in answer.err:
+            answer.err = f"{message}: {answer.err}"
     fast.show(options.program, answer)
     return answer.status if writer.pbs else 1
 
