@@ -11,7 +11,7 @@ from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
-from nqspy.report.shares import department_shares, departments
+from nqspy.report.shares import add_up, department_shares, departments
 from nqspy.report.time_text import hours, zone_of
 from nqspy.shares import amount
 
@@ -51,16 +51,22 @@ def counters(
     """
     begun = since(site, now, entered)
     replay, day, week = _followed(events, site, begun)
-    samples = samples or {}
+    samples, charge = samples or {}, site.settings.usage.charge
     replay.sample(samples, now)
-    used = used_by_group(replay.histories.values(), begun.period, now, site.settings.usage.charge)
+    used = used_by_group(replay.histories.values(), begun.period, now, charge)
     running: dict[str, int] = {}
+    unseen: dict[str, float] = {}
     for seq, request in site.started.items():
         known = (request.used, samples.get(seq, request.used))
-        more = max(amount(each, site.settings.usage.charge, request, site.held_by) for each in known)
+        more = max(amount(each, charge, request, site.held_by) for each in known)
         running[request.group] = running.get(request.group, 0) + more
-    for name, ms in _unseen(site, replay, begun.period, now).items():
-        used[name] = used.get(name, 0.0) + ms
+        history = replay.histories.get(seq)
+        if request.started is not None and (history is None or not history.attempts):
+            # Use of a request that the events do not show is spread evenly over its time.
+            part = min(1.0, max(0, now - begun.period) / max(1, now - request.started))
+            whole = amount(request.used, charge, request, site.held_by)
+            unseen[request.group] = unseen.get(request.group, 0.0) + part * whole
+    add_up(used, unseen)
     leaves, shares = departments(site.settings.groups), department_shares(site.settings.groups)
     names = dict.fromkeys((*leaves, *week, *running, *(name for name, ms in used.items() if ms)))
     whole = site.pes() * site.settings.usage.period
@@ -102,20 +108,6 @@ def _followed(
                 if recorded.at >= start:
                     sums[group] = sums.get(group, 0) + more
     return replay, day, week
-
-
-def _unseen(site: Site, replay: HistoryReplay, begin: Instant, now: Instant) -> dict[str, float]:
-    """Use since ``begin`` of running requests that the events do not show, spread evenly over their time."""
-    found: dict[str, float] = {}
-    for seq, request in site.started.items():
-        history = replay.histories.get(seq)
-        if (history is not None and history.attempts) or request.started is None:
-            continue
-        span = max(1, now - request.started)
-        part = min(1.0, max(0, now - begin) / span)
-        whole = amount(request.used, site.settings.usage.charge, request, site.held_by)
-        found[request.group] = found.get(request.group, 0.0) + part * whole
-    return found
 
 
 # ---------------------------------------------------------------- the display

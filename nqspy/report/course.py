@@ -20,7 +20,6 @@ from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import QuotaSums, largest
 from nqspy.report.site_then import SiteThen
 
-_RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "held", State.WAITING: "waiting"}
 
 
@@ -64,13 +63,11 @@ def figures(
     starts: dict[Seq, Instant] = {}
     for recorded in (*_former(before), *events):
         event = recorded.event
-        if isinstance(event, ev.Decided) and recorded.at < end:
-            short.decided(event.short_of_pes, recorded.at)
-        elif isinstance(event, ev.Starting) and recorded.n:
+        if isinstance(event, ev.Starting) and recorded.n:
             starts.setdefault(event.seq, recorded.at)
         replay.take(recorded)
-        if not replay.queued or isinstance(event, _RESTARTS):
-            short.over(recorded.at)
+        if recorded.at < end or not isinstance(event, ev.Decided):
+            short.take(recorded, replay.queued)
     accounts.advance(end)
     every = replay.histories.values()
     ends = (history.ended for history in every if history.ended is not None)

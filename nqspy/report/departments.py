@@ -25,25 +25,22 @@ def rows(
     CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they ran."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
-    total, (begin, end) = sum(used.values()), span
-    wall = {
-        name: sum(attempt.ran_for(begin, end) for history in some for attempt in history.attempts)
-        for name, some in own.items()
-    }
-    return [
-        {
+    total, (begin, end), found = sum(used.values()), span, list[dict[str, Any]]()
+    for name in names:
+        mine, quota, cpu = own[name], sums.row(name), used.get(name, 0.0)
+        wall = sum(attempt.ran_for(begin, end) for history in mine for attempt in history.attempts)
+        found.append({
             "name": name,
-            "owners": sorted({history.request.spec.owner for history in own[name]}),
-            "share": (quota := sums.row(name))["entitled"],
+            "owners": sorted({history.request.spec.owner for history in mine}),
+            "share": quota["entitled"],
             "part": quota["got"],
             "deviation": quota["deviation"],
-            "cpu_s": round(used.get(name, 0.0) / 1000, 3),
-            "cpu_part": used.get(name, 0.0) / total if total else 0.0,
-            "wall_s": round(wall[name] / 1000, 3),
-            **_counts(own[name]),
-        }
-        for name in names
-    ]
+            "cpu_s": round(cpu / 1000, 3),
+            "cpu_part": cpu / total if total else 0.0,
+            "wall_s": round(wall / 1000, 3),
+            **_counts(mine),
+        })  # fmt: skip
+    return found
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
 
 
 def page_of(data: Data, group: str) -> dict[str, Any]:
-    """The report of one department: its own requests, its own figures, and what concerned everybody. The
+    """The report of one department: its own requests, its own figures, and what concerned all. The
     line's counts are its own; busy is the machine's. Raises KeyError when it had no requests that night."""
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])

@@ -27,20 +27,19 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
     users: dict[str, list[Sequence[Lived]]] = {}
     for (owner, _, _), lifetime in known.items():
         users.setdefault(owner, []).append(lifetime.runs)
-    rows = [{"user": user, **_row(users[user])} for user in sorted(users)]
+    rows = []
+    for user, of_names in sorted(users.items()):
+        runs = [run for each in of_names for run in each]
+        limits, guesses = [run.part for run in runs if run.part], [run.guess for run in runs if run.guess]
+        past = [near for each in of_names for near in _by_those_before(each)]
+        rows.append({
+            "user": user,
+            "ended": len(runs),
+            "limit": _said(limits) | {"tenfold": _share(part * TENFOLD <= WHOLE for part in limits)},
+            "best_guess": _said(guesses) | {"outran": _share(part > WHOLE for part in guesses)},
+            "history": {"known": len(past), "accuracy": fmean(past) if past else None},
+        })  # fmt: skip
     return {"at": zone.text(at), "users": rows}
-
-
-def _row(of_names: Sequence[Sequence[Lived]]) -> dict[str, Any]:
-    runs = [run for each in of_names for run in each]
-    limits, guesses = [run.part for run in runs if run.part], [run.guess for run in runs if run.guess]
-    past = [near for each in of_names for near in _by_those_before(each)]
-    return {
-        "ended": len(runs),
-        "limit": _said(limits) | {"tenfold": _share(part * TENFOLD <= WHOLE for part in limits)},
-        "best_guess": _said(guesses) | {"outran": _share(part > WHOLE for part in guesses)},
-        "history": {"known": len(past), "accuracy": fmean(past) if past else None},
-    }
 
 
 def _said(parts: Sequence[int]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class IncidentLog:
             self._take_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """The incidents that were not over at ``since``, by their beginning, except alarms about an exit, a
+        """The incidents that were not over at ``since``, by their beginning, without alarms about an exit, a
         shift or a probe whose failure is told by an event of its own."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}

@@ -183,8 +183,8 @@ _COUNTED = {
 
 
 def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] | None:
-    """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and whose start was the
-    cause; None where it has the one of its submission."""
+    """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and the request that
+    started then as the cause; None where it has the one of its submission."""
     redated = request.redated
     if redated is None:
         return None
@@ -193,9 +193,9 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
 
 
 def reservation_object(kept: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
-    """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: nobody
-    can say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no
-    guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
+    """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: not
+    known), the requests for which it waits, why that could not be kept; ``sure``: the time is promised, and
+    no guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
     by = [full_id(seq, context.host) for seq in kept.by]
     made = {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
     return made | ({"pes": kept.pes} if kept.pes else {})

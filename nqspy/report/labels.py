@@ -11,7 +11,7 @@ from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report import night_metrics
 from nqspy.report.event_objects import requested, used_object
@@ -106,19 +106,15 @@ class RequestLabels:
         code, who, text = journaled.get(request.seq, ("LATER", "pass", "not reached yet"))
         if request.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", request.hold_text or "it is held"
-            if request.unmet and not request.holds:
-                code, who, text = self._dependent(request, live)
+            if request.unmet and not request.holds:  # others may hold it up by now, or none
+                others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
+                text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
+                code, who = ReasonCode.DEPENDENCY.value, "dependency"
+                if live is not None and live.code is ReasonCode.DEPENDENCY:
+                    who, text = live.who, live.text
         elif request.state is State.WAITING:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
         gone = hopeless is not None or code == ReasonCode.NEVER or bool(request.never)
         return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": gone}
-
-    def _dependent(self, request: Request, live: Reason | None) -> tuple[str, str, str]:
-        """The reason of a request that waits for others: by now another one may hold, or none."""
-        if live is not None and live.code is ReasonCode.DEPENDENCY:
-            return live.code.value, live.who, live.text
-        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
-        text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
-        return ReasonCode.DEPENDENCY.value, "dependency", text

@@ -141,7 +141,6 @@ class Night:
                         self.overtaken.append((at, event.seq, seq))
         elif kind is ev.Decided:
             self._decided = event
-            self.short.decided(event.short_of_pes, at)
             if event.wait:
                 self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
         elif at < self.bounds.start:
@@ -154,10 +153,9 @@ class Night:
         if at >= self.bounds.start:
             self.moves.take(event, self.replay)
         self.replay.take(recorded)
-        if self.first is None and kind in _STARTS and at >= self.bounds.start:
+        self.short.take(recorded, self.replay.queued)
+        if self.first is None and kind in (ev.Starting, ev.Started) and at >= self.bounds.start:
             self.first = at
-        if not self.replay.queued or kind in _RESTARTS:
-            self.short.over(at)
         if kind is ev.Ended and at > self._last:
             history = self.replay.histories.get(event.seq)
             self._last = at if history is not None and history.counts else self._last
@@ -175,8 +173,6 @@ class Night:
         return [one for seq, one in every if one.counts and one.weight and not (one.ended and seq in ended)]
 
 
-_STARTS = (ev.Starting, ev.Started)
-_RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _INCIDENTS = {
     ev.Alarm, ev.ShiftFailed, ev.ExitOff, ev.MachineFound, ev.DaemonStarted, ev.Requeued, ev.PressureChanged,
     ev.ResourceChanged,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nqspy.core import GroupLimit, RunLimit
+from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.events import Decided, Event, MovedOut, Starting, Suspended
 from nqspy.model.ids import HOUR, Instant, Seq, array_of
@@ -15,7 +16,7 @@ from nqspy.model.settings import Settings, planned_wall
 from nqspy.model.units import UNLIMITED
 from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
-from nqspy.report.shares import TOO_LITTLE
+from nqspy.report.shares import TOO_LITTLE, add_up
 
 NEVER_SHORT = "no request waited only for PEs"
 
@@ -76,8 +77,7 @@ def used_by_group(
     """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
     used: dict[str, float] = {}
     for history in histories:
-        group = history.request.group
-        used[group] = used.get(group, 0.0) + history.used_between(begin, end, charge)
+        add_up(used, {history.request.group: history.used_between(begin, end, charge)})
     return used
 
 
@@ -132,7 +132,7 @@ def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq
 def _not_behind_own(
     replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
-    """Without those whose owners want another one before them (``qsub -p``) that stands behind what was
+    """Leave out requests if their owner wants another one earlier (``qsub -p``) that stands behind what was
     started (``end`` is its place): they are put back behind that."""
     highest: dict[str, int] = {}
     for *_, seq in line[bisect_right(line, end) :]:
@@ -180,16 +180,15 @@ class ShortMoments:
         self.now = False
         self.last: Instant | None = None
 
-    def decided(self, short: bool, at: Instant) -> None:
-        """Note what a pass says."""
-        if self.now or short:
-            self.last = at
-        self.now = short
-
-    def over(self, at: Instant) -> None:
-        """Nothing waits any more, or nobody knows."""
-        if self.now:
-            self.now, self.last = False, at
+    def take(self, recorded: ev.Recorded, queued: int) -> None:
+        """Takes one event, after the requests did; ``queued`` is how many of them are queued."""
+        event = recorded.event
+        if isinstance(event, Decided):
+            if self.now or event.short_of_pes:
+                self.last = recorded.at
+            self.now = event.short_of_pes
+        if self.now and (not queued or isinstance(event, ev.MachineFound | ev.DaemonStarted)):
+            self.now, self.last = False, recorded.at
 
     def until(self, end: Instant) -> Instant | None:
         """The end of the last moment, ``end`` where one is still under way."""

@@ -154,20 +154,16 @@ def alternate_row(subject: Subject, look: Look, at: Where) -> str:
     elapsed = None if used is None else used.cpu if by_cpu else used.wall
     time = _hours(elapsed) if look.starts is None else _start(request, look.starts, at)
     head = f"{' '.join(cells)} {_memory(finite(ask.memory), look):>6.6} {_hours(asked):>5.5}"
-    line = f"{head} {letter_of(subject)} {time:>5.5}"
-    return line + (" " if look.one_line else "\n") + _beside(subject, at.node, look)
-
-
-def _beside(subject: Subject, node: str, look: Look) -> str:
+    line = f"{head} {letter_of(subject)} {time:>5.5}" + (" " if look.one_line else "\n")
     said = ""
     if look.hosts:
-        hosts = exec_host(subject.request, node.partition(".")[0]) or UNKNOWN
+        hosts = exec_host(request, at.node.partition(".")[0]) or UNKNOWN
         said += f"{hosts}\n" if look.one_line else f"   {hosts}\n"
     if look.comments:
         most = _COMMENT_WIDE if look.wide else _COMMENT
         text = " ".join(subject.comment.split()) or UNKNOWN
         said += f"   {text if len(text) <= most else text[: most - 3] + '...'}\n"
-    return said if said or not look.one_line else "\n"
+    return line + (said if said or not look.one_line else "\n")
 
 
 def _hours(ms: int | None) -> str:

@@ -1,8 +1,8 @@
 """Quotas kept over a time, from the journal: charges of each department and its entitlement to them.
 
 *W* (`shares.balance`) is followed through the events: it changes with what runs, and with what passes said
-could start (`events.Decided.ready`). Everything queued counts for an owner of whom no pass has spoken yet, as
-in older journals. Shares, domains and PEs are those that held at each instant (`site_then`).
+could start (`events.Decided.ready`). Everything queued counts for an owner of which no pass has spoken yet,
+as in older journals. Shares, domains and PEs are those that held at each instant (`site_then`).
 
 Charges are those that were measured. The use between two measurements is spread evenly over the time in which
 the request ran. The scheduler can't do that: it counts a running request as busy until it is measured, and
@@ -34,8 +34,8 @@ _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 
 
 class QuotaAccounts:
-    """Follows requests (`replay.Watcher`) and adds up, from ``begin`` to ``end``, what was charged to whom
-    and who was entitled to it. ``marks``: instants ``step`` apart, at which `sums` are known."""
+    """Follows requests (`replay.Watcher`) and adds up, from ``begin`` to ``end``, the charges of each group
+    and its entitlement to them. ``marks``: instants ``step`` apart, at which `sums` are known."""
 
     def __init__(self, then: SiteThen, charge: str, begin: Instant, end: Instant, step: int) -> None:
         self.marks = marks_of(begin, end, step)
@@ -96,7 +96,7 @@ class QuotaAccounts:
                     found.say(pair, pes)
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """It waits no more, or runs no more."""
+        """Note that it waits no more, or runs no more."""
         mine, spec, run = self._of(request), request.spec, self._run_of(request)
         if request.state is State.QUEUED:
             mine.change(spec.group, mine.wait(spec, -spec.ask.pes * request.multiplicity))
@@ -108,7 +108,7 @@ class QuotaAccounts:
                 self._measured(request.seq, event.used)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """It waits, or runs from now on."""
+        """Note that it waits, or runs from now on."""
         mine, spec = self._of(request), request.spec
         if request.state is State.QUEUED:
             mine.change(spec.group, mine.wait(spec, spec.ask.pes * request.multiplicity))
@@ -122,7 +122,7 @@ class QuotaAccounts:
             mine.change(spec.group, spec.ask.pes)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """What running requests have used by now."""
+        """Note the use of running requests by now."""
         self.advance(at)
         for seq, used in samples.items():
             self._measured(seq, used)
@@ -183,8 +183,8 @@ def quotas_since(
 
 
 class _Run(Struct, eq=False):
-    """One attempt: ``points``, how much was charged when (time passed, amount); ``spans`` in which it ran,
-    ``since`` when it runs now."""
+    """Record of an attempt: ``points``, how much was charged when (time passed, amount); ``spans`` in which
+    it ran, ``since`` when it runs now."""
 
     request: Request
     domain: "DomainWork"
@@ -194,25 +194,25 @@ class _Run(Struct, eq=False):
     since: int | None = None
 
     def rest(self, at: int) -> None:
-        """It runs no more, or not for now."""
+        """Note that it runs no more, or not for now."""
         if self.since is not None:
             self.spans.append((self.since, at))
             self.since = None
 
     def measured(self, at: int, used: int) -> None:
-        """It has used so much by then."""
+        """Note that it has used so much by then."""
         former, most = self.points[-1]
         if former == at and len(self.points) > 1:
             self.points.pop()
         self.points.append((at, max(used, most)))
 
     def ran(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """When it ran between two instants."""
+        """Spans in which it ran between two instants."""
         spans = self.spans if self.since is None else [*self.spans, (self.since, end)]
         return ((max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin)
 
     def charges(self) -> Iterator[tuple[int, int, float]]:
-        """Its use (begin, end, amount), spread over the time in which it ran."""
+        """Yield its use (begin, end, amount), spread over the time in which it ran."""
         for (begin, before), (end, used) in pairwise(self.points):
             spans = [(a, b) for a, b in self.ran(begin, end) if b > a] if used > before else []
             whole = sum(b - a for a, b in spans)
@@ -288,8 +288,8 @@ class _Amounts:
 
 
 class DomainWork:
-    """Who has work in one domain. ``stretches``: since when the machine is divided how. ``_known``: owners of
-    whom a pass had spoken before the events."""
+    """Work in one domain. ``stretches``: since when the machine is divided how. ``_known``: owners of
+    which a pass had spoken before the events."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._name = domain

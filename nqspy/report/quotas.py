@@ -1,4 +1,4 @@
-"""How accurately quotas were kept: what each department was entitled to, got, and could have used.
+"""Accuracy of quotas: what each department was entitled to, got, and could have used.
 
 For a period and each department (a leaf of the share tree, or a group that had requests of its own; groups
 below it are counted with it):
@@ -23,7 +23,7 @@ deviation.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
-from nqspy.report.shares import TOO_LITTLE, QuotaSums, charge_words, departments, largest
+from nqspy.report.shares import TOO_LITTLE, QuotaSums, add_up, charge_words, departments, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, short, zone_of
 from nqspy.shares import division_of
@@ -58,7 +58,7 @@ Amounts = dict[str, float]
 
 
 class Period(Struct, frozen=True):
-    """What is looked at; ``shift`` where it is one; ``ongoing``: it reaches up to now."""
+    """Time of a report; ``shift`` where it is one; ``ongoing``: it reaches up to now."""
 
     begin: Instant
     end: Instant
@@ -74,9 +74,9 @@ def period_of(
     end: Instant | None = None,
     shift: str | None = None,
 ) -> Period:
-    """From ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given, the latest time
-    that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue, also where both
-    are given."""
+    """Return the time from ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given,
+    the latest time that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue,
+    also where both are given."""
     if begin is not None and shift is not None:
         raise BadValue("a shift's time has its own beginning: give --shift or --from, not both")
     last = Instant(max(0, min(end, now))) if end is not None else now
@@ -122,11 +122,11 @@ class Presence:
             self._tune()
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """It works no more."""
+        """Note that it works no more."""
         self._change(request, -1)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """It works from now on."""
+        """Note that it works from now on."""
         self._change(request, 1)
 
     def _change(self, request: Request, sign: int) -> None:
@@ -168,41 +168,36 @@ def _held(history: RequestHistory, at: int) -> float:
     return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.attempts)
 
 
-def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
-    """The PE time that each group's requests held in the period and had still to hold when it ended: by the
-    mean of the group's ended requests where they say nothing."""
-    histories, found = presence.replay.histories, dict[str, float]()
+def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
+    """Amounts that each group could have used, bounded by the PE time that its requests held in the period
+    and had still to hold when it ended: by the mean of the group's ended requests where they say nothing."""
+    histories, most = presence.replay.histories, dict[str, float]()
     ran = by_group(each for each in histories.values() if each.ended is not None and each.attempts)
     means = {
         group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()
     }
     for history in histories.values():
-        _add_up(site, found, history.request.group, _held(history, period.end) - _held(history, period.begin))
+        _add_up(site, most, history.request.group, _held(history, period.end) - _held(history, period.begin))
     for seq, some in presence.left.items():
-        parts = _apart(histories, histories[seq], some)
+        history = histories[seq]
+        parts = [(1, history)]
+        if (array := history.request.array) is not None:
+            # As often as it still has the indices that could start, and those that are requests of their own.
+            own = (histories.get(member(seq, index)) for index in indices.each(some))
+            parts = [(indices.count(indices.both(some, array.left)), history)]
+            parts += [(1, each) for each in own if each is not None]
         more = sum(number * _still(each, period.end, means, site) for number, each in parts)
-        _add_up(site, found, histories[seq].request.group, more)
-    return found
-
-
-def _apart(
-    histories: Mapping[Seq, RequestHistory], history: RequestHistory, some: Runs
-) -> Iterator[tuple[int, RequestHistory]]:
-    """What had work when the period ended, and how many times: a request once; an array (``some``: the
-    indices that could start) as often as it has them still, beside those that are requests of their own
-    since."""
-    array = history.request.array
-    if array is None:
-        yield 1, history
-        return
-    yield indices.count(indices.both(some, array.left)), history
-    own = (histories.get(member(history.request.seq, index)) for index in indices.each(some))
-    yield from ((1, each) for each in own if each is not None)
+        _add_up(site, most, history.request.group, more)
+    whole = presence.could
+    found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
+    groups = {history.request.group for history in histories.values()}
+    above = {name for group in groups for name in lineage(site.settings.groups, group)[1:]}
+    lost = sum(whole[name] - found[name] for name in found if name in groups - above)
+    return found | {"": whole.get("", 0.0) - lost}
 
 
 def _add_up(site: Site, found: Amounts, group: str, more: float) -> None:
-    for name in lineage(site.settings.groups, group) if more else ():
-        found[name] = found.get(name, 0.0) + more
+    add_up(found, dict.fromkeys(lineage(site.settings.groups, group) if more else (), more))
 
 
 def _still(history: RequestHistory, end: int, means: Mapping[str, float], site: Site) -> float:
@@ -282,15 +277,6 @@ def quota_report(
     return {"line": quota_line(data), **data}
 
 
-def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
-    whole, most = presence.could, _bounds(presence, period, site)
-    found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
-    own = {history.request.group for history in presence.replay.histories.values()}
-    above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
-    lost = sum(whole[name] - found[name] for name in found if name in own - above)
-    return found | {"": whole.get("", 0.0) - lost}
-
-
 def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:
     """``hour``: that full of work in which the group deviated most; the first of equal ones."""
     worst, hour = 0.0, None
@@ -314,27 +300,17 @@ def quota_line(data: Mapping[str, Any]) -> str:
 
 
 def quota_text(data: Mapping[str, Any]) -> str:
-    """The same as a table."""
+    """The report as a table."""
     span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
     going = ["still going on"] if data["ongoing"] else []
     notes = [*shift, *going, f"{data['pes']} PEs", f"got: {charge_words(data['charge'])}"]
     heads = "GROUP", "ENT %", "GOT s", "GOT %", "DUE %", "GOT OF IT %", "POINTS", "WORK %", "HOUR", "FROM"
     where = folded(f"{span} ({', '.join(notes)})")
-    return f"{folded(data['line'])}\n{where}\n\n{grid(heads, [_told(row) for row in data['groups']])}"
-
-
-def _told(row: Mapping[str, Any]) -> tuple[str, ...]:
-    hour = row["hour"]
-    return (
-        row["name"],
-        percent(row["entitlement"]),
-        f"{row['got_s']:.0f}",
-        percent(row["got_part"]),
-        percent(row["entitled"]),
-        percent(row["got"]),
-        points(row["deviation"]),
-        f"{row['work_part'] * 100:.0f}",
-        points(hour["deviation"] if hour else None),
-        short(hour["from"])[5:16] if hour else "-",
-    )
+    rows = []
+    for row in data["groups"]:
+        got = f"{row['got_s']:.0f}", *(percent(row[key]) for key in ("got_part", "entitled", "got"))
+        work, hour = f"{row['work_part'] * 100:.0f}", row["hour"]
+        worst = (points(hour["deviation"]), short(hour["from"])[5:16]) if hour else (points(None), "-")
+        rows.append((row["name"], percent(row["entitlement"]), *got, points(row["deviation"]), work, *worst))
+    return f"{folded(data['line'])}\n{where}\n\n{grid(heads, rows)}"

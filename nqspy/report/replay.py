@@ -20,10 +20,10 @@ _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
 
 class RequestHistory(Struct):
-    """One request's way: the request as the events have it so far, and when it held PEs. A date in queue that
-    an exit gave it (`Redated`) is not followed: the list keeps its order for the report. ``since`` is the
-    number of the event since which it is queued; ``counts``: whether it belongs to the period that is looked
-    at."""
+    """The way of a request: the request as the events have it so far, and when it held PEs. A date in queue
+    that an exit gave it (`Redated`) is not followed: the list keeps its order for the report. ``since`` is
+    the number of the event since which it is queued; ``counts``: whether it belongs to the period that is
+    looked at."""
 
     request: Request
     counts: bool = True
@@ -44,7 +44,7 @@ class RequestHistory(Struct):
 
     @property
     def weight(self) -> int:
-        """How many requests it stands for: an array for its indices that have not begun, the others have
+        """Number of requests it stands for: an array for its indices that have not begun, the others have
         histories of their own."""
         return self.request.weight
 
@@ -60,7 +60,7 @@ class RequestHistory(Struct):
         return state is _RUNNING or (state is _SUSPENDED and not self.request.pes_released)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
-        """What is charged (ms) of what all its attempts used between two instants."""
+        """Charge (ms) for what all its attempts used between two instants."""
         return sum(attempt.used_between(begin, end, charge) for attempt in self.attempts)
 
 
@@ -82,7 +82,7 @@ def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHisto
 
 
 class Watcher(Protocol):
-    """Who looks on while requests are followed, and adds up what he sees."""
+    """Observer of requests that are followed: it adds up what it sees."""
 
     def take(self, recorded: ev.Recorded) -> None:
         """An event comes; what it makes of requests comes after it."""
@@ -91,7 +91,7 @@ class Watcher(Protocol):
         """An event takes a request from where it stands."""
 
     def enter(self, request: Request, at: Instant) -> None:
-        """It stands there now."""
+        """An event has brought a request to where it stands now."""
 
 
 ListKey = tuple[str, str]
@@ -143,7 +143,7 @@ class HistoryReplay:
                     self._change(history, recorded)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """What running requests have used by now, known from elsewhere than the journal."""
+        """Note what running requests have used by now, known from elsewhere than the journal."""
         for seq, used in samples.items():
             history = self.histories.get(seq)
             if history is not None and history.attempts and history.attempts[-1].end is None:
@@ -163,7 +163,7 @@ class HistoryReplay:
         return history
 
     def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """One whose submission was not seen, made from the live request: as the event says it ran, or was to
+        """Make one of unseen submission from the live request: as the event says it ran, or was to
         run; it does not count."""
         request = self.known.get(seq)
         if request is None:

@@ -46,8 +46,8 @@ def largest(points: Iterable[float | None]) -> float | None:
 
 
 class QuotaSums(Struct, frozen=True):
-    """Of some time, by group: what each got and was entitled to (ms of what is charged), and how long it had
-    work (ms). ``held``: PE time (ms) that all requests held."""
+    """Sums over some time, by group: what each got and was entitled to (ms of what is charged), and how long
+    it had work (ms). ``held``: PE time (ms) that all requests held."""
 
     got: Mapping[str, float] = {}
     entitled: Mapping[str, float] = {}
@@ -56,7 +56,7 @@ class QuotaSums(Struct, frozen=True):
 
     @classmethod
     def together(cls, each: Iterable["QuotaSums"]) -> "QuotaSums":
-        """Those of all domains; a group had work as long as in one of them at least."""
+        """Sums of all domains; a group had work as long as in one of them at least."""
         got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
         for sums in each:
             add_up(got, sums.got)
@@ -66,7 +66,7 @@ class QuotaSums(Struct, frozen=True):
         return cls(got, entitled, held, worked)
 
     def since(self, before: "QuotaSums") -> "QuotaSums":
-        """Those of the time since then."""
+        """Sums of the time since then."""
         each = ((self.got, before.got), (self.entitled, before.entitled), (self.worked, before.worked))
         less = ({name: ms - then.get(name, 0.0) for name, ms in now.items()} for now, then in each)
         got, entitled, worked = less
@@ -107,5 +107,5 @@ def department_shares(groups: Mapping[str, Group]) -> dict[str, float]:
 
 
 def charge_words(charge: str) -> str:
-    """What is charged (`Usage.charge`), in words."""
+    """Name what is charged (`Usage.charge`)."""
     return "CPU time" if charge == "cpu" else "PE x wall time"

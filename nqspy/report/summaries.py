@@ -20,7 +20,7 @@ def _queues(site: Site, kind: str) -> list[Queue]:
 
 
 def _numbers(counts: Mapping[str, int], columns: str) -> tuple[int, ...]:
-    """How many requests each column counts: ``running+suspended`` those in either state."""
+    """Number of requests that each column counts: ``running+suspended`` those in either state."""
     return tuple(sum(counts.get(state, 0) for state in each.split("+")) for each in columns.split())
 
 
@@ -61,7 +61,7 @@ def pipe_summary(site: Site, counts: Counts) -> str:
 
 
 def _named(title: str, heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
-    """A summary whose last column, a list of names, is flush left."""
+    """Write a summary with its last column, a list of names, flush left."""
     *others, last = heads
     width = max([len(str(row[-1])) for row in rows] + [len(last)])
     padded = [(*row[:-1], f"{row[-1]:<{width}}") for row in rows]
@@ -71,25 +71,18 @@ def _named(title: str, heads: Sequence[str], rows: list[tuple[object, ...]]) -> 
 def limits(site: Site, counts: Counts) -> str:
     """``qstat -l``: limits of the batch queues and what counts against them."""
     settings = site.settings
-    holders = [(queue.name, queue, {queue.name}) for queue in _queues(site, "batch")]
+    holders: list[tuple[str, Any, set[str]]] = [(q.name, q, {q.name}) for q in _queues(site, "batch")]
     everything = {name for name, queue in settings.queues.items() if queue.kind == "batch"}
-    rows = [_limits_row(site, *holder) for holder in (*holders, (site.name, settings.global_, everything))]
+    rows: list[tuple[object, ...]] = []
+    for name, holder, queues in (*holders, (site.name, settings.global_, everything)):
+        running = [request for request in site.started.values() if request.queue in queues]
+        runs, pes = f"{_limit(holder.run_limit)}/{len(running)}", f"{_limit(holder.pe_limit)}/{_pes(running)}"
+        memory = sum(max(request.spec.ask.memory_wanted() or 0, 0) for request in running)
+        most = "--" if holder.memory_limit is None else format_size(holder.memory_limit)
+        own = (_limit(holder.user_limit), _limit(holder.group_limit), f"{most}/{format_size(memory)}")
+        rows.append((name, runs, *own, pes))
     heads = ("QUEUE NAME", "RUN lim/cnt", "USR lim", "GRP lim", "MEM lim/cnt", "PE lim/cnt")
     return boxed("NQS BATCH QUEUE LIMITS", grid(heads, rows, foot=True))
-
-
-def _limits_row(site: Site, name: str, holder: Any, queues: set[str]) -> tuple[object, ...]:
-    running = [request for request in site.started.values() if request.queue in queues]
-    memory = sum(max(request.spec.ask.memory_wanted() or 0, 0) for request in running)
-    limit = "--" if holder.memory_limit is None else format_size(holder.memory_limit)
-    return (
-        name,
-        f"{_limit(holder.run_limit)}/{len(running)}",
-        _limit(holder.user_limit),
-        _limit(holder.group_limit),
-        f"{limit}/{format_size(memory)}",
-        f"{_limit(holder.pe_limit)}/{_pes(running)}",
-    )
 
 
 def _pes(running: Iterable[Request]) -> int:

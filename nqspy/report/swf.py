@@ -11,7 +11,7 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
-from nqspy.model.requests import Ask, Request, Spec, finite
+from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.site_then import SiteThen
@@ -39,8 +39,8 @@ COMPLETED, FAILED, CANCELLED = 1, 0, 5
 
 
 class SwfFrame(Struct, frozen=True):
-    """What of a log does not come from its jobs: names of host and system, the site's zone, which ends belong
-    to it (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
+    """Facts of a log that do not come from its jobs: names of host and system, the site's zone, which ends
+    belong to it (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
 
     host: str
     system: str
@@ -60,7 +60,7 @@ class SwfFrame(Struct, frozen=True):
 def swf_log(
     events: Iterable[ev.Recorded], frame: SwfFrame, sees: Callable[[Spec], bool] = lambda spec: True
 ) -> str:
-    """The log of a journal's requests, as text. ``events``: all of them from the first on; ``sees``: whose
+    """The log of a journal's requests, as text. ``events``: all of them from the first on; ``sees``: which
     requests belong to it."""
     found = _Journal(sees)
     for recorded in events:
@@ -81,7 +81,7 @@ def swf_log(
 
 
 class _Part(NamedTuple):
-    """One attempt: when it began and ended, its wall time (ms, suspensions left out; None: nobody saw it)."""
+    """An attempt: when it began and ended, its wall time (ms, suspensions left out; None: not seen)."""
 
     begin: Instant
     end: Instant
@@ -167,23 +167,18 @@ class _Journal:
             for each in attempts
             if each.end is not None and (wall := each.points[-1][2]) is not None
         )
-        return _Job(
-            seq, request.submitted, ended, status, parts, attempts[-1].pes if attempts else 0,
-            sum(attempt.points[-1][1] for attempt in attempts if attempt.points), memory, request.spec.ask,
-            wall_limit(self._then.site.settings, request.queue, request.spec.ask),
-            self._before(request, seq, parts[0].begin if parts else ended),
-        )  # fmt: skip
-
-    def _before(self, request: Request, seq: Seq, start: Instant) -> tuple[Seq, Instant] | None:
-        """Return the last to end of those whose end it waited for, None where there is none."""
-        index = index_of(seq)
-        found = []
+        start, index, ends = parts[0].begin if parts else ended, index_of(seq), []
         for each in request.spec.after:
             awaited = member(each.seq, index) if each.word == "each" and index is not None else each.seq
             end = self._ends.get(awaited)
             if each.word != "start" and end is not None and end[1] <= start:
-                found.append(end)
-        return max(found, key=lambda end: (end[1], end[0]), default=None)
+                ends.append(end)
+        before = max(ends, key=lambda end: (end[1], end[0]), default=None)
+        return _Job(
+            seq, request.submitted, ended, status, parts, attempts[-1].pes if attempts else 0,
+            sum(attempt.points[-1][1] for attempt in attempts if attempt.points), memory, request.spec.ask,
+            wall_limit(self._then.site.settings, request.queue, request.spec.ask), before,
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------- lines
@@ -259,6 +254,6 @@ def _plain(name: str) -> str:
 
 
 def _date(zone: Zone, at: int) -> str:
-    """As ``date`` writes it."""
+    """Write an instant as ``date`` does."""
     text = zone.ctime(at)
     return f"{text[:20]}{zone.local(at).tzname()} {text[20:]}"

@@ -20,15 +20,11 @@ def _local(info: ZoneInfo, at: int) -> datetime:
 
 # Zones of our time are whole minutes away from UTC, so all seconds of a minute share these parts.
 @lru_cache(_MOST_KEPT)
-def _parts(info: ZoneInfo, minute: int) -> tuple[str, str]:
-    whole = _local(info, minute * MINUTE).isoformat(timespec="minutes")
-    return f"{whole[:16]}:", whole[16:]
-
-
-@lru_cache(_MOST_KEPT)
-def _parts_in_c(info: ZoneInfo, minute: int) -> tuple[str, str]:
-    whole = _local(info, minute * MINUTE).ctime()
-    return whole[:17], whole[19:]
+def _parts(info: ZoneInfo, minute: int) -> tuple[str, str, str, str]:
+    """Return what stands around the seconds in RFC 3339 (two parts), and as C writes it (two parts)."""
+    moment = _local(info, minute * MINUTE)
+    whole, in_c = moment.isoformat(timespec="minutes"), moment.ctime()
+    return f"{whole[:16]}:", whole[16:], in_c[:17], in_c[19:]
 
 
 class Zone:
@@ -46,15 +42,15 @@ class Zone:
         return None if at is None else self.text(at)
 
     def text(self, at: int) -> str:
-        """The same of an instant that there is."""
+        """Write an instant as `stamp` does."""
         minute, rest = divmod(at, MINUTE)
-        begin, offset = _parts(self.info, minute)
+        begin, offset, _, _ = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}.{rest % 1000:03d}{offset}"
 
     def ctime(self, at: int) -> str:
         """``Mon Mar  2 20:55:00 2026``: as C's ``ctime`` writes it."""
         minute, rest = divmod(at, MINUTE)
-        begin, year = _parts_in_c(self.info, minute)
+        _, _, begin, year = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}{year}"
 
     def local(self, at: int) -> datetime:
@@ -80,7 +76,7 @@ class Zone:
 
 @lru_cache(maxsize=8)
 def zone_of(name: str) -> Zone:
-    """The zone of that name, one for all who ask. Raises BadValue."""
+    """The zone of that name, one for all callers. Raises BadValue."""
     return Zone(name)
 
 

@@ -30,8 +30,18 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
     total, shares = sum(own.values()), entitlements(groups)
     now_shares = entitled_now(groups, {group for group, _ in site.busy()})
 
+    # Groups depth first, then those that have use and are not in the tree.
+    tree = site.settings.groups
+    outside = [(name, 0) for name in own if name not in tree]
+
+    def below(parent: str | None, depth: int) -> Iterable[tuple[str, int]]:
+        for name, group in tree.items():
+            if (group.parent if group.parent in tree else None) == parent:
+                yield name, depth
+                yield from below(name, depth + 1)
+
     def row(name: str, depth: int) -> dict[str, Any]:
-        group, use, users = site.settings.groups.get(name), _with_below(site, name, own), f"u:{name}:"
+        group, use, users = tree.get(name), _with_below(site, name, own), f"u:{name}:"
         entitled, fraction = shares.get(name, 0.0), use / total if total else 0.0
         return {
             "name": name, "parent": None if group is None else group.parent, "depth": depth,
@@ -48,22 +58,8 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
         "at": zone_of(site.timezone).text(now),
         "half_life_s": half_life / 1000,
         "charge": site.settings.usage.charge,
-        "groups": [row(name, depth) for name, depth in _tree(site, own)],
+        "groups": [row(name, depth) for name, depth in (*below(None, 0), *outside)],
     }
-
-
-def _tree(site: Site, own: Iterable[str]) -> Iterable[tuple[str, int]]:
-    """Groups depth first, then those that have use and are not in the tree."""
-    groups = site.settings.groups
-
-    def below(parent: str | None, depth: int) -> Iterable[tuple[str, int]]:
-        for name, group in groups.items():
-            if (group.parent if group.parent in groups else None) == parent:
-                yield name, depth
-                yield from below(name, depth + 1)
-
-    yield from below(None, 0)
-    yield from ((name, 0) for name in own if name not in groups)
 
 
 def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
@@ -72,7 +68,7 @@ def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
 
 
 def usage_text(data: Mapping[str, Any]) -> str:
-    """The same as a table."""
+    """The data as a table."""
     rows: list[tuple[str, ...]] = []
     for group in data["groups"]:
         indent = "  " * group["depth"]

@@ -144,7 +144,7 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
 
 
 def _needed(each: Mapping[str, Any]) -> str:
-    """What must happen, by the kind of its reason, else by the code."""
+    """Say what must happen, by the kind of its reason, else by the code."""
     said: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
     return said.format(id=each["id"])
 
@@ -203,7 +203,7 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Each basis once, with whom it is said of: those whose start is not known by it, and where starts of
+    """Yield each basis once, with the requests it holds for: those with no known start, and where starts of
     one kind rest on several things."""
     known: dict[tuple[str, str], list[str]] = {}
     unknown: dict[tuple[str, str], list[str]] = {}
