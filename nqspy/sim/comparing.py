@@ -72,22 +72,16 @@ def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
     by_label: dict[str, dict[int, dict[str, float]]] = {}
     for run in runs:
         by_label.setdefault(run.label, {})[run.seed] = figures_of(run)
-    first = next(iter(by_label.values()), {})
-    return [_compared(label, by_seed, first) for label, by_seed in by_label.items()]
-
-
-def _compared(
-    label: str, by_seed: Mapping[int, Mapping[str, float]], first: Mapping[int, Mapping[str, float]]
-) -> Compared:
-    every = list(by_seed.values())
-    names = [name for name in every[0] if all(name in figures for figures in every)]
-    metrics = {name: estimate([figures[name] for figures in every]) for name in names}
-    if by_seed is first:
-        return Compared(label, len(every), metrics, {})
-    pairs = [(figures, first[seed]) for seed, figures in by_seed.items() if seed in first]
-    both = [name for name in names if pairs and all(name in other for _, other in pairs)]
-    differences = {name: estimate([own[name] - other[name] for own, other in pairs]) for name in both}
-    return Compared(label, len(every), metrics, differences)
+    first, found = next(iter(by_label.values()), {}), list[Compared]()
+    for label, by_seed in by_label.items():
+        every, others = list(by_seed.values()), {} if by_seed is first else first
+        names = [name for name in every[0] if all(name in figures for figures in every)]
+        metrics = {name: estimate([figures[name] for figures in every]) for name in names}
+        pairs = [(figures, others[seed]) for seed, figures in by_seed.items() if seed in others]
+        both = [name for name in names if pairs and all(name in other for _, other in pairs)]
+        differences = {name: estimate([own[name] - other[name] for own, other in pairs]) for name in both}
+        found.append(Compared(label, len(every), metrics, differences))
+    return found
 
 
 def alike(found: Sequence[Compared]) -> bool:

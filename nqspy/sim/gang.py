@@ -206,7 +206,13 @@ class GangRun(BatchRun):
             if isinstance(event, ev.Submitted):
                 self._jobs[event.seq] = self._named.pop(event.spec.name)
             elif isinstance(event, ev.Starting):
-                self._starting(event.seq, recorded.at)
+                job, at = self._jobs[event.seq], recorded.at
+                if self._begins_one(self.sim.site.requests[event.seq].queue):
+                    self._requests[job.number] = event.seq
+                    command = cm.Submit((self._asked(job, True),))
+                    self.sim.heap.push(at, CommandAsked(command, caller_of(job), job))
+                elif job.group == INTERACTIVE and job.width == OF_INTEREST and is_working(job.submit / 1000):
+                    self._waits.append(at - self.begin - job.submit)
             elif isinstance(event, ev.Suspended):
                 self._preempted += 1
             elif isinstance(event, ev.Ended):
@@ -219,14 +225,6 @@ class GangRun(BatchRun):
     def _finish(self, request: Seq, now: Instant) -> Sequence[object]:
         self.sim.executor.finish(request, now)
         return ()
-
-    def _starting(self, seq: Seq, at: Instant) -> None:
-        job = self._jobs[seq]
-        if self._begins_one(self.sim.site.requests[seq].queue):
-            self._requests[job.number] = seq
-            self.sim.heap.push(at, CommandAsked(cm.Submit((self._asked(job, True),)), caller_of(job), job))
-        elif job.group == INTERACTIVE and job.width == OF_INTEREST and is_working(job.submit / 1000):
-            self._waits.append(at - self.begin - job.submit)
 
     # ------------------------------------------------------------ figures
 

@@ -188,10 +188,6 @@ class _Counter:
         self._told = jobs
 
 
-def _run(task: RunTask) -> SimulatedRun:
-    return run_task(task, far=_Counter().tell)
-
-
 def run_all(
     tasks: Sequence[RunTask],
     processes: int | None = None,
@@ -210,7 +206,7 @@ def run_all(
     ended = context.Value("q", 0)
     with ProcessPoolExecutor(several, context, _Counter.begin, (ended,)) as pool:
         try:
-            futures = [pool.submit(_run, task) for task in tasks]
+            futures = [pool.submit(run_task, task, far=_Counter().tell) for task in tasks]
             pending = set(futures)
             while pending:
                 done, pending = wait(pending, GLANCE, FIRST_EXCEPTION)

@@ -57,7 +57,18 @@ class TextTable(Struct, frozen=True):
 def tables_of(found: SimulatedRun) -> list[TextTable]:
     """All tables of one run."""
     title = f"{found.workload} on {found.pes} PEs, {found.label}"
-    return [TextTable(title, (), tuple(_overall(found))), *(_parts(found, kind) for kind in KINDS)]
+    tables = [TextTable(title, (), tuple(_overall(found)))]
+    for kind in KINDS:
+        parts = found.metrics.parts(kind)
+        shown = list(parts.items()) if kind == "size" else list(parts.items())[:MOST]
+        more = f" (the {MOST} of {len(parts)} that used most)" if len(shown) < len(parts) else ""
+        rows = tuple(
+            (name, str(each.jobs), f"{each.wait_mean_s:.1f}", f"{each.wait_median_s:g}",
+             f"{each.wait_max_s:g}", f"{each.bsld_mean:.2f}", f"{each.pe_seconds / 3600:.1f}")
+            for name, each in shown
+        )  # fmt: skip
+        tables.append(TextTable(f"by {kind}{more}", (kind, *HEADS), rows))
+    return tables
 
 
 def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
@@ -80,18 +91,6 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
         yield "the night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
 
 
-def _parts(found: SimulatedRun, kind: str) -> TextTable:
-    parts = found.metrics.parts(kind)
-    shown = list(parts.items()) if kind == "size" else list(parts.items())[:MOST]
-    more = f" (the {MOST} of {len(parts)} that used most)" if len(shown) < len(parts) else ""
-    rows = tuple(
-        (name, str(each.jobs), f"{each.wait_mean_s:.1f}", f"{each.wait_median_s:g}", f"{each.wait_max_s:g}",
-         f"{each.bsld_mean:.2f}", f"{each.pe_seconds / 3600:.1f}")
-        for name, each in shown
-    )  # fmt: skip
-    return TextTable(f"by {kind}{more}", (kind, *HEADS), rows)
-
-
 # ---------------------------------------------------------------- several runs
 
 
@@ -100,18 +99,18 @@ def comparison_table(title: str, found: Sequence[Compared], between: str = "±")
     waits are to the first row, over the same seeds."""
     names = [name for name in COMPARED if any(name in each.metrics for each in found)]
     heads = ["run", COMPARED[names[0]][0], "difference", *(COMPARED[name][0] for name in names[1:])]
-    rows = [(each.label, *_cells(each, names, between)) for each in found]
+    rows = []
+    for each in found:
+        cells = [each.label]
+        for name in names:
+            form = COMPARED[name][1]
+            cells.append(_written(each.metrics.get(name), form, between))
+            if name == "wait_mean_s":
+                cells.append(_written(each.differences.get(name), "+" + form, between))
+        rows.append(tuple(cells))
     seeds = max((each.seeds for each in found), default=1)
     over = f"; means over {seeds} seeds, {between} 95 % confidence intervals" if seeds > 1 else ""
     return TextTable(title + over, tuple(heads), tuple(rows))
-
-
-def _cells(each: Compared, names: Sequence[str], between: str) -> Iterator[str]:
-    for name in names:
-        form = COMPARED[name][1]
-        yield _written(each.metrics.get(name), form, between)
-        if name == "wait_mean_s":
-            yield _written(each.differences.get(name), "+" + form, between)
 
 
 def _written(found: Estimate | None, form: str, between: str) -> str:
@@ -170,19 +169,19 @@ def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []
     if len({run.seed for run in runs}) == 1:
         tables += [table for run in runs for table in tables_of(run)]
+    shown = ""
+    for table in tables:
+        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
+        head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
+        body = ""
+        for row in table.rows:
+            cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
+            body += f"<tr>{''.join(cells)}</tr>"
+        whole = f"<table>{head}<tbody>{body}</tbody></table>"
+        shown += f'<h2>{escape(table.title)}</h2><div class="wide">{whole}</div>'
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"{''.join(pictures)}{''.join(map(_html, tables))}</body></html>\n"
+        f"{''.join(pictures)}{shown}</body></html>\n"
     )
-
-
-def _html(table: TextTable) -> str:
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
-    head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
-    body = ""
-    for row in table.rows:
-        cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
-        body += f"<tr>{''.join(cells)}</tr>"
-    return f'<h2>{escape(table.title)}</h2><div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'

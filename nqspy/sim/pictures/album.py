@@ -5,20 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke, stacked, svg_of
+from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Stroke, stacked, svg_of
 from nqspy.sim.comparing import compare
 from nqspy.sim.pictures.bars import comparison, waits
 from nqspy.sim.pictures.over_time import gantt, utilisation
 from nqspy.sim.results import writing
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.workloads.jobs import NotSimulated
-
-if TYPE_CHECKING:
-    from PIL.ImageDraw import ImageDraw
 
 DRAWN: Mapping[str, Callable[[Sequence[SimulatedRun]], Drawing]] = {
     "utilisation": utilisation,
@@ -49,23 +46,20 @@ def png_of(drawing: Drawing) -> bytes:
     image = Image.new("RGB", (WIDTH * scale, ceil(drawing.height) * scale), "white")
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(SIZE * scale)
     for shape in drawing.shapes:
-        _draw(pen, font, shape, scale)
+        if isinstance(shape, Boxes):
+            colour = COLOURS[shape.kind][0]
+            for x, y, width, height in shape.rectangles:
+                right, below = max(x, x + width - 1 / scale), max(y, y + height - 1 / scale)
+                pen.rectangle(((x * scale, y * scale), (right * scale, below * scale)), colour)
+        elif isinstance(shape, Stroke):
+            places = [(x * scale, y * scale) for x, y in shape.places]
+            pen.line(places, COLOURS[shape.kind][0], round(shape.thick * scale), "curve")
+        else:
+            place = (shape.x * scale, shape.y * scale)
+            pen.text(place, shape.text, COLOURS["ink"][0], font, ANCHORS[shape.anchor])
     found = BytesIO()
     image.quantize(64).save(found, "png", optimize=True)
     return found.getvalue()
-
-
-def _draw(pen: "ImageDraw", font: Any, shape: Shape, scale: int) -> None:
-    if isinstance(shape, Boxes):
-        for x, y, width, height in shape.rectangles:
-            right, below = max(x, x + width - 1 / scale), max(y, y + height - 1 / scale)
-            pen.rectangle(((x * scale, y * scale), (right * scale, below * scale)), COLOURS[shape.kind][0])
-    elif isinstance(shape, Stroke):
-        places = [(x * scale, y * scale) for x, y in shape.places]
-        pen.line(places, COLOURS[shape.kind][0], round(shape.thick * scale), "curve")
-    else:
-        place = (shape.x * scale, shape.y * scale)
-        pen.text(place, shape.text, COLOURS["ink"][0], font, ANCHORS[shape.anchor])
 
 
 FORMATS: Mapping[str, Callable[[Drawing], bytes]] = {

@@ -67,7 +67,12 @@ def waits(runs: Sequence[SimulatedRun]) -> Drawing:
     spreads = [run.metrics.spreads() for run in runs]
     classes = sorted({name for each in spreads for name in each}, key=first_size)
     axis = WaitAxis(max((each.high for found in spreads for each in found.values()), default=0.0))
-    shapes, y = list(_legend([run.label for run in runs])), float(TOP)
+    told = "box: middle half; line: 90 %; bar in it: median; dot: mean; the axis is logarithmic"
+    shapes, y = list[Shape]([TextLine(LEFT, 18, told)]), float(TOP)
+    room = (JOB_COLOURS * 130) / max(JOB_COLOURS, len(runs))
+    for place, run in enumerate(runs if len(runs) > 1 else ()):
+        shapes.append(Boxes(f"job{place % JOB_COLOURS}", ((LEFT + place * room, 28, 12, 12),)))
+        shapes.append(TextLine(LEFT + place * room + 16, 38, fitting(run.label, int(room / 8))))
     for name in classes:
         shapes.append(TextLine(LEFT - 8, y + 11, f"{name} PE{'s' * (name != '1')}", "end"))
         for place, found in enumerate(spreads):
@@ -95,13 +100,3 @@ def _bar(axis: WaitAxis, y: float, run: int, found: Spread) -> Iterator[Shape]:
     yield Stroke("ink", ((x(found.median), y + 1), (x(found.median), y + BAR - 1)), 2)
     yield Boxes("bad", ((x(found.mean) - 2, middle - 2, 4, 4),))
     yield TextLine(axis.end, y + 11, f"{found.jobs} jobs")
-
-
-def _legend(labels: Sequence[str]) -> Iterator[Shape]:
-    told = "box: middle half; line: 90 %; bar in it: median; dot: mean; the axis is logarithmic"
-    yield TextLine(LEFT, 18, told)
-    if len(labels) > 1:
-        room = (JOB_COLOURS * 130) / max(JOB_COLOURS, len(labels))
-        for run, label in enumerate(labels):
-            yield Boxes(f"job{run % JOB_COLOURS}", ((LEFT + run * room, 28, 12, 12),))
-            yield TextLine(LEFT + run * room + 16, 38, fitting(label, int(room / 8)))

@@ -16,6 +16,7 @@ from nqspy.report.drawing import (
     Shape,
     Stroke,
     TextLine,
+    legend,
 )
 from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, RIGHT, TimeAxis, fitting, short_time
 from nqspy.sim.runs import SimulatedRun
@@ -49,8 +50,7 @@ def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
     """A strip for each label and what it is drawn from; ``origin``: what times are counted from."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes: list[Shape] = [
-        Boxes("held", ((LEFT, 8, 12, 12),)),
-        TextLine(LEFT + 17, 18, "PEs held (full height: all of them)"),
+        *legend("held", LEFT, "PEs held (full height: all of them)"),
         Stroke("wait", ((LEFT + 260, 14), (LEFT + 274, 14)), 1.2),
         TextLine(LEFT + 280, 18, "jobs waiting (full height: the most there were)"),
     ]
@@ -67,8 +67,15 @@ def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
 def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Shape]:
     """PEs held as an area over the whole height, jobs waiting as a line over the height of the most."""
     base, waiting = top + STRIP, trail.waiting()
-    most = max(waiting, default=0.0)
-    yield Boxes("held", tuple(_area(axis, base, trail)))
+    most, area = max(waiting, default=0.0), list[Rectangle]()
+    held = [round(each / trail.pes * STRIP, 1) for each in trail.held()]
+    for height, run in groupby(range(len(held)), held.__getitem__):
+        if height > 0:  # columns of one height are one box
+            columns = list(run)
+            x = axis.x(columns[0] * trail.width)
+            width = axis.x(min((columns[-1] + 1) * trail.width, trail.end)) - x
+            area.append((x, base - height, width, height))
+    yield Boxes("held", tuple(area))
     if most > 0:
         ends = [axis.x(min(column * trail.width, trail.end)) for column in range(len(waiting) + 1)]
         heights = [base - jobs / most * STRIP for jobs in waiting]
@@ -80,16 +87,6 @@ def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Sha
     yield TextLine(LEFT - 8, top + 50, f"{most:.{0 if most >= 10 else 1}f} waiting at most", "end")
 
 
-def _area(axis: TimeAxis, base: float, trail: Trail) -> Iterator[tuple[float, float, float, float]]:
-    """Columns of one height are one box."""
-    heights = [round(each / trail.pes * STRIP, 1) for each in trail.held()]
-    for height, run in groupby(range(len(heights)), heights.__getitem__):
-        if height > 0:
-            columns = list(run)
-            x = axis.x(columns[0] * trail.width)
-            yield x, base - height, axis.x(min((columns[-1] + 1) * trail.width, trail.end)) - x, height
-
-
 def _mean(trail: Trail) -> float:
     """Part of the PEs that were held, from the first submission to the last end."""
     return sum(trail.held()) * trail.width / (trail.pes * trail.end) if trail.end else 0.0
@@ -98,7 +95,17 @@ def _mean(trail: Trail) -> float:
 def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
     """A chart for each label and what it is drawn from; ``origin``: what times are counted from."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
-    shapes, y = list(_chart_legend([trail for _, trail in trails])), float(TOP)
+    shapes, y = list[Shape](), float(TOP)
+    if any(trail.boxes is not None for _, trail in trails):
+        shapes.append(TextLine(LEFT, 18, "boxes: jobs"))
+    if any(trail.boxes is None for _, trail in trails):
+        shapes.append(TextLine(LEFT + 100, 18, "shades: part of the PEs that was held, up to"))
+        for shade in range(1, SHADES + 1):
+            x = LEFT + 330 + 76.0 * shade
+            shapes += (
+                Boxes(f"shade{shade}", ((x - 18, 8, 12, 12),)),
+                TextLine(x, 18, f"{100 * shade // SHADES} %"),
+            )
     for label, trail in trails:
         height = min(MOST, max(LEAST, ROW * trail.pes))
         shapes.append(TextLine(LEFT - 8, y + 14, fitting(label), "end"))
@@ -126,40 +133,21 @@ def _jobs(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[S
 
 
 def _cells(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:
-    """A shape for each shade."""
+    """A shape for each shade, with a rectangle for each run of neighbouring cells of that shade."""
     found: dict[int, list[Rectangle]] = {shade: [] for shade in range(1, SHADES + 1)}
     tall = height / trail.pes
     for row, amounts in enumerate(trail.rows()):
         pes = min(trail.per_row, trail.pes - row * trail.per_row)
-        y = top + row * trail.per_row * tall
-        for shade, x, width in _runs_of_a_shade(axis, trail, amounts, pes):
-            found[shade].append((x, y, width, pes * tall))
+        y, several = top + row * trail.per_row * tall, -(-len(amounts) // CELLS)
+        cells = [amounts[n : n + several] for n in range(0, len(amounts), several)]
+        held = [sum(cell) / len(cell) / pes for cell in cells]
+        shades = [0 if part < 1 - FULL else min(SHADES, ceil(part / FULL * SHADES)) for part in held]
+        wide = trail.width * several
+        for shade, run in groupby(range(len(shades)), shades.__getitem__):
+            if shade:
+                numbers = list(run)
+                x = axis.x(numbers[0] * wide)
+                width = axis.x(min((numbers[-1] + 1) * wide, trail.end)) - x
+                found[shade].append((x, y, width, pes * tall))
     for shade, rectangles in found.items():
         yield Boxes(f"shade{shade}", tuple(rectangles))
-
-
-def _runs_of_a_shade(
-    axis: TimeAxis, trail: Trail, amounts: Sequence[float], pes: int
-) -> Iterator[tuple[int, float, float]]:
-    """Yield neighbouring cells of one shade as (shade, place, width); none where nothing was held."""
-    several = -(-len(amounts) // CELLS)
-    cells = [amounts[n : n + several] for n in range(0, len(amounts), several)]
-    held = [sum(cell) / len(cell) / pes for cell in cells]
-    shades = [0 if part < 1 - FULL else min(SHADES, ceil(part / FULL * SHADES)) for part in held]
-    wide = trail.width * several
-    for shade, run in groupby(range(len(shades)), lambda n: shades[n]):
-        if shade:
-            numbers = list(run)
-            x = axis.x(numbers[0] * wide)
-            yield shade, x, axis.x(min((numbers[-1] + 1) * wide, trail.end)) - x
-
-
-def _chart_legend(trails: Sequence[Trail]) -> Iterator[Shape]:
-    if any(trail.boxes is not None for trail in trails):
-        yield TextLine(LEFT, 18, "boxes: jobs")
-    if any(trail.boxes is None for trail in trails):
-        yield TextLine(LEFT + 100, 18, "shades: part of the PEs that was held, up to")
-        for shade in range(1, SHADES + 1):
-            x = LEFT + 330 + 76.0 * shade
-            yield Boxes(f"shade{shade}", ((x - 18, 8, 12, 12),))
-            yield TextLine(x, 18, f"{100 * shade // SHADES} %")

@@ -35,6 +35,11 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
         user = sandbox.user()
     except OSError as error:
         raise NotReplayed(str(error)) from None
+    bar: AbstractContextManager[Far] = nullcontext(lambda done: None)
+    if events and sys.stderr.isatty():
+        from nqspy.sim.tables import progress  # it takes a while to import
+
+        bar = progress("replay", events)
     answers, answer = os.pipe()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
@@ -44,7 +49,7 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
     Thread(target=_end_if_stopped, args=(pid,), daemon=True).start()
     said = b""
     try:
-        with open(answers, "rb") as pipe, _bar(events) as far:
+        with open(answers, "rb") as pipe, bar as far:
             for line in pipe:  # the answer has no end of line; lines before it tell how far the work is
                 if line.endswith(b"\n") and line[:-1].isdigit():
                     far(int(line))
@@ -68,14 +73,6 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
     if "failed" in found:
         raise RuntimeError(found["failed"])
     return found["made"]
-
-
-def _bar(events: int) -> AbstractContextManager[Far]:
-    if not (events and sys.stderr.isatty()):
-        return nullcontext(lambda done: None)
-    from nqspy.sim.tables import progress  # it takes a while to import
-
-    return progress("replay", events)
 
 
 def _end_if_stopped(pid: int) -> None:
@@ -102,18 +99,15 @@ def _live(
                     pipe.write(b"%d\n" % done)
                     pipe.flush()
 
-            pipe.write(json.dumps(_made(work, far), ensure_ascii=False).encode("utf-8", "replace"))
+            try:
+                said = {"made": work(far)}
+            except NqspyError as error:
+                said = {"refused": str(error)}
+            except MemoryError:
+                said = {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
+            except BaseException:
+                said = {"failed": format_exc()}
+            pipe.write(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
         status = 0
     finally:
         os._exit(status)
-
-
-def _made(work: Callable[[Far], Any], far: Far) -> dict[str, Any]:
-    try:
-        return {"made": work(far)}
-    except NqspyError as error:
-        return {"refused": str(error)}
-    except MemoryError:
-        return {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
-    except BaseException:
-        return {"failed": format_exc()}

@@ -120,7 +120,11 @@ class NightComparison:
             if kind in (None, "same"):
                 continue
             later = kind in ("later", "never")
-            reason = self._refusal(seq, was, would) or (moves.kept if later else moves.kept_then).get(seq)
+            reason = (moves.kept if later else moves.kept_then).get(seq)
+            course, begun = (self.found.would, was) if later else (self.found.off, would)
+            refusal = None if course is None else course.refusals.get(seq)
+            if refusal is not None and begun is not None and refusal[0] >= begun:
+                reason = refusal[1]  # what an exit said in the one course when the other had started it
             passed = self._passed(seq, order) if later else ()
             yield MovedStart(self.request(seq), was, would, reason, passed)
 
@@ -130,13 +134,6 @@ class NightComparison:
         would = then.get(seq)
         ahead = takewhile(lambda other: would is None or then[other] < would, order)
         return tuple(islice((other for other in ahead if was.get(other, was[seq]) > was[seq]), SHOWN))
-
-    def _refusal(self, seq: Seq, was: Instant | None, would: Instant | None) -> Reason | None:
-        """Return what an exit said of a request in the one course when the other had started it."""
-        later = would is None or (was is not None and was < would)
-        course, begun = (self.found.would, was) if later else (self.found.off, would)
-        refusal = None if course is None else course.refusals.get(seq)
-        return refusal[1] if refusal is not None and begun is not None and refusal[0] >= begun else None
 
 
 def _kind(was: Instant | None, would: Instant | None) -> str | None:

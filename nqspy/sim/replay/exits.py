@@ -63,12 +63,12 @@ class RecordedCalls(Calls):
         """Call as `Calls` does; a failure that is expected comes without a call."""
         after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
-            if after_choice and (failure.exit, failure.seq) == (hook.exit.module.name, seq):
+            if after_choice and (failure.exit, failure.seq) == (hook.who, seq):
                 self._expected.remove(failure)
                 failed = self.failed(hook, subject, seq, args, failure.text, failure.traceback)
                 self.failures[-1] = failure
                 return failed
-        about = hook.exit.module.name, hook.name, seq
+        about = hook.who, hook.name, seq
         patient = about[0] not in self.others and about not in self._endless
         self._patient.patience, self._patient.overran = PATIENCE if patient else 1, False
         answer = super().call(hook, subject, seq, args)
@@ -140,7 +140,7 @@ class RecordedExits(SiteExits, ExitsThen):
     def _seat(self) -> None:
         """Show submissions only to exits that were not there then: the others have accepted them."""
         super()._seat()
-        new = tuple(hook for hook in self._active["submit"] if hook.exit.module.name in self._others)
+        new = tuple(hook for hook in self._active["submit"] if hook.who in self._others)
         self._active["submit"] = new
         self._had -= set() if new else {"submit"}
 

@@ -1,6 +1,6 @@
 """A time as a home's journal has it: the site as it was at the beginning, and all that happened."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
@@ -63,27 +63,30 @@ class RecordedPast:
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
             raise NotReplayed("nothing happened in that time: there is nothing to replay")
-        _without_gaps(events)
-        count = (
-            len(events)
-            if until is None
-            else next((n for n, each in enumerate(events) if each.at >= until), len(events))
-        )
+        if events[-1].n - events[0].n != len(events) - 1:
+            last, next_ = next((a.n, b.n) for a, b in pairwise(events) if b.n != a.n + 1)
+            raise NotReplayed(
+                f"the journal lacks what was between its events {last} and {next_}: it was altered; "
+                "take a time without it (--since, --until)"
+            )
+        late = (n for n, each in enumerate(events) if until is not None and each.at >= until)
+        count = next(late, len(events))
         first = _site(self.reader, n)
         spare, sites = reloaded(first), [first]
 
         def begin() -> Site:
             return sites.pop() if sites else reloaded(spare)
 
-        return Recording(begin, events[:count], self._known(events[:count]), events[count:])
-
-    def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:
-        """Return the ended requests on which others depend."""
-        submitted = (each.event.spec for each in events if isinstance(each.event, Submitted))
+        # The ended requests on which others depend.
+        submitted = (each.event.spec for each in events[:count] if isinstance(each.event, Submitted))
         named = {dependency.seq for spec in submitted for dependency in spec.after}
         wanted = sorted({*named, *(array_key(number_of(seq)) for seq in named)})
         rows = {row["seq"]: row for row in self.reader.ended(seqs=wanted)} if wanted else {}
-        return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
+
+        def ended(seqs: Sequence[Seq]) -> Iterator[EndedRow]:
+            return (rows[seq] for seq in seqs if seq in rows)
+
+        return Recording(begin, events[:count], ended, events[count:])
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
         """Return failures of user exits from an instant on, up to event ``n``, and when: at their pass's
@@ -128,13 +131,3 @@ class RecordedPast:
         while (earlier := min((saw for came, saw in passes if came > n and saw < n), default=n)) < n:
             n = earlier
         return n
-
-
-def _without_gaps(events: Sequence[Recorded]) -> None:
-    """Raises NotReplayed where some of the journal's events are not there."""
-    if events[-1].n - events[0].n != len(events) - 1:
-        last, next_ = next((a.n, b.n) for a, b in pairwise(events) if b.n != a.n + 1)
-        raise NotReplayed(
-            f"the journal lacks what was between its events {last} and {next_}: it was altered; "
-            "take a time without it (--since, --until)"
-        )

@@ -32,7 +32,10 @@ def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
         return
     differs = f"different from {short(data['left'])} on, {data['differences']} events are other ones"
     yield f"with {words}: {differs}\n"
-    yield from _notes(data)
+    if guessed := data["guessed"]:
+        yield f"it is not known how long {some_of(guessed, 3)} would have run: to the limit\n"
+    for name, text in list(data["refused"].items())[:MOST]:
+        yield f"{name} would have been refused: {text}\n"
     starts = data["starts"]
     said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
     yield f"\nstarts: {', '.join(said)}\n"
@@ -78,14 +81,6 @@ def unasked_exits(data: Data) -> Iterator[str]:
         yield f"the journal does not say which exits were loaded before {short(until)}: today's were asked"
 
 
-def _notes(data: Data) -> Iterator[str]:
-    guessed, refused = data["guessed"], data["refused"]
-    if guessed:
-        yield f"it is not known how long {some_of(guessed, 3)} would have run: to the limit\n"
-    for name, text in list(refused.items())[:MOST]:
-        yield f"{name} would have been refused: {text}\n"
-
-
 def _was(pair: Data, written: Any) -> str:
     return f"{written(pair['was'])} -> {written(pair['would'])}"
 
@@ -118,17 +113,10 @@ def _span(seconds: float | None) -> str:
 def _moves(moved: list[Data]) -> Iterator[str]:
     if not moved:
         return
-    rows = [
-        [
-            each["id"],
-            each["name"],
-            each["group"],
-            *("-" if each[course] is None else short(each[course])[5:] for course in ("was", "would")),
-            "-" if each["later_s"] is None else _span(each["later_s"]),
-            _why(each),
-        ]
-        for each in moved[:MOST]
-    ]
+    rows = []
+    for each in moved[:MOST]:
+        times = ("-" if each[course] is None else short(each[course])[5:] for course in ("was", "would"))
+        rows.append((each["id"], each["name"], each["group"], *times, _span(each["later_s"]), _why(each)))
     yield "\n" + grid(("REQUEST", "NAME", "GROUP", "WAS", "WOULD", "LATER", "WHY"), rows, left=5)
     if len(moved) > MOST:
         yield f"and {len(moved) - MOST} more; --json has all\n"

@@ -42,8 +42,17 @@ class StoryRecord:
     def take(self, happened: Iterable[ev.Recorded]) -> None:
         """Follow these events."""
         for recorded in happened:
-            self._follow(recorded.event, recorded.at)
-            self.lines += [(recorded.at, text) for text in self._told(recorded.event)]
+            event, at = recorded.event, recorded.at
+            if isinstance(event, ev.Starting):
+                self.starts.append(Stretch(event.seq, at))
+            elif isinstance(event, (ev.Ended, ev.Requeued)):
+                for each in reversed(self.starts):
+                    if each.seq == event.seq:
+                        each.end = at
+                        break
+            if isinstance(event, (ev.Ended, ev.Deleted)):
+                self.ends[event.seq] = event
+            self.lines += [(at, text) for text in self._told(event)]
 
     def label(self, seq: Seq) -> str:
         """Return the test's name for a request; an index of an array: ``a[3]``."""
@@ -54,17 +63,6 @@ class StoryRecord:
     def stretches(self, number: int) -> list[Stretch]:
         """Return the times in which a request ran, its indices too."""
         return [each for each in self.starts if number_of(each.seq) == number]
-
-    def _follow(self, event: ev.Event, at: Instant) -> None:
-        if isinstance(event, ev.Starting):
-            self.starts.append(Stretch(event.seq, at))
-        elif isinstance(event, (ev.Ended, ev.Requeued)):
-            for each in reversed(self.starts):
-                if each.seq == event.seq:
-                    each.end = at
-                    break
-        if isinstance(event, (ev.Ended, ev.Deleted)):
-            self.ends[event.seq] = event
 
     def _told(self, event: ev.Event) -> Iterator[str]:
         match event:

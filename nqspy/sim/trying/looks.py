@@ -1,8 +1,6 @@
 """A look at the requests that wait under a set of exits. It asks about each, whatever is free: would a
 submission of it be accepted now, and might it start? Then it lets time pass: places, starts, reasons."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -59,7 +57,21 @@ def ask(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, s
         if request.state not in STARTED and spent() < HALF:
             look.submissions[request.seq] = _submitted(copy, twin, exits, request)
     exits.begin(twin)
-    look.answers.update(_selected(copy, twin, exits, lines, spent))
+    draft = Draft(twin, copy.now, exits, dict(copy.between.samples))
+    for queue, line in lines.items():
+        draft.asked = twin.domain_of(queue).name
+        for seq in line:
+            if spent() >= 1:
+                return
+            shown = seen(twin.requests[seq], draft)
+            answer = exits.jobselect(shown, view_of(draft))
+            draft.offered[queue].append((shown, answer))
+            said = ("standard rules", "")
+            if answer is not None:
+                said = (answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who)
+            look.answers[seq] = said
+            if exits.failures():
+                exits.begin(twin)  # one that fails is asked about the next one all the same
 
 
 def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Said:
@@ -77,26 +89,6 @@ def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Sa
     if not words:
         return "accepted", ""
     return f"accepted with {', '.join(words)}", "" if answer is None else f"({answer.who})"
-
-
-def _selected(
-    copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent
-) -> Iterator[tuple[Seq, Said]]:
-    draft = Draft(twin, copy.now, exits, dict(copy.between.samples))
-    for queue, line in lines.items():
-        draft.asked = twin.domain_of(queue).name
-        for seq in line:
-            if spent() >= 1:
-                return
-            request = seen(twin.requests[seq], draft)
-            answer = exits.jobselect(request, view_of(draft))
-            draft.offered[queue].append((request, answer))
-            if answer is None:
-                yield seq, ("standard rules", "")
-            else:
-                yield seq, (answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who)
-            if exits.failures():
-                exits.begin(twin)  # one that fails is asked about the next one all the same
 
 
 def foresee(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:

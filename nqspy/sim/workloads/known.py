@@ -6,6 +6,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from nqspy.model.ids import DAY
 from nqspy.sim.workloads.jobs import MOST_PES, NotSimulated, SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.logs import open_recorded, open_swf
 from nqspy.sim.workloads.lublin import lublin
@@ -46,7 +47,7 @@ def open_workload(word: str, wanted: Wanted) -> Workload:
     return found
 
 
-WEEK = 7 * 24 * 3_600_000
+WEEK = 7 * DAY
 FEWEST = 4
 """Whole weeks that there must be to draw from."""
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
 from math import isfinite
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -53,7 +52,12 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
             used, ordered, last = used + 1, ordered and found.submit >= last, found.submit
     if not used:
         raise NotSimulated(f"{path}: there is no job in it that could be run")
-    jobs = partial(_jobs, path, size, memory, ordered)
+
+    def jobs() -> Iterator[SimulatedJob]:
+        found = (each for each in _lines(path, size, memory) if not isinstance(each, str))
+        placed = (replace(job, place=place) for place, job in enumerate(found))
+        return placed if ordered else iter(sorted(placed, key=lambda job: job.submit))
+
     begin = _count(labels, "UnixStartTime") * 1000
     begin = begin if begin <= LONGEST else 0
     zone = _word(labels, "TimeZoneString") or "UTC"
@@ -97,13 +101,6 @@ def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
 
 
 # ---------------------------------------------------------------- lines
-
-
-def _jobs(path: Path, pes: int, memory: int | None, ordered: bool) -> Iterator[SimulatedJob]:
-    places = count()
-    found = (each for each in _lines(path, pes, memory) if not isinstance(each, str))
-    placed = (replace(job, place=next(places)) for job in found)
-    return placed if ordered else iter(sorted(placed, key=lambda job: job.submit))
 
 
 def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:

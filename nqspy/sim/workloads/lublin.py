@@ -8,7 +8,7 @@ Arrivals: the time between two, at the rate of the busiest hours, is the exponen
 is stretched by a cycle of a day in 48 buckets. The model gives no estimates: they are the run times."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import exp, lgamma, log, log2
 from random import Random
 
@@ -40,15 +40,15 @@ BUCKETS, FIRST_BUCKET, BUCKET = 48, 11, 1_800.0
 def lublin(wanted: Wanted) -> Workload:
     """So many jobs for a machine of so many PEs, from midnight on."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
-    return Workload(f"lublin-{wanted.seed}", pes, count, lambda: _jobs(Random(wanted.seed), pes, count))
 
+    def jobs() -> Iterator[SimulatedJob]:
+        rng = Random(wanted.seed)
+        for place, at in enumerate(islice(_arrivals(rng), count)):
+            submit, width = int(at) * 1000, width_of(rng, pes)
+            run = run_of(rng, width) * 1000
+            yield SimulatedJob(place, place + 1, submit, run, max(run, 1000), width)
 
-def _jobs(rng: Random, pes: int, count: int) -> Iterator[SimulatedJob]:
-    arrivals = _arrivals(rng)
-    for place in range(count):
-        submit, width = int(next(arrivals)) * 1000, width_of(rng, pes)
-        run = run_of(rng, width) * 1000
-        yield SimulatedJob(place, place + 1, submit, run, max(run, 1000), width)
+    return Workload(f"lublin-{wanted.seed}", pes, count, jobs)
 
 
 def width_of(rng: Random, pes: int) -> int:

@@ -20,16 +20,14 @@ def psched(wanted: Wanted) -> Workload:
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
         raise NotSimulated(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
-    return Workload(
-        f"psched-{wanted.seed}", pes, count, lambda: islice(_jobs(Random(wanted.seed), pes), count),
-        at_once=AT_ONCE,
-    )  # fmt: skip
 
+    def jobs() -> Iterator[SimulatedJob]:
+        every = applications(Random(wanted.seed))
+        fitting = ((width, seconds * 1000) for width, seconds in every if width <= pes)
+        for place, (width, ms) in enumerate(islice(fitting, count)):
+            yield SimulatedJob(place, place + 1, 0, ms, ms, width)
 
-def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
-    fitting = ((width, seconds * 1000) for width, seconds in applications(rng) if width <= pes)
-    for place, (width, ms) in enumerate(fitting):
-        yield SimulatedJob(place, place + 1, 0, ms, ms, width)
+    return Workload(f"psched-{wanted.seed}", pes, count, jobs, at_once=AT_ONCE)
 
 
 def applications(rng: Random) -> Iterator[tuple[int, int]]:

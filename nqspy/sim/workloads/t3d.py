@@ -79,18 +79,13 @@ def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
             run = max(1, min(limit, int(seconds)))
         else:
             queue = rng.choices(list(QUEUES), [each.weight for each in QUEUES.values()])[0]
-            run, limit, width = _of(rng, QUEUES[queue])
+            limit, most = QUEUES[queue].limit, QUEUES[queue].pes
+            run = max(1, int(limit * rng.betavariate(*_PART)))
+            narrower = [2**power for power in range(1, 8) if 2**power < most]
+            width = most if rng.random() < _WIDEST else rng.choice(narrower)
         user = f"u{rng.randrange(1, 41)}"
         if width <= pes:
             yield SimulatedJob(
                 place, place + 1, round(at * 1000), run * 1000, limit * 1000, width, None, user, queue
             )  # fmt: skip
             place += 1
-
-
-def _of(rng: Random, queue: T3dQueue) -> tuple[int, int, int]:
-    """Draw run time and limit (s) and width of a batch job."""
-    run = max(1, int(queue.limit * rng.betavariate(*_PART)))
-    narrower = [2**power for power in range(1, 8) if 2**power < queue.pes]
-    width = queue.pes if rng.random() < _WIDEST else rng.choice(narrower)
-    return run, queue.limit, width
