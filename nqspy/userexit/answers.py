@@ -68,17 +68,13 @@ def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bo
     for name in within:
         if name not in BOUNDED:
             raise ValueError(f"refuse() knows within= of {', '.join(BOUNDED)}, not {name!r}")
-    return tuple([(name, *_pair(name, pair)) for name, pair in within.items()])
-
-
-def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
-    if type(pair) is tuple and len(pair) == 2 and all(map(_is_bound, pair)):
-        return _in_reach(pair[0]), _in_reach(pair[1])
-    raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
-
-
-def _is_bound(number: Any) -> bool:
-    return type(number) is int or number is None or bool(number == math.inf)
+    found = []
+    for name, pair in within.items():
+        fits = type(pair) is tuple and len(pair) == 2
+        if not fits or not all(type(n) is int or n is None or n == math.inf for n in pair):
+            raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
+        found.append((name, _in_reach(pair[0]), _in_reach(pair[1])))
+    return tuple(found)
 
 
 def _in_reach(number: Any) -> int | None:
@@ -138,7 +134,21 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
     request; ``output`` and ``error``: paths, relative ones to the folder it was submitted from. Raises
     TypeError, BadValue.
     """
-    return Changes({word: _change(word, value) for word, value in fields.items() if value is not None})
+    made = dict[str, Any]()
+    for word, value in fields.items():
+        if value is None:
+            continue
+        if word not in CHANGEABLE:
+            raise TypeError(f"changes() got an unexpected keyword argument {word!r}")
+        unit = CHANGEABLE[word].unit
+        if type(value) is str and unit in ("time", "size"):
+            value = parse_time(value) if unit == "time" else parse_size(value)
+        elif unit == "names" and isinstance(value, (list, set, frozenset)):
+            value = tuple(value)
+        if not is_change(word, value):
+            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {value!r}")
+        made[word] = value
+    return Changes(made)
 
 
 changes.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -147,19 +157,6 @@ changes.__signature__ = Signature(  # type: ignore[attr-defined]
         for word in dict.fromkeys((*ChangedFields.__annotations__, *CHANGEABLE))
     ]
 )
-
-
-def _change(word: str, value: Any) -> Any:
-    if word not in CHANGEABLE:
-        raise TypeError(f"changes() got an unexpected keyword argument {word!r}")
-    unit = CHANGEABLE[word].unit
-    if type(value) is str and unit in ("time", "size"):
-        value = parse_time(value) if unit == "time" else parse_size(value)
-    elif unit == "names" and isinstance(value, (list, set, frozenset)):
-        value = tuple(value)
-    if not is_change(word, value):
-        raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {value!r}")
-    return value
 
 
 def _sentence(text: str) -> str:

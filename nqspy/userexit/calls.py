@@ -7,7 +7,7 @@ from typing import Any
 from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
-from nqspy.ports import Answer, PassView
+from nqspy.ports import PassView
 from nqspy.userexit import clock
 from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Subject, Trace
 from nqspy.userexit.errors import described
@@ -15,14 +15,11 @@ from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.seats import Failed, Hook
 from nqspy.userexit.view import View
 
-Said = Answer | Failed | None
-
 
 class Calls:
     """Calls exits, in a ``with guard``. ``trace``: the latest answers; ``failures`` since `begin`, each of
-    them told to ``heard``;
-    ``really``: the instant from which is looked ahead, None outside of a look ahead; ``again``: when an exit
-    is asked again about an owner whose requests it was not asked about."""
+    them told to ``heard``; ``really``: the instant from which is looked ahead, None outside of a look ahead;
+    ``again``: when an exit is asked again about an owner after it was not asked for a while."""
 
     def __init__(self, guard: Guard, watch: CallWatch) -> None:
         self.guard = guard
@@ -58,8 +55,15 @@ class Calls:
 
     def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
-        if hook.record.marked and (left_out := self._left_out(hook, subject, args)) is not None:
-            return left_out
+        record = hook.record
+        if record.marked:  # it may not be asked about this or its owner for a while
+            owner, now = whose(args), args[-1]
+            if (mark := record.rests(owner, now, self.really)) is not None:
+                if mark.until > now:
+                    self.again = min(mark.until, self.again or mark.until)
+                return Failed(told(owner, mark, self._zone), resting=True)
+            if (spared := record.spared(subject, now, self.really)) is not None:
+                return Failed(spared)
         if hook.exit.down:
             return None
         if self._watch is None:
@@ -70,16 +74,6 @@ class Calls:
         finally:
             self._watch.leave()
 
-    def _left_out(self, hook: Hook, subject: Subject, args: tuple[Any, ...]) -> Failed | None:
-        """Return its failure, where it is not asked about this or its owner for a while."""
-        owner, now, record = whose(args), args[-1], hook.record
-        if (mark := record.rests(owner, now, self.really)) is not None:
-            if mark.until > now:
-                self.again = min(mark.until, self.again or mark.until)
-            return Failed(told(owner, mark, self._zone), resting=True)
-        spared = record.spared(subject, now, self.really)
-        return None if spared is None else Failed(spared)
-
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """Ask as `ask` does, in any case."""
         record = hook.record
@@ -88,11 +82,11 @@ class Calls:
         except BaseException as error:
             if is_ctrl_c(error):
                 raise
+            took, said = self.guard.took, described(self.guard, hook.exit.module.path, error)
             if self.really is not None:
                 hook.exit.down = True
-                return Failed(described(self.guard, hook.exit.module.path, error)[0])
-            record.took(self.guard.took)
-            said = described(self.guard, hook.exit.module.path, error)
+                return Failed(said[0])
+            record.took(took)
             return self.failed(hook, subject, seq, args, *said)
         if self.really is not None:
             return answer

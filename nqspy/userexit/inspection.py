@@ -64,13 +64,6 @@ def inspect_module(
     yield from sorted(found)
 
 
-def _having(kind: Any) -> tuple[str, str]:
-    """ "a request has", "it has": in the words of people."""
-    if kind in _KINDS and kind is not Settings:
-        return f"{_KINDS[kind]} has", "it has"
-    return ("limits have" if kind.__name__.endswith("Limits") else "settings have"), "they have"
-
-
 def _is_settings(kind: Any) -> bool:
     return inspect.isclass(kind) and kind.__module__.startswith("nqspy.model.")
 
@@ -156,10 +149,13 @@ class _Body(ast.NodeVisitor):
         if isinstance(node, ast.Name):
             return self._kinds.get(node.id, _Unknown)
         if isinstance(node, ast.Attribute):
-            return _member(self._kind(node.value), node.attr)
+            kind = _plain(self._kind(node.value))
+            known = kind in (View, RequestView) or _is_settings(kind)
+            return _hints(kind).get(node.attr, _Unknown) if known else _Unknown
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return _returned(self._kind(node.func.value), node.func.attr)
-        if isinstance(node, ast.Subscript):
+            if _plain(self._kind(node.func.value)) is View:
+                return _hints(getattr(View, node.func.attr, None)).get("return", _Unknown)
+        elif isinstance(node, ast.Subscript):
             return _element(self._kind(node.value))
         return _Unknown
 
@@ -172,7 +168,10 @@ class _Body(ast.NodeVisitor):
         if kind in (View, Setting, Answer, Selection) or _is_settings(kind):
             names = tuple(name for name in {*dir(kind), *_hints(kind)} if not name.startswith("_"))
         if names and node.attr not in names:
-            what, it = _having(kind)
+            if kind in _KINDS and kind is not Settings:
+                what, it = f"{_KINDS[kind]} has", "it has"
+            else:
+                what, it = f"{'limits' if kind.__name__.endswith('Limits') else 'settings'} have", "they have"
             shown = ", ".join(sorted(names))
             self._wrong(node, f"{what} no {node.attr}{meant(node.attr, names)}; {it} {shown}")
         self.generic_visit(node)
@@ -231,17 +230,6 @@ def _plain(kind: Any) -> Any:
         others = [each for each in typing.get_args(kind) if each is not type(None)]
         return others[0] if len(others) == 1 else _Unknown
     return kind
-
-
-def _member(kind: Any, name: str) -> Any:
-    kind = _plain(kind)
-    return _hints(kind).get(name, _Unknown) if kind in (View, RequestView) or _is_settings(kind) else _Unknown
-
-
-def _returned(kind: Any, name: str) -> Any:
-    if _plain(kind) is not View:
-        return _Unknown
-    return _hints(getattr(View, name, None)).get("return", _Unknown)
 
 
 def _element(kind: Any) -> Any:

@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -187,27 +187,21 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
         raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise LoadError(path, None, f"is no Python: {error}") from None
-    nodes = tuple(ast.walk(tree))
-    for line, text in _misplaced(tree, nodes):
-        raise LoadError(path, line, text)
-    return _Parsed(nodes, ast.get_docstring(tree), code)
-
-
-def _misplaced(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    """Yield faults that can be seen without running it: forbidden imports, functions defined twice."""
+    nodes, seen = tuple(ast.walk(tree)), dict[str, int]()
     for node in nodes:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             if name.split(".")[0] == "nqspy" and name != "nqspy.userexit":
-                yield node.lineno, f"imports {name}; an exit imports from nqspy.userexit only"
-    seen: dict[str, int] = {}
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name in seen:
-                yield node.lineno, f"{node.name} is defined twice (line {seen[node.name]})"
-            seen[node.name] = node.lineno
+                text = f"imports {name}; an exit imports from nqspy.userexit only"
+                raise LoadError(path, node.lineno, text)
+    for each in tree.body:
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if each.name in seen:
+                raise LoadError(path, each.lineno, f"{each.name} is defined twice (line {seen[each.name]})")
+            seen[each.name] = each.lineno
+    return _Parsed(nodes, ast.get_docstring(tree), code)
 
 
 def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str | None = None,

@@ -29,7 +29,14 @@ def read(unit: str, text: str) -> Any:
         value = parse(text.strip())
         return math.inf if value == UNLIMITED else value
     if unit in ("number", "percent"):
-        return _number(unit, text.strip())
+        shown = text.strip()
+        try:
+            number = float(shown.removesuffix("%") if unit == "percent" else shown)
+        except ValueError:
+            raise BadValue(f"{shown!r} is no number") from None
+        if not math.isfinite(number) or (unit == "percent" and not 0 <= number <= 100):
+            raise BadValue(f"{shown!r} is no {'percentage from 0 to 100' if unit == 'percent' else 'number'}")
+        return int(number) if number.is_integer() else number
     if unit == "flag":
         if text.strip().lower() not in _FLAGS:
             raise BadValue(f"{text!r} is neither on nor off")
@@ -37,16 +44,6 @@ def read(unit: str, text: str) -> Any:
     if unit == "names":
         return tuple(text.strip().strip("()").replace(",", " ").split())
     return text
-
-
-def _number(unit: str, text: str) -> float:
-    try:
-        value = float(text.removesuffix("%") if unit == "percent" else text)
-    except ValueError:
-        raise BadValue(f"{text!r} is no number") from None
-    if not math.isfinite(value) or (unit == "percent" and not 0 <= value <= 100):
-        raise BadValue(f"{text!r} is no {'percentage from 0 to 100' if unit == 'percent' else 'number'}")
-    return int(value) if value.is_integer() else value
 
 
 class Setting(Generic[T]):

@@ -28,7 +28,7 @@ from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Record
-from nqspy.userexit.calls import Calls, Said
+from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept, OwnerRest, Spare
@@ -237,32 +237,23 @@ class SiteExits:
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
         first = unasked = None
+        seq, now = request.seq, view.now
         with self._guard:
             for hook in self._active["jobselect"]:
-                answer = self._select(hook, request, view)
-                if answer is None:
-                    continue
-                if isinstance(answer, Failed):
-                    unasked = unasked or Answer("refuse", answer.text, hook.who)
-                elif answer.verdict != "force":
-                    return answer
-                else:
+                said = self._calls.ask(hook, seq, seq, (request, self._calls.seen(hook.who, view), now))
+                if type(said) is Failed:
+                    on = "" if said.resting else "on this request: "
+                    return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
+                if hook.exit.down and self._calls.really is None:
+                    why = f"exit {hook.who} failed on another request; it is asked in the next pass"
+                    unasked = unasked or Answer("refuse", why, hook.who)
+                elif said is not None:
+                    until = said.until if said.until is not None and said.until > now else None
+                    answer = Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
+                    if said.verdict != "force":
+                        return answer
                     first = first or answer
         return unasked or first
-
-    def _select(self, hook: Hook, request: RequestView, view: PassView) -> Said:
-        """Return the answer of one exit; Failed: it is not asked any more in this pass."""
-        seq, seen = request.seq, self._calls.seen(hook.who, view)
-        said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
-        if type(said) is Failed:
-            on = "" if said.resting else "on this request: "
-            return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
-        if hook.exit.down and self._calls.really is None:
-            return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
-        if said is None:
-            return None
-        until = said.until if said.until is not None and said.until > view.now else None
-        return Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
         """Actions of all exits after a request was chosen; a failure counts as none."""
