@@ -94,7 +94,10 @@ class Backoff:
         self.spares = [each for each in self.spares if Mark(each.at).holds(now)]
         if call.subject is not None:
             self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
-        owners = self._owners_lost_on(call)
+        real = time.monotonic()
+        recent = [each for each in self._died.get(call.exit, ()) if real - each[0] < HOUR]
+        self._died[call.exit] = [*recent, (real, call.owner)]
+        owners = [owner for _, owner in self._died[call.exit]]
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
         if self._row.count(call.owner) >= GIVE_UP:
@@ -118,13 +121,6 @@ class Backoff:
         self._until = 0.0
         who = call.exit if call is not None else ""
         return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
-
-    def _owners_lost_on(self, call: Call) -> list[str]:
-        """Owners on whose requests the exit died within the hour, this one with them."""
-        now = time.monotonic()
-        known = [each for each in self._died.get(call.exit, ()) if now - each[0] < HOUR]
-        self._died[call.exit] = [*known, (now, call.owner)]
-        return [owner for _, owner in self._died[call.exit]]
 
     def dump(self) -> dict[str, Any]:
         """Return what outlives the daemon, as JSON has it; workers lost at real times since the epoch."""

@@ -334,23 +334,18 @@ class DeciderClient:
             self.registry.take(what.listing, what.units)
             self.registry.follow(self.site, self.backoff.out)
         elif isinstance(what, messages.PlanMade) and self._asked is not None and what.id == self._asked.id:
-            return self._planned(heard.process, what)
+            try:
+                plan = plans.plan_of(what, self._asked.n, self._asked.samples, self.registry.names)
+            except messages.BadWorkerMessage as error:
+                heard.process.kill(str(error))
+                return None
+            self._asked = None
+            self._stamped(what)
+            self.backoff.well()
+            return Decision(plan)
         elif isinstance(what, messages.OrderFailed | messages.OutOfStep):
             self._useless(what)
         return None
-
-    def _planned(self, process: WorkerProcess, answer: messages.PlanMade) -> Decision | None:
-        asked = self._asked
-        try:
-            assert asked is not None
-            plan = plans.plan_of(answer, asked.n, asked.samples, self.registry.names)
-        except messages.BadWorkerMessage as error:
-            process.kill(str(error))
-            return None
-        self._asked = None
-        self._stamped(answer)
-        self.backoff.well()
-        return Decision(plan)
 
     def _stamped(self, answer: messages.WorkerMessage) -> None:
         if isinstance(answer, messages.PlanMade | messages.SubmitAnswered | messages.RouteAnswered):

@@ -25,6 +25,7 @@ from nqspy.report import night
 from nqspy.userexit.inspection import inspect_module
 from nqspy.userexit.loader import LoadError, Source, load_source, read_file
 from nqspy.userexit.site_exits import SiteExits
+from nqspy.userexit.specs import NOTICES
 
 NOW = Instant(1_772_485_200_000)
 """An evening in March 2026."""
@@ -70,29 +71,25 @@ def _run_hooks(source: Source) -> Iterator[str]:
     made, history = made_up_site()
     for hook in exits.listing()[0]["hooks"]:
         exits.begin(made)
-        if hook in _DECIDE:
-            _DECIDE[hook](exits, made, Draft(made, NOW, exits, {}))
-            failed = [failure.text for failure in exits.failures()]
-        else:
+        draft = Draft(made, NOW, exits, {})
+        view, waits = view_of(draft), seen(made.requests[2], draft)
+        match hook:
+            case "jobselect":
+                exits.jobselect(waits, view)
+            case "elected":
+                exits.elected(waits, view)
+            case "shrpri":
+                exits.shrpri("anne", "d1", view)
+            case "route":
+                exits.route(waits, ("express", "night"), view)
+            case "submit":
+                request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
+                exits.submit(handed(request, draft, SCRIPT), view)
+        failed = [failure.text for failure in exits.failures()]
+        if hook in NOTICES:
             failed = list(_give_notice(exits, made, history, hook))
         for text in failed:
             yield f"{Path(*source.path.parts[-2:])}: {text} ({hook} of {name} on a made-up request)"
-
-
-def _submit(exits: SiteExits, made: Site, draft: Draft) -> None:
-    request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
-    exits.submit(handed(request, draft, SCRIPT), view_of(draft))
-
-
-_DECIDE: dict[str, Any] = {
-    "jobselect": lambda exits, made, draft: exits.jobselect(seen(made.requests[2], draft), view_of(draft)),
-    "elected": lambda exits, made, draft: exits.elected(seen(made.requests[2], draft), view_of(draft)),
-    "shrpri": lambda exits, made, draft: exits.shrpri("anne", "d1", view_of(draft)),
-    "route": lambda exits, made, draft: exits.route(
-        seen(made.requests[2], draft), ("express", "night"), view_of(draft)
-    ),
-    "submit": _submit,
-}
 
 
 def _give_notice(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str) -> Iterator[str]:

@@ -69,11 +69,8 @@ class Heartbeat(CallWatch):
         if len(words) != 4:
             return None
         exit, hook, about, owner = words
-        return Call(exit, hook, _subject(about), since, owner)
-
-
-def _subject(text: str) -> int | tuple[str, str] | None:
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return int(text)
-    owner, mark, group = text.partition("\1")
-    return (owner, group) if mark else None
+        who, mark, group = about.partition("\1")
+        subject: int | tuple[str, str] | None = (who, group) if mark else None
+        if about.isascii() and about.isdigit() and len(about) < 19:
+            subject = int(about)
+        return Call(exit, hook, subject, since, owner)

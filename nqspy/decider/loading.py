@@ -67,22 +67,16 @@ class Loading:
             self.problems = sorted([*self.problems, *what.problems])
             self._end()
         elif isinstance(what, WorkerEnded):
-            self._lost(process, what.how)
-
-    def _lost(self, process: WorkerProcess, how: str) -> None:
-        call = process.heartbeat.read()
-        known = names(self.sources)
-        bad = call.exit if call is not None and call.exit in known else known[-1]
-        left = "" if self.strict else "left out: "
-        self.problems.append(
-            f"{self.client.folder.name}/{bad}.py: {left}loading it ended its process: {process.why or how}"
-        )
-        self.process = None
-        if self.strict:
-            self._end()
-        else:
-            self.sources = tuple(source for source in self.sources if source.path.stem != bad)
-            self._begin()
+            call, known, self.process = process.heartbeat.read(), names(self.sources), None
+            bad = call.exit if call is not None and call.exit in known else known[-1]
+            left, how = "" if self.strict else "left out: ", process.why or what.how
+            text = f"{self.client.folder.name}/{bad}.py: {left}loading it ended its process: {how}"
+            self.problems.append(text)
+            if self.strict:
+                self._end()
+            else:
+                self.sources = tuple(source for source in self.sources if source.path.stem != bad)
+                self._begin()
 
     def look(self) -> None:
         """Ends a process that hangs over a file."""

@@ -48,14 +48,11 @@ class NoticeRunner:
         if answer is None:
             self._failed(worker, hook, f"ended its process: {worker.how}")
         elif isinstance(answer, messages.NoticeGiven):
-            self._given(hook, answer)
-
-    def _given(self, hook: str, answer: messages.NoticeGiven) -> None:
-        for name in self._client.registry.of(hook):
-            self.failing.pop(f"{name}.{hook}", None)
-        for each in answer.failures:
-            self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
-            LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
+            for name in self._client.registry.of(hook):
+                self.failing.pop(f"{name}.{hook}", None)
+            for each in answer.failures:
+                self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
+                LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
 
     def _failed(self, worker: WorkerProcess, hook: str, how: str) -> None:
         call = worker.heartbeat.read()

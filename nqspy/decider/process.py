@@ -225,7 +225,11 @@ class WorkerProcess:
         with self._lock:
             self.dead = True  # before its number may be another process's
             with contextlib.suppress(ChildProcessError):
-                how = _how(os.waitpid(self.pid, 0)[1])
+                code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                how = f"it ended with status {code}"
+                if code < 0:
+                    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+                    how = f"it was ended by {name}"
             for fd in (self._orders, self._answers, self._printed, self._wake, self._pidfd):
                 os.close(fd)
         self.how = self.why or how
@@ -234,14 +238,6 @@ class WorkerProcess:
         for answer in self._asked.values():
             answer.set_result(None)
         self._hear(self, WorkerEnded(self.how))
-
-
-def _how(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return f"it was ended by {name}"
-    return f"it ended with status {code}"
 
 
 class FromWorker(Struct, frozen=True):
@@ -288,18 +284,16 @@ class _Lines:
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-4096:]
         for line in lines:
-            self._log(line[:1000].decode("utf-8", "replace"))
+            now = time.monotonic()
+            if now - self._minute >= 60:
+                self._minute, self._count = now, 0
+            self._count += 1
+            if self._count <= PRINTED:
+                LOG.info("%s: %s", self._name, line[:1000].decode("utf-8", "replace"))
+            elif self._count == PRINTED + 1:
+                most = "%s: it prints more than %d lines a minute; the rest is left out"
+                LOG.info(most, self._name, PRINTED)
         return []
-
-    def _log(self, line: str) -> None:
-        now = time.monotonic()
-        if now - self._minute >= 60:
-            self._minute, self._count = now, 0
-        self._count += 1
-        if self._count <= PRINTED:
-            LOG.info("%s: %s", self._name, line)
-        elif self._count == PRINTED + 1:
-            LOG.info("%s: it prints more than %d lines a minute; the rest is left out", self._name, PRINTED)
 
 
 # ---------------------------------------------------------------- in the worker

@@ -83,14 +83,14 @@ class ExitRegistry:
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return one entry for each exit, as the settings in force have it; ``left_out``: why it is not
         loaded."""
-        return [self._row(self._rows[name], out.get(name)) for name in self.names]
-
-    def _row(self, row: dict[str, Any], why: str | None) -> dict[str, Any]:
-        wanted = self.settings_of(row["name"])
-        values = {
-            name: said | {"value": wanted.values.get(name, said["default"])}
-            for name, said in row["settings"].items()
-        }
-        now = {"enabled": wanted.enabled and why is None, "budget_ms": wanted.budget, "settings": values}
-        now["failures"] = row["failures"] + self._uncounted[row["name"]]
-        return row | now | ({"left_out": why} if why is not None else {})
+        rows = []
+        for name in self.names:
+            row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)
+            values = {
+                setting: said | {"value": wanted.values.get(setting, said["default"])}
+                for setting, said in row["settings"].items()
+            }
+            now = {"enabled": wanted.enabled and why is None, "budget_ms": wanted.budget, "settings": values}
+            now["failures"] = row["failures"] + self._uncounted[name]
+            rows.append(row | now | ({"left_out": why} if why is not None else {}))
+        return rows

@@ -24,6 +24,7 @@ from nqspy.engine.look_ahead import LookAhead
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.ports import PassView
 from nqspy.store.rows import no_collector
 from nqspy.system import urgency
 from nqspy.userexit.kept import Kept, OwnerRest, Spare
@@ -107,21 +108,7 @@ class Worker:
     """Serves orders over a site of its own."""
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
-        self._site, self._exits, self._pipes = site, exits, pipes
-        self._answers: dict[type[messages.Order], Callable[[Any], messages.WorkerMessage]] = {
-            messages.AskPass: self._pass,
-            messages.AskSubmit: self._submit,
-            messages.AskRoute: self._route,
-            messages.AskShares: self._shares,
-            messages.AskOutlooks: self._outlooks,
-            messages.AskStarts: self._starts,
-            messages.AskTrace: lambda asked: messages.TraceAnswered(
-                asked.id, messages.packed(exits.trace(asked.seq))
-            ),
-            messages.AskState: lambda asked: messages.StateAnswered(
-                asked.id, msgspec.msgpack.encode(exits.kept(files))
-            ),
-        }
+        self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
 
     def serve(self) -> None:
         """Until it is ended."""
@@ -131,66 +118,62 @@ class Worker:
                 for recorded in messages.events_in(order.rows):
                     lifecycle.apply(self._site, recorded)
                 self._site.touched.clear()
-            else:
-                self._pipes.answer(self._answer(order))
+                continue
+            try:
+                answer = self._answer(order)
+            except BaseException:
+                answer = messages.OrderFailed(order.id, format_exc())
+            self._pipes.answer(answer)
 
     def _answer(self, order: messages.Order) -> messages.WorkerMessage:
-        if order.n != self._site.n:
-            return messages.OutOfStep(order.id, f"it knows {self._site.n} events, not {order.n}")
-        try:
-            return self._answers[type(order)](order)
-        except BaseException:
-            return messages.OrderFailed(order.id, format_exc())
+        site, exits, id = self._site, self._exits, order.id
+        if order.n != site.n:
+            return messages.OutOfStep(id, f"it knows {site.n} events, not {order.n}")
+        match order:
+            case messages.AskPass():
+                site.upcoming_stops, site.closings = order.upcoming_stops, order.closings
+                plan = run_pass(site, order.now, exits, dict(order.samples))
+                return plans.plan_made(id, plan, exits.listing(), exits.stamp)
+            case messages.AskSubmit():
+                said = exits.submit(SentRequest(order.request), self._view(order.now))
+                fields = None if said is None else dict(said.changes)
+                refusal, who = (said.refusal, said.who) if said is not None else (None, "")
+                failures, listing = self._failed()
+                return messages.SubmitAnswered(id, refusal, who, fields, failures, exits.stamp, listing)
+            case messages.AskRoute():
+                found = exits.route(SentRequest(order.request), order.destinations, self._view(order.now))
+                failures, listing = self._failed()
+                return messages.RouteAnswered(id, tuple(found), failures, exits.stamp, listing)
+            case messages.AskShares():
+                view = self._view(order.now, order.samples)
+                with exits.rehearsal(order.now):
+                    return messages.SharesAnswered(id, exits.shrpris(order.pairs, view))
+            case messages.AskOutlooks():
+                spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
+                with no_collector():
+                    ahead = LookAhead(site, order.now, order.between, request=order.request, wanted=wanted)
+                    return messages.outlooks_made(id, ahead.outlooks(order.seqs, exits, spent))
+            case messages.AskStarts():
+                starts = []
+                for changes in ((), order.changes):
+                    spent = part_of(LOOK_AHEAD)
+                    with no_collector():
+                        ahead = LookAhead(site, order.now, order.between, changes=changes)
+                        starts.append(dict(ahead.starts(exits, spent)))
+                return messages.StartsMade(id, *starts)
+            case messages.AskTrace():
+                return messages.TraceAnswered(id, messages.packed(exits.trace(order.seq)))
+            case messages.AskState():
+                return messages.StateAnswered(id, msgspec.msgpack.encode(exits.kept(self._files)))
+        raise TypeError(f"no order for a worker that decides: {order}")
 
-    # ------------------------------------------------------------ answers
-
-    def _pass(self, order: messages.AskPass) -> messages.WorkerMessage:
-        self._site.upcoming_stops, self._site.closings = order.upcoming_stops, order.closings
-        plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
-        return plans.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
-
-    def _draft(self, now: Instant, samples: messages.Samples = ()) -> Draft:
+    def _view(self, now: Instant, samples: messages.Samples = ()) -> PassView:
         self._exits.begin(self._site)
-        return Draft(self._site, now, self._exits, dict(samples))
-
-    def _submit(self, order: messages.AskSubmit) -> messages.WorkerMessage:
-        view = view_of(self._draft(order.now))
-        answer = self._exits.submit(SentRequest(order.request), view)
-        fields = None if answer is None else dict(answer.changes)
-        refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
-        failures, listing = self._failed()
-        return messages.SubmitAnswered(order.id, refusal, who, fields, failures, self._exits.stamp, listing)
-
-    def _route(self, order: messages.AskRoute) -> messages.WorkerMessage:
-        view = view_of(self._draft(order.now))
-        found = self._exits.route(SentRequest(order.request), order.destinations, view)
-        failures, listing = self._failed()
-        return messages.RouteAnswered(order.id, tuple(found), failures, self._exits.stamp, listing)
+        return view_of(Draft(self._site, now, self._exits, dict(samples)))
 
     def _failed(self) -> tuple[tuple[ExitFailure, ...], messages.Listing]:
         failures = self._exits.failures()
         return failures, self._exits.listing() if failures else []
-
-    def _shares(self, order: messages.AskShares) -> messages.WorkerMessage:
-        view = view_of(self._draft(order.now, order.samples))
-        with self._exits.rehearsal(order.now):
-            values = self._exits.shrpris(order.pairs, view)
-        return messages.SharesAnswered(order.id, values)
-
-    def _outlooks(self, order: messages.AskOutlooks) -> messages.WorkerMessage:
-        spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
-        with no_collector():
-            ahead = LookAhead(self._site, order.now, order.between, request=order.request, wanted=wanted)
-            return messages.outlooks_made(order.id, ahead.outlooks(order.seqs, self._exits, spent))
-
-    def _starts(self, order: messages.AskStarts) -> messages.WorkerMessage:
-        found = []
-        for changes in ((), order.changes):
-            spent = part_of(LOOK_AHEAD)
-            with no_collector():
-                ahead = LookAhead(self._site, order.now, order.between, changes=changes)
-                found.append(ahead.starts(self._exits, spent))
-        return messages.StartsMade(order.id, dict(found[0]), dict(found[1]))
 
 
 # ---------------------------------------------------------------- notices
@@ -214,18 +197,14 @@ class NoticeTask(Struct, frozen=True):
         while True:
             order = pipes.take()
             if isinstance(order, messages.GiveNotice):
-                pipes.answer(messages.NoticeGiven(order.id, _notify(exits, order), exits.listing()))
-
-
-def _notify(exits: SiteExits, order: messages.GiveNotice) -> tuple[ExitFailure, ...]:
-    arguments = dict(order.arguments)
-    if "request" in arguments:
-        arguments["request"] = SentRequest(arguments["request"])
-    if "report" in arguments:
-        arguments["report"] = read_only(arguments["report"])
-    with suppress(Exception):
-        return tuple(exits.notify(order.hook, **arguments))
-    return ()
+                arguments, failures = dict(order.arguments), list[ExitFailure]()
+                if "request" in arguments:
+                    arguments["request"] = SentRequest(arguments["request"])
+                if "report" in arguments:
+                    arguments["report"] = read_only(arguments["report"])
+                with suppress(Exception):
+                    failures = exits.notify(order.hook, **arguments)
+                pipes.answer(messages.NoticeGiven(order.id, tuple(failures), exits.listing()))
 
 
 def read_only(value: Any) -> Any:

@@ -126,7 +126,14 @@ class MailQueue:
 
     def send_file(self, path: Path, mail: Mail, host: str) -> None:
         """Have the mails of a file sent, each once whatever happens in between, and the file removed."""
-        self._taken.put(lambda: self._take_file(path, mail, host))
+
+        def take() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                messages = [MailMessage(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+                self._take([each for each in messages if each.id not in self._nights], mail, host)
+                path.unlink()
+
+        self._taken.put(take)
 
     def close(self, patience: float = 2.0) -> None:
         """Stop; what is left lies in the folder, and a command that still runs is ended."""
@@ -166,26 +173,18 @@ class MailQueue:
         self._queue.put(lambda: self._add(left, mail, host))
 
     def _take(self, messages: Iterable[MailMessage], mail: Mail, host: str) -> None:
-        kept = [self._keep(message) for message in messages] if mail.on else []
+        kept = []
+        for message in messages if mail.on else ():
+            path = self._folder / f"{next(self._numbers):020d}.json"
+            try:
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                write_private(path, [json.dumps(asdict(message))])
+            except OSError as error:  # it is sent nevertheless
+                LOG.warning("a mail could not be kept in %s: %s", self._folder, error)
+            if message.id.startswith(NIGHT):
+                self._nights.add(message.id)
+            kept.append(_Kept(message, {path: message.id}))
         self._queue.put(lambda: self._add(kept, mail, host))
-
-    def _take_file(self, path: Path, mail: Mail, host: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            messages = [MailMessage(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
-            self._take([each for each in messages if each.id not in self._nights], mail, host)
-            path.unlink()
-
-    def _keep(self, message: MailMessage) -> _Kept:
-        """Bring a mail to the disk; one that cannot be written is sent nevertheless."""
-        path = self._folder / f"{next(self._numbers):020d}.json"
-        try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            write_private(path, [json.dumps(asdict(message))])
-        except OSError as error:
-            LOG.warning("a mail could not be kept in %s: %s", self._folder, error)
-        if message.id.startswith(NIGHT):
-            self._nights.add(message.id)
-        return _Kept(message, {path: message.id})
 
     # ------------------------------------------------------------ the thread that sends
 
