@@ -43,7 +43,7 @@ def enact(
 
 
 MISSED = "nqsd was away or busy at that time, or the clock was set"
-"""Why one starts too late whom nothing held up."""
+"""Cause of a late start that nothing held up."""
 
 
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:

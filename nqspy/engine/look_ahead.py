@@ -284,7 +284,13 @@ class LookAhead:
         """Of one that was not reached: roughly, by the work that is still before it."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
-            backlog = self._backlog = Backlog(run.site, self._past, _left(run, lengths))
+            left: dict[str, int] = {}  # PE ms that those which run have still to do, by domain
+            for each in run.site.started.values():
+                wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
+                if wall < ENDLESS:
+                    rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
+                    left[domain] = left.get(domain, 0) + rest
+            backlog = self._backlog = Backlog(run.site, self._past, left)
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
             return Foreseen(None, far)
@@ -299,17 +305,6 @@ class LookAhead:
         if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):
             return self._never(run, request, kept)
         return Foreseen(max(start, opens or start), f"{rough}: {far}")
-
-
-def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
-    """How much those that run have still to do, in PE ms by domain; who has no known end counts nothing."""
-    found: dict[str, int] = {}
-    for each in run.site.started.values():
-        wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
-        if wall < ENDLESS:
-            rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
-            found[domain] = found.get(domain, 0) + rest
-    return found
 
 
 # ---------------------------------------------------------------- how long requests run

@@ -130,7 +130,8 @@ class _Part:
 
 
 def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
-    """What an identifier names of an array that has not ended; None where it names a request."""
+    """The part of an array that has not ended that an identifier names; None where it names a request. Raises
+    Refusal for indices that the array does not have."""
     found = parse_named(text, tx.site.names)
     if found is None:
         return None
@@ -142,20 +143,15 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
         return _Part(tx, array, None)
     if request_named(text, tx.site.names) in tx.site.requests:
         return None
-    return _Part(tx, array, _indices(tx, array, inside))
-
-
-def _indices(tx: Transaction, array: Request, text: str) -> Runs:
-    """The indices that are named of an array. Raises Refusal."""
     try:
-        wanted = indices.read(text)
+        wanted = indices.read(inside)
     except BadValue as error:
         raise Refusal("bad_indices", said=error) from None
     assert array.spec.array is not None
     known = array.spec.array.indices
     if strange := indices.brief(indices.pieces(wanted, known)):
         raise Refusal("no_such_index", id=tx.site.id_of(array.seq), some=strange, known=indices.brief(known))
-    return wanted
+    return _Part(tx, array, wanted)
 
 
 def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:

@@ -133,20 +133,16 @@ class Transaction(Struct):
         """The live request of that identifier. Raises Refusal, also if the caller may not see it."""
         seq = request_named(text, self.site.names)
         request = None if seq is None else self.site.requests.get(self.site.named(seq))
-        if request is None or not may_see(self.site.settings, caller, request.spec):
-            raise self._unknown(text, seq, caller)
-        return request
-
-    def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
-        """Why an identifier names no request that has not ended."""
+        if request is not None and may_see(self.site.settings, caller, request.spec):
+            return request
         if seq is None:
             if not text[:1].isdigit() or ("[" in text and parse_named(text, self.site.names) is None):
-                return Refusal("bad_id", text=text)
-            return Refusal("unknown_request", id=text)
+                raise Refusal("bad_id", text=text)
+            raise Refusal("unknown_request", id=text)
         for each in (seq, array_key(seq)) if seq == number_of(seq) else (seq,):
             if each not in self.site.requests and self.known(each, caller):
-                return Refusal("has_ended", id=self.site.id_of(each))
-        return Refusal("unknown_request", id=self.site.id_of(seq))
+                raise Refusal("has_ended", id=self.site.id_of(each))
+        raise Refusal("unknown_request", id=self.site.id_of(seq))
 
     def known(self, seq: Seq, caller: Caller) -> bool:
         """True if there is or was such a request, as far as the caller may see."""

@@ -30,7 +30,15 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
         case ob.ObservedResource():
             _probe(tx, news)
         case ob.ObservedPressure():
-            _pressure(tx, news)
+            # A reading is kept where something may follow from it: another level, the answer to what was
+            # decided on the last one, or another use of the memory while requests give way.
+            known = tx.site.pressure
+            away = any(r.pause is not None and r.pause.preempted for r in tx.site.started.values())
+            moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
+            if news.level != known.level or ((news.level != "calm" or away) and moved):
+                use = news.used, news.text, news.resident, news.total, news.people
+                tx.emit(PressureChanged(news.level, *use))
+                tx.dirty()
         case ob.ObservedMachine():
             site, before = tx.site, tx.site.found
             seen = Found(news.cpus, news.memory, devices=news.devices)
@@ -91,14 +99,3 @@ _RUNNING = {
     "suspend": "started requests that need it are suspended until it is well again",
     "requeue": "started requests that need it are queued again, those that cannot be run again go on",
 }
-
-
-def _pressure(tx: Transaction, news: ob.ObservedPressure) -> None:
-    """A reading is kept where something may follow from it: another level, the answer to what was decided
-    on the last one, or another use of the memory while requests give way."""
-    known, site = tx.site.pressure, tx.site
-    away = any(r.pause is not None and r.pause.preempted for r in site.started.values())
-    moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
-    if news.level != known.level or ((news.level != "calm" or away) and moved):
-        tx.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))
-        tx.dirty()

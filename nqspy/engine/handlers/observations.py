@@ -172,10 +172,16 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
         _lost(tx, request, ob.ObservedLost(request.seq, observation.attempt, Used(), NO_TRACE, unsure=True))
         return
     seq, deleter = request.seq, _deleter(request)
-    retry = _retry(tx, request, observation.text) if observation.later else None
+    name, retry = tx.site.id_of(seq), None
+    if observation.later:
+        text = observation.text
+        if request.retry is None and text not in tx.site.causes_of_retries():  # the first that waits for it
+            tx.alarm("hands", f"{text}: {name} cannot start and is tried again", f"{name} cannot start")
+        times = request.retry.times + 1 if request.retry is not None else 1
+        pause = min(FIRST_RETRY << min(times - 1, 10), LAST_RETRY)
+        retry = Retry(Instant(tx.now + pause), times, text)
     if retry is not None and retry.times > MOST_RETRIES and deleter is None:
         given_up = f"{observation.text}; it was tried for a day"
-        name = tx.site.id_of(seq)
         tx.alarm("hands", f"{name} could not start: {given_up}", f"{name} could not start")
         _not_started(tx, request, ob.ObservedNotStarted(seq, observation.attempt, given_up))
         return
@@ -184,15 +190,6 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
     _done(tx, request, observation)
-
-
-def _retry(tx: Transaction, request: Request, text: str) -> Retry:
-    """Return when the next attempt may come; raise an alarm when no other request waits for the same."""
-    if request.retry is None and text not in tx.site.causes_of_retries():
-        name = tx.site.id_of(request.seq)
-        tx.alarm("hands", f"{text}: {name} cannot start and is tried again", f"{name} cannot start")
-    times = request.retry.times + 1 if request.retry is not None else 1
-    return Retry(Instant(tx.now + min(FIRST_RETRY << min(times - 1, 10), LAST_RETRY)), times, text)
 
 
 def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:

@@ -163,7 +163,20 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
             wanted = "up to 64 letters, digits, - . _ that begin with a letter or digit"
             raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
     elif change.op == "remove" and not upsert:
-        _check_present(settings, change)
+        # A word that is to be taken out of a list has to be in it.
+        kind, named, path = registry.split(change.path)
+        present: tuple[str, ...] | None
+        if change.path == "managers":
+            present, where = tuple(settings.managers), "managers and operators"
+        elif kind is None:
+            return
+        else:
+            present = list_at(kind.find(settings, named), path)
+            where = f"{path} of {kind.head} {named}" if kind.named else f"{path} days of the {kind.head}"
+        for word in as_list(change.value):
+            user = str(word).partition(":")[0] if kind is None else word
+            if present is not None and user not in present:
+                raise BadValue(f"{user} is not among the {where}; there are {', '.join(present) or 'none'}")
 
 
 def _check_heeded(settings: Settings, change: Change) -> None:
@@ -185,23 +198,6 @@ def _check_heeded(settings: Settings, change: Change) -> None:
             raise Refusal("not_heeded", setting=path.replace("/", " "), sort=queue.kind, queue=queue.name)
 
 
-def _check_present(settings: Settings, change: Change) -> None:
-    """Raises BadValue for a word that is to be taken out of a list and is not in it."""
-    kind, name, path = registry.split(change.path)
-    present: tuple[str, ...] | None
-    if change.path == "managers":
-        present, where = tuple(settings.managers), "managers and operators"
-    elif kind is None:
-        return
-    else:
-        present = list_at(kind.find(settings, name), path)
-        where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
-    for word in as_list(change.value):
-        user = str(word).partition(":")[0] if kind is None else word
-        if present is not None and user not in present:
-            raise BadValue(f"{user} is not among the {where}; there are {', '.join(present) or 'none'}")
-
-
 def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
     create = change.op == "create"
     values = registry.brought(change)
@@ -219,25 +215,18 @@ def _members(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _check_gone(tx: Transaction, after: Settings) -> None:
-    """Raises Refusal when something still names a group that is no more."""
-    before = tx.site.settings
-    for name in before.groups.keys() - after.groups.keys():
-        below = ", ".join(group.name for group in after.groups.values() if group.parent == name)
-        if below:
-            raise Refusal("group_is_parent", group=name, below=below)
-        count = sum(request.spec.group == name for request in tx.site.requests.values())
-        if count and name != DEFAULT_GROUP:
-            raise Refusal("group_has_requests", group=name, count=count)
-
-
 def verify(tx: Transaction, trial: Trial, gone: bool = False) -> None:
     """Raises Refusal unless the settings make sense with each other, with the site, and with every shift's
     commands: what was right before, and the changes cannot have made wrong, is not looked at again.
     ``gone``: objects may have been deleted."""
-    if gone and not trial.plain:
-        _check_gone(tx, trial.settings)
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
+    former = tx.site.settings.groups.keys() if gone and not trial.plain else set[str]()
+    for name in former - settings.groups.keys():
+        if below := ", ".join(group.name for group in settings.groups.values() if group.parent == name):
+            raise Refusal("group_is_parent", group=name, below=below)
+        count = sum(request.spec.group == name for request in tx.site.requests.values())
+        if count and name != DEFAULT_GROUP:
+            raise Refusal("group_has_requests", group=name, count=count)
     wrong = problems(settings, trial.touched)
     if wrong:
         raise Refusal("bad_settings", said=wrong[0])
@@ -251,23 +240,21 @@ def verify(tx: Transaction, trial: Trial, gone: bool = False) -> None:
 
 
 def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
+    changes: list[Change] = []
     try:
-        changes = [_of_one(settings, change) for change in changes_of(commands_of(shift.commands))]
-        trial = try_changes(tx, Trial(settings), filter(None, changes), upsert=True, strict=False)
+        for change in changes_of(commands_of(shift.commands)):
+            kind, name, path = registry.split(change.path)
+            if name != "*" or kind is None or not is_plain(settings, change):
+                changes.append(change)
+            elif (first := next(iter(kind.all(settings)), None)) is not None:
+                # Of a change of all objects one of the first tells whether it is right.
+                changes.append(replace(change, path=f"{kind.head}/{first}/{path}"))
+        trial = try_changes(tx, Trial(settings), changes, upsert=True, strict=False)
         wrong = problems(trial.settings, trial.touched)
     except (Refusal, BadValue) as error:
         wrong = [str(error)]
     if wrong:
         raise Refusal("bad_shift", shift=shift.name, said=wrong[0])
-
-
-def _of_one(settings: Settings, change: Change) -> Change | None:
-    """A change of all objects as one of the first, if that tells whether it is right; None: no object."""
-    kind, name, path = registry.split(change.path)
-    if name != "*" or kind is None or not is_plain(settings, change):
-        return change
-    first = next(iter(kind.all(settings)), None)
-    return None if first is None else replace(change, path=f"{kind.head}/{first}/{path}")
 
 
 def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
@@ -294,8 +281,16 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
     known, trial = tx.site.files, Trial(tx.site.settings)
     changes: list[Change] = []
     for name, digest, commands in command.files:
-        if known.get(name) != digest:
-            changes += _apply_file(tx, trial, name, commands)
+        for data in commands if known.get(name) != digest else ():
+            where = f"{name}{data.get('at', '')}"
+            try:
+                [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
+                if not isinstance(each, cm.Configure):
+                    raise Refusal("no_setting", cmd=each.cmd)
+                try_changes(tx, trial, each.changes, upsert=True)
+            except (Refusal, BadValue) as error:
+                raise Refusal("in_file", where=where, said=error) from None
+            changes += each.changes
     shift = trial.settings.shifts.get(tx.site.shift.current or "")
     if changes and shift is not None:  # the files say what holds without it
         again = changes_of(commands_of(shift.commands))
@@ -307,23 +302,6 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
     if dict(files) != known:
         tx.emit(FilesApplied(files))
     return {"changed": len(changes)}
-
-
-def _apply_file(
-    tx: Transaction, trial: Trial, name: str, commands: tuple[dict[str, Any], ...]
-) -> list[Change]:
-    changes: list[Change] = []
-    for data in commands:
-        where = f"{name}{data.get('at', '')}"
-        try:
-            [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
-            if not isinstance(each, cm.Configure):
-                raise Refusal("no_setting", cmd=each.cmd)
-            try_changes(tx, trial, each.changes, upsert=True)
-        except (Refusal, BadValue) as error:
-            raise Refusal("in_file", where=where, said=error) from None
-        changes += each.changes
-    return changes
 
 
 # ---------------------------------------------------------------- use corrected by hand

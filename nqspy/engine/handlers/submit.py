@@ -43,7 +43,7 @@ from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id, request_
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
-from nqspy.model.site import RequestCounts, Site
+from nqspy.model.site import RequestCounts
 from nqspy.model.specs import Shared
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
@@ -250,8 +250,12 @@ def _find_room(
         target = queue.name
     else:
         target = routed(tx.site, spec, queue, tx.exits, groups, tx.now, coming)
-    if _is_waited_for(spec):
-        _need_few_waited_for(tx.site, spec.owner, coming)
+    if _is_waited_for(spec):  # each takes a descriptor
+        have, requests = coming.owners.get(spec.owner, 0), tx.site.requests
+        if have + tx.site.tally.owners.get(spec.owner, 0) >= WAITED_FOR_MAX:
+            have += sum(r.owner == spec.owner and _is_waited_for(r.spec) for r in requests.values())
+        if have >= WAITED_FOR_MAX:
+            raise Refusal("many_waited_for", user=spec.owner, most=WAITED_FOR_MAX)
     if spec.caller is not None:
         check_application(tx.site, spec, target)
     if target == queue.name and queue.kind == "pipe":
@@ -262,15 +266,6 @@ def _find_room(
 def _is_waited_for(spec: Spec) -> bool:
     """True if a command waits for the request: an application's, or that of a session."""
     return spec.caller is not None or spec.session is not None
-
-
-def _need_few_waited_for(site: Site, owner: str, coming: RequestCounts) -> None:
-    """Raises Refusal for one request too many that a command waits for: each takes a descriptor."""
-    have = coming.owners.get(owner, 0)
-    if have + site.tally.owners.get(owner, 0) >= WAITED_FOR_MAX:
-        have += sum(r.owner == owner and _is_waited_for(r.spec) for r in site.requests.values())
-    if have >= WAITED_FOR_MAX:
-        raise Refusal("many_waited_for", user=owner, most=WAITED_FOR_MAX)
 
 
 def _bytes(text: str, what: str, most: int) -> bytes:

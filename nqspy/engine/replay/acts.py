@@ -16,8 +16,7 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Event, Recorded
-from nqspy.model.ids import Instant, Seq
-from nqspy.model.indices import Runs
+from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedResource
 from nqspy.model.people import Caller
 from nqspy.model.site import Site
@@ -70,8 +69,10 @@ def again(site: Site, event: Event) -> Sequence[Input]:
 
 def _command(site: Site, event: Any) -> cm.Command | None:
     """Return what a person asked for when that happened."""
-    some = getattr(event, "indices", ())
-    ids = _ids(site, event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),), some)
+    some, seqs = getattr(event, "indices", ()), getattr(event, "seqs", None)
+    seqs = (getattr(event, "seq", 0),) if seqs is None else seqs
+    shown = f"[{indices.show(some)}]" if some else "[]"
+    ids = tuple(site.id_of(seq).replace("[]", shown, 1) for seq in seqs)
     match event:
         case ev.Held():
             return cm.HoldRequests(ids, event.letter)
@@ -99,12 +100,6 @@ def _command(site: Site, event: Any) -> cm.Command | None:
 def person(name: str) -> Caller:
     """Return a caller that may do anything, as whoever asked might."""
     return Caller(name, 0, 0, (), True)
-
-
-def _ids(site: Site, seqs: Sequence[Seq], some: Runs = ()) -> tuple[str, ...]:
-    names = (site.id_of(seq) for seq in seqs)
-    shown = f"[{indices.show(some)}]" if some else "[]"
-    return tuple(name.replace("[]", shown, 1) for name in names)
 
 
 def _as_far_as_it_fits(site: Site, event: Any) -> Sequence[Input]:

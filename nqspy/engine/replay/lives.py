@@ -101,7 +101,13 @@ class Lives:
     def run(self, request: Request) -> Run:
         """Return how an attempt runs: as the request's last one that ended by itself, else without an end."""
         if (found := self._own.get(request.seq)) is not None:
-            ending = _on_size(request, *found)
+            (pes, ending), mold, now = found, request.spec.mold, request.spec.ask.pes
+            if mold is not None and pes != now and pes in mold.sizes:
+                # On another size it takes as much more or less time as its owner's times say.
+                walls = [mold.expected_on(each, finite(mold.wall_on(each))) for each in (now, pes)]
+                part = walls[0] / walls[1] if walls[0] and walls[1] else pes / now
+                wall, cpu = round(ending.used.wall * part), round(ending.used.cpu * part * now / pes)
+                ending = replace(ending, used=replace(ending.used, wall=wall, cpu=cpu))
             return Run(ending.used.wall, ending.used.cpu, memory=ending.used.memory, ending=ending)
         used = self._used.get(request.seq, Used())
         rate = used.cpu / used.wall if used.wall else float(request.spec.ask.pes)
@@ -115,19 +121,6 @@ class Lives:
         """Return the ms to leave so many PEs: by the request's moves, else by all, else as is ``usual``."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
-
-
-def _on_size(request: Request, pes: int, ending: Ending) -> Ending:
-    """Return how an attempt that had so many PEs ends on those that the request has now: a moldable one takes
-    as much more or less time as its owner's times say."""
-    mold, now = request.spec.mold, request.spec.ask.pes
-    if mold is None or pes == now or pes not in mold.sizes:
-        return ending
-    walls = [mold.expected_on(each, finite(mold.wall_on(each))) for each in (now, pes)]
-    part = walls[0] / walls[1] if walls[0] and walls[1] else pes / now
-    used = ending.used
-    wall, cpu = round(used.wall * part), round(used.cpu * part * now / pes)
-    return replace(ending, used=replace(used, wall=wall, cpu=cpu))
 
 
 def _middle(values: Iterable[int]) -> int:

@@ -101,8 +101,13 @@ class VirtualExecutor:
                 self._pause(action, attempt, request, now)
             elif not isinstance(action, Adjust):
                 self._act(action, attempt, now)
-            elif request is not None:
-                self._adjust(attempt, request, site, now)
+            elif request is not None:  # it is ended at another wall time from now on
+                self._spent += attempt.settle(now)
+                attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
+                self._take_back(attempt)
+                self._schedule(attempt, now)
+                if not self._processors.apart:
+                    self._heap.put_off(self._put_ends)  # it may have been the first
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
         attempt = self._take(action.seq, action.attempt, request, site, now)
@@ -182,14 +187,9 @@ class VirtualExecutor:
                 schedule(attempt, at)
             elif (lasts := attempt.lasts()) is not None:
                 attempt.due, attempt.number = at + lasts, reserve()
-        self._put_first()
-
-    def _put_first(self) -> None:
-        """Put the ends that come first into the heap, of those that are known and wait."""
+        # Of the ends that are known and wait those that come first are put into the heap.
         waiting = [each for each in self._attempts.values() if each.due is not None and each.end is None]
-        if not waiting:
-            return
-        first: Instant = min(map(_due, waiting))
+        first: Instant = min(map(_due, waiting), default=at)
         for attempt in waiting:
             if attempt.due == first:
                 attempt.end = ObservedEnded(attempt.seq, attempt.attempt, attempt.own_end(first))
@@ -209,15 +209,6 @@ class VirtualExecutor:
         if attempt.end is not None:
             self._heap.drop(attempt.number)
             attempt.end = None
-
-    def _adjust(self, attempt: VirtualAttempt, request: Request, site: Site, now: Instant) -> None:
-        """It is ended at another wall time from now on."""
-        self._spent += attempt.settle(now)
-        attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
-        self._take_back(attempt)
-        self._schedule(attempt, now)
-        if not self._processors.apart:
-            self._heap.put_off(self._put_ends)  # it may have been the first
 
     def _pause(
         self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant
