@@ -379,7 +379,15 @@ class DeciderClient:
         self._forget_answered()
         worker = self.worker
         if worker is not None and self._open:
-            self._judge(worker)
+            now, call, limit = time.monotonic(), worker.heartbeat.read(), LOAD
+            if call is not None and call.since != self._seen[0]:
+                self._seen = (call.since, now)
+            if call is not None and call.hook != "load":
+                limit = self.registry.settings_of(call.exit).budget / 100 + GRACE
+            if call is not None and now - self._seen[1] >= SEEN and call.age() > limit:
+                worker.kill(f"it did not come back within {call.age():.1f} s")
+            elif self._open.age() > PASS:
+                worker.kill(f"it did not answer within {PASS:.0f} s")
         if self.loading is not None:
             self.loading.look()
         if worker is not None:
@@ -396,18 +404,6 @@ class DeciderClient:
         if self.loading is not None or (self._open and self.worker is not None):
             return LOOK
         return self.saved.patience() if self.worker is not None else None
-
-    def _judge(self, worker: WorkerProcess) -> None:
-        now, call = time.monotonic(), worker.heartbeat.read()
-        if call is not None and call.since != self._seen[0]:
-            self._seen = (call.since, now)
-        limit = LOAD
-        if call is not None and call.hook != "load":
-            limit = self.registry.settings_of(call.exit).budget / 100 + GRACE
-        if call is not None and now - self._seen[1] >= SEEN and call.age() > limit:
-            worker.kill(f"it did not come back within {call.age():.1f} s")
-        elif self._open.age() > PASS:
-            worker.kill(f"it did not answer within {PASS:.0f} s")
 
     # ------------------------------------------------------------ settings
 

@@ -12,14 +12,13 @@ Data = Mapping[str, Any]
 MOST = 2_000
 """Rows of a table on a page; the data have all."""
 
-STYLE = (
+_STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse}td,th{padding:.15rem .6rem;border-bottom:1px solid #8884;text-align:left}"
     "td.n{text-align:right;font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}"
     "svg{width:100%;height:auto}.wide{overflow-x:auto}"
 )
-"""Of pages that stand for themselves."""
 
 
 def night_html(data: Data) -> str:
@@ -33,8 +32,7 @@ def night_html(data: Data) -> str:
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows[:MOST])
         more = len(section.rows) - MOST
         rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        tables += f'<h2>{escape(section.title)}</h2><div class="wide">{table}</div>{rest}' if body else ""
+        tables += table_html(section.title, head, body) + rest if body else ""
     for name, lines in paragraphs(data):
         items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
         lists += f"<h2>{escape(name)}</h2><ul>{items}</ul>" if lines else ""
@@ -42,13 +40,28 @@ def night_html(data: Data) -> str:
     if any(row["groups"] for row in data["parts"]["rows"]):
         heading = f"Departments' parts against what they were entitled to, night of {data['date']}"
         parts = f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], heading)}</figure>"
+    line, picture = (
+        f"<p><strong>{escape(data['line'])}</strong></p>",
+        f"<figure>{utilisation_svg(data)}</figure>",
+    )
+    made = f"<p><small>made {escape(data['made'])}</small></p>"
+    return page_html(title, f"{line}{notes}{picture}{parts}{lists}{tables}{made}")
+
+
+def page_html(title: str, body: str) -> str:
+    """Return a page that stands for itself, with its title as its first heading."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{parts}{lists}{tables}"
-        f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"{body}</body></html>\n"
     )
+
+
+def table_html(title: str, heads: str, rows: str) -> str:
+    """Return a table below its title; ``heads`` and ``rows`` are its cells."""
+    head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
+    return f'<h2>{escape(title)}</h2><div class="wide"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 
 def _cell(text: str) -> str:

@@ -86,9 +86,7 @@ def utilisation_svg(data: Mapping[str, Any]) -> str:
     title and a description say the same in words. ``data``: the night's report."""
     axis, until = _Axis(data["from"], data["until"]), data["until"]
     shapes = [
-        *_frame(axis, data),
-        *_bars(axis, data["quarters"], until),
-        *_events(axis, data),
+        *_chart(axis, data, until),
         *legend("held", LEFT + 330, "PEs allocated"),
         *legend("used", LEFT + 460, "CPU time used"),
         *legend("bad", LEFT + 590, "incidents"),
@@ -116,38 +114,31 @@ def _y(part: float) -> float:
     return TOP + (1 - min(1.0, max(0.0, part))) * (HEIGHT - TOP - BOTTOM)
 
 
-def _frame(axis: _Axis, data: Mapping[str, Any]) -> Iterator[Shape]:
-    """Lines at parts of the whole, and the hours below."""
+def _chart(axis: _Axis, data: Mapping[str, Any], until: str) -> Iterator[Shape]:
+    """Lines at parts of the whole, and the hours below; the bars; shifts and incidents."""
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
         yield Stroke("rule", ((LEFT, y), (WIDTH - RIGHT, y)))
         yield TextLine(LEFT - 6, y + 4, f"{part * 100:.0f} %", "end")
-    times = [each["at"] for each in data["quarters"]]
+    steps = data["quarters"]
+    times = [each["at"] for each in steps]
     for place in full_hours(times):
         yield TextLine(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
-
-
-def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterator[Shape]:
-    ends = [*(each["at"] for each in steps[1:]), until]
     for kind, colour, inset in (("allocated", "held", 0.08), ("used", "used", 0.28)):
         boxes = []
-        for each, end in zip(steps, ends, strict=False):
+        for each, end in zip(steps, [*times[1:], until], strict=False):
             x, y = axis.x(each["at"]), _y(each[kind])
             width = axis.x(end) - x
             boxes.append((x + width * inset, y, max(0.0, width * (1 - 2 * inset)), _y(0) - y))
         yield Boxes(colour, tuple(boxes))
-
-
-def _events(axis: _Axis, data: Mapping[str, Any]) -> Iterator[Shape]:
-    """Shifts and incidents."""
     for each in data["shifts"]:
         x = axis.x(each["at"])
         yield Stroke("rule", ((x, TOP - 10), (x, _y(0))))
         yield TextLine(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
     for each in data["story"]:
-        x, end = axis.x(each["begin"]), axis.x(each["end"] or data["until"])
+        x, width = axis.x(each["begin"]), axis.x(each["end"] or until) - axis.x(each["begin"])
         said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
-        yield Boxes("bad", ((x, _y(0) + 22, max(3.0, end - x), 6),), said)
+        yield Boxes("bad", ((x, _y(0) + 22, max(3.0, width), 6),), said)
 
 
 # ---------------------------------------------------------------- quotas

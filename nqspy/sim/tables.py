@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from nqspy.model.texts import grid
 from nqspy.report.drawing import svg_of
-from nqspy.report.night_pages import STYLE
+from nqspy.report.night_pages import page_html, table_html
 from nqspy.rpc.messages import plain
 from nqspy.sim.comparing import Compared, Estimate, compare
 from nqspy.sim.metrics import KINDS
@@ -172,16 +172,9 @@ def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
     shown = ""
     for table in tables:
         heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
-        head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
         body = ""
         for row in table.rows:
             cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
             body += f"<tr>{''.join(cells)}</tr>"
-        whole = f"<table>{head}<tbody>{body}</tbody></table>"
-        shown += f'<h2>{escape(table.title)}</h2><div class="wide">{whole}</div>'
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"{''.join(pictures)}{shown}</body></html>\n"
-    )
+        shown += table_html(table.title, heads, body)
+    return page_html(title, "".join(pictures) + shown)

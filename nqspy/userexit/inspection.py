@@ -260,21 +260,18 @@ def _sample(node: ast.expr, makers: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.JoinedStr):
         return "text"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
-        return _made(node.func.id, makers[node.func.id])
+        maker = makers[node.func.id]
+        if node.func.id == "redate":
+            return maker(types.SimpleNamespace(seq=1), Instant(0))
+        required = [
+            p for p in inspect.signature(maker).parameters.values()
+            if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        ]  # fmt: skip
+        try:
+            return maker(*("text" for _ in required))
+        except Exception:
+            return _Unknown
     if isinstance(node, ast.List | ast.Tuple):
         found = [_sample(each, makers) for each in node.elts]
         return _Unknown if _Unknown in found else found
     return {} if isinstance(node, ast.Dict) else _Unknown
-
-
-def _made(name: str, maker: Any) -> Any:
-    if name == "redate":
-        return maker(types.SimpleNamespace(seq=1), Instant(0))
-    required = [
-        p for p in inspect.signature(maker).parameters.values()
-        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-    ]  # fmt: skip
-    try:
-        return maker(*("text" for _ in required))
-    except Exception:
-        return _Unknown

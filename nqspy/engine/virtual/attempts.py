@@ -95,12 +95,16 @@ class VirtualAttempt:
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
-        """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
-        needs = self.lasts()
-        if self.wall_limit is not None or self.until is not None:
-            cut = self._cut_off(needs)
-            if cut is not None:
-                return cut
+        """Time for which it goes on at its rate, and its end then; None: it does not get on at all."""
+        needs, limit, hole = self.lasts(), None, self.hole_end()
+        if self.wall_limit is not None:
+            limit = max(0, self.wall_limit - self.wall)
+        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+            return hole
+        if limit is not None and (needs is None or limit < needs):
+            cpu = cpu_at(self.run, self.done + self.rate * limit)
+            used = Used(cpu + self.more, self.wall + limit, self.memory)
+            return limit, Ending("wall_limit", None, 15, used)
         if needs is None or self.run.wall >= ENDLESS:
             return None
         return needs, self.own_end(self.since + needs)
@@ -121,20 +125,8 @@ class VirtualAttempt:
             return Ending(self.reason, None, 15, used)
         return self.run.ending or Ending("exit", self.run.status, None, used)
 
-    def _cut_off(self, needs: int | None) -> tuple[int, Ending] | None:
-        """The same of its wall limit or its hole, if one comes before it gets there."""
-        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
-        hole = self.hole_end()
-        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
-            return hole
-        if limit is None or (needs is not None and limit >= needs):
-            return None
-        cpu = cpu_at(self.run, self.done + self.rate * limit)
-        used = Used(cpu + self.more, self.wall + limit, self.memory)
-        return limit, Ending("wall_limit", None, 15, used)
-
     def hole_end(self) -> tuple[int, Ending] | None:
-        """The same of its hole, which goes by while it is suspended; None: it was started in none."""
+        """Time until its hole ends, which goes by while it is suspended, and its end; None: it has none."""
         if self.until is None:
             return None
         left = max(0, self.until - self.since)

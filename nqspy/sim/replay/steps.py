@@ -8,7 +8,6 @@ from nqspy.model import events as ev
 from nqspy.model.actions import Start
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.reasons import Reason
 from nqspy.model.site import Site
 from nqspy.report.time_text import Zone
 from nqspy.sim.replay.comparison import reason_object
@@ -38,7 +37,11 @@ def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) ->
     event, site, plan = recorded.event, was.site, was.engine.plan
     assert isinstance(event, ev.Decided)
     starts = {action.seq for action in plan.actions if isinstance(action, Start)}
-    waits = [(seq, why) for seq, why in plan.reasons.own.items() if seq not in starts][:MOST]
+    waits = []
+    for seq, why in [(seq, why) for seq, why in plan.reasons.own.items() if seq not in starts][:MOST]:
+        request = site.to_be(seq)
+        about = {"name": _name(site, seq), "queue": None if request is None else request.queue}
+        waits.append({"request": site.id_of(seq), **about, **reason_object(why)})
     return {
         "n": recorded.n,
         "at": zone.text(recorded.at),
@@ -51,32 +54,24 @@ def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) ->
             for each in followed
             if each.kind == "starting"
         ],
-        "waits": [_reason(site, seq, why) for seq, why in waits],
+        "waits": waits,
         "queues": [{"queue": name, **reason_object(why)} for name, why in plan.reasons.closing.items()],
         "short_of_pes": plan.short_of_pes,
         "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
         "others": [
-            {"kind": each.kind, "requests": [site.id_of(seq) for seq in _about(each)]}
+            {"kind": each.kind, "requests": [
+                site.id_of(seq)
+                for seq in getattr(each, "seqs", (getattr(each, "seq", None),)) if seq is not None
+            ]}
             for each in followed
             if each.kind != "starting"
         ],
     }  # fmt: skip
 
 
-def _reason(site: Site, seq: Seq, why: Reason) -> dict[str, Any]:
-    request = site.to_be(seq)
-    queue = None if request is None else request.queue
-    return {"request": site.id_of(seq), "name": _name(site, seq), "queue": queue, **reason_object(why)}
-
-
 def _name(site: Site, seq: Seq) -> str:
     request = site.to_be(seq) or site.requests.get(array_of(seq) or 0)
     return "" if request is None else request.name
-
-
-def _about(event: Any) -> Iterator[Seq]:
-    seqs = event.seqs if hasattr(event, "seqs") else (event.seq,) if hasattr(event, "seq") else ()
-    return (seq for seq in seqs if seq is not None)
 
 
 def lines(step: dict[str, Any]) -> Iterator[str]:

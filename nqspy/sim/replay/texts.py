@@ -116,16 +116,13 @@ def _moves(moved: list[Data]) -> Iterator[str]:
     rows = []
     for each in moved[:MOST]:
         times = ("-" if each[course] is None else short(each[course])[5:] for course in ("was", "would"))
-        rows.append((each["id"], each["name"], each["group"], *times, _span(each["later_s"]), _why(each)))
+        why = "" if each["reason"] is None else str(each["reason"]["text"])
+        if each["was"] is not None and (each["later_s"] is None or each["later_s"] > 0):
+            passed = f"lets pass {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
+            why = "; ".join(filter(None, (why, passed)))
+        elif why:
+            why = f"waited then: {why}"
+        rows.append((each["id"], each["name"], each["group"], *times, _span(each["later_s"]), why))
     yield "\n" + grid(("REQUEST", "NAME", "GROUP", "WAS", "WOULD", "LATER", "WHY"), rows, left=5)
     if len(moved) > MOST:
         yield f"and {len(moved) - MOST} more; --json has all\n"
-
-
-def _why(each: Data) -> str:
-    reason = each["reason"]
-    said = "" if reason is None else str(reason["text"])
-    if each["was"] is not None and (each["later_s"] is None or each["later_s"] > 0):
-        passed = f"lets pass {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
-        return "; ".join(part for part in (said, passed) if part)
-    return f"waited then: {said}" if said else ""

@@ -42,42 +42,29 @@ _WOULD_HAVE = {
 
 def text(data: Data, every: bool) -> str:
     """The whole; ``every``: all requests, not only the first."""
-    first = _of_past(data) if "since" in data else _of_now(data)
-    lines = (*first, *_of_requests(data, every), *_of_calls(data))
+    lines = (*_summary(data), *_of_requests(data, every), *_of_calls(data))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _which(data: Data) -> str:
+def _summary(data: Data) -> Iterator[str]:
+    """Yield what was tried on what, now or in a past time, and how many requests would change."""
+    past, said, nothing = "since" in data, _WOULD, "nothing would change"
     how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
-    return f"exit {data['exit']}, {how}, on the"
-
-
-def _of_now(data: Data) -> Iterator[str]:
-    far = f"to {short(data['until'])}" if data["until"] else "to the end"
-    yield f"{_which(data)} {data['waiting']} that wait at {short(data['at'])}, looked {far}"
-    if data["left_out"]:
-        yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
-    yield from _of_it(data)
-    yield _counted(data, _WOULD) or "nothing would change"
-
-
-def _of_past(data: Data) -> Iterator[str]:
-    span = f"{short(data['since'])} to {short(data['until'])}"
-    yield f"{_which(data)} {data['requests']} that started from {span}"
-    yield from _of_it(data)
-    if data["as_it_was"]:
-        yield f"gone through without it, {elsewhere(data)}"
-    yield from unasked_exits(data)
-    yield _counted(data, _WOULD_HAVE) or "nothing would have been otherwise"
-
-
-def _of_it(data: Data) -> Iterator[str]:
+    tried = f"exit {data['exit']}, {how}, on the"
+    if past:
+        said, nothing = _WOULD_HAVE, "nothing would have been otherwise"
+        yield f"{tried} {data['requests']} that started from {short(data['since'])} to {short(data['until'])}"
+    else:
+        far = f"to {short(data['until'])}" if data["until"] else "to the end"
+        yield f"{tried} {data['waiting']} that wait at {short(data['at'])}, looked {far}"
+        if data["left_out"]:
+            yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
     if data["off"]:
         yield f"exit {data['exit']} is switched off; it was tried as if it were on"
-
-
-def _counted(data: Data, said: Mapping[str, str]) -> str:
-    return "; ".join(said[kind].format(n=n) for kind, n in data["counts"].items() if n)
+    if past and data["as_it_was"]:
+        yield f"gone through without it, {elsewhere(data)}"
+    yield from unasked_exits(data) if past else ()
+    yield "; ".join(said[kind].format(n=n) for kind, n in data["counts"].items() if n) or nothing
 
 
 def _of_requests(data: Data, every: bool) -> Iterator[str]:

@@ -209,21 +209,18 @@ def _read_rows(path: Path) -> Iterator[SimulatedJob]:
             if missing:
                 raise NotSimulated(f"{path}: its first line names no column {missing[0]}")
             for place, row in enumerate(rows):
-                yield _recorded_job(path, rows.line_num, row, place)
+                try:
+                    submit, run = _ms(row["submit"] or ""), _ms(row["run"] or "")
+                    estimate = _ms(row.get("estimate") or "0") or max(run, 1000)
+                    number, width = int(row["job"]), int(row["width"])
+                    if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
+                        raise ValueError
+                except (ValueError, TypeError, OverflowError):
+                    wrong = f"{path}, line {rows.line_num}: job, width, submit, run or estimate is no number"
+                    raise NotSimulated(wrong) from None
+                user, group = row.get("user") or "u1", row.get("group") or "g1"
+                yield SimulatedJob(place, number, submit, run, estimate, width, None, user, group)
     except OSError as error:
         raise NotSimulated(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
         raise NotSimulated(f"{path} is no CSV file") from None
-
-
-def _recorded_job(path: Path, line: int, row: Mapping[str, str], place: int) -> SimulatedJob:
-    try:
-        submit, run = _ms(row["submit"] or ""), _ms(row["run"] or "")
-        estimate = _ms(row.get("estimate") or "0") or max(run, 1000)
-        number, width = int(row["job"]), int(row["width"])
-        if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
-            raise ValueError
-    except (ValueError, TypeError, OverflowError):
-        raise NotSimulated(f"{path}, line {line}: job, width, submit, run or estimate is no number") from None
-    user, group = row.get("user") or "u1", row.get("group") or "g1"
-    return SimulatedJob(place, number, submit, run, estimate, width, None, user, group)
