@@ -1,4 +1,4 @@
-"""Loads the exits into a new worker beside the one at work: only the person who asked for it waits. At the
+"""Loads the exits into a new worker beside the one at work: only the caller waits. At the
 start what can be loaded is, later all files or none."""
 
 import time
@@ -150,7 +150,7 @@ def settle(loading: Loading) -> None:
 
 def reload(client: DeciderClient) -> str:
     """The files that were loaded beside (`DeciderClient.loading`; else it waits for them) count from now on,
-    all or none; a sentence for the person who asked. Raises Refusal with file and line; the worker before
+    all or none; a sentence for the caller. Raises Refusal with file and line; the worker before
     stays in force then."""
     found = client.loading
     loading = found if isinstance(found, Loading) else Loading(client, strict=True)

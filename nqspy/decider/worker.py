@@ -47,8 +47,8 @@ def part_of(seconds: float) -> Callable[[], float]:
 
 
 def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
-    """Return the same for a person who waits: of so many seconds of work, or of ``wall`` seconds that have
-    gone by, whichever part is greater."""
+    """Tell the part of a caller's patience that is used: of so many seconds of work, or of ``wall`` seconds
+    that have gone by, whichever part is greater."""
     worked, began = part_of(seconds), time.monotonic()
     return lambda: max(worked(), (time.monotonic() - began) / wall)
 

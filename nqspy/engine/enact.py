@@ -1,4 +1,4 @@
-"""What a plan's actions do: the events that say they were decided, and what the executor is to do."""
+"""Effects of a plan's actions: the events that say they were decided, and what the executor is to do."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Why not, and in which place: what `qstat` shows of waiting requests, from the last pass's reasons and one
+"""Reasons and places: what `qstat` shows of waiting requests, from the last pass's reasons and one
 look at the queue."""
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ class Places:
 
 
 class ChainLink(Struct, frozen=True):
-    """One step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
+    """Step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
 
     needed_by: Seq
     seq: Seq
@@ -73,12 +73,12 @@ _BY_EXITS = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:
-    """Why a request waits; None when it does not wait."""
+    """Return the reason why a request waits; None when it does not wait."""
     return reasons_of(engine, (request.seq,)).get(request.seq)
 
 
 def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
-    """Why each of these requests waits: those that do not are left out."""
+    """Return the reason why each of these requests waits, without those that do not."""
     site = engine.site
     seqs = tuple(seqs)
     found = explain(site, seqs, engine.plan.reasons)

@@ -1,4 +1,4 @@
-"""What the engine is fed, and what a call leaves for its driver."""
+"""Inputs of the engine, and what a call leaves for its driver."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from nqspy.model.requests import Used
 
 
 class CommandAsked(Struct, frozen=True):
-    """A command with the caller's identity; the reply comes back with ``handle`` (None: nobody waits)."""
+    """A command with the caller's identity; the reply comes back with ``handle`` (None: no caller waits)."""
 
     command: cm.Command
     caller: Caller
@@ -31,9 +31,9 @@ class Decision(Struct, frozen=True):
 
 
 class Between(Struct, frozen=True):
-    """What an engine knows between two passes beside its site: whether one is due or under way; when the last
-    one asked for another look (``woken``: the last such instant that was seen to) and whether it had too few
-    PEs (`Plan`); use of running attempts as last told; ``moved``: how far (ms) the clock was set while
+    """Knowledge of an engine between two passes beside its site: whether one is due or under way; when the
+    last one asked for another look (``woken``: the last such instant that was seen to) and whether it had too
+    few PEs (`Plan`); use of running attempts as last told; ``moved``: how far (ms) the clock was set while
     attempts ran."""
 
     due: bool = True
@@ -46,7 +46,7 @@ class Between(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a journal says has happened: it happens again, as it did, with all that follows from it. Who was
+    """Events of a journal: they happen again, as they did, with all that follows. A person or exit that was
     asked then is not asked again, and nothing is refused."""
 
     events: tuple[ev.Event, ...]
@@ -67,18 +67,18 @@ Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use
 
 
 def noted(asked: Iterable[Input], taken: list[Input]) -> Iterator[Input]:
-    """What is asked, each noted as it is taken."""
+    """Yield what is asked, and note each as it is taken."""
     for each in asked:
         taken.append(each)
         yield each
 
 
 class Outcome(Struct):
-    """What a call of `Engine.feed` leaves for its driver: replies to send, notices to give, and when to
+    """Result of a call of `Engine.feed` for its driver: replies to send, notices to give, and when to
     call again.
 
     ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
-    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
+    no caller waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
     ``happened``: what was committed.
     """
 

@@ -140,7 +140,7 @@ def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
-    """Of many at once: their rows stay where they are."""
+    """Redate many at once: their rows stay where they are."""
     made, by_queue = _noted(site, event, at), defaultdict[str, list[Request]](list)
     for request in (each.request for each in made if each.request.slot >= 0):
         by_queue[request.queue].append(request)

@@ -1,7 +1,8 @@
-"""When waiting requests would start: at the latest, and probably. Both are runs of the real engine on a twin
-of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing else.
+"""Estimated starts of waiting requests: at the latest, and probably. Both are runs of the real engine on a
+twin of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing
+else.
 
-At the latest: as long as they may (`runtime.planned_wall`); who has no wall limit never ends. Probably: as
+At the latest: as long as they may (`runtime.planned_wall`); without a wall limit they never end. Probably: as
 long as those like them did (`runtime.expected_wall`).
 """
 
@@ -56,8 +57,8 @@ def never() -> float:
 
 
 class Foreseen(Struct, frozen=True):
-    """A start, and what it rests on; None: why nobody can say. ``by``: requests that are meant by ``{by}`` in
-    it; not everybody may see them."""
+    """A start, and what it rests on; None: why it is not known. ``by``: requests that are meant by ``{by}``
+    in it; not everybody may see them."""
 
     start: Instant | None
     basis: str
@@ -65,7 +66,7 @@ class Foreseen(Struct, frozen=True):
 
 
 class Outlook(Struct, frozen=True):
-    """When a request starts: at the latest, and probably."""
+    """Start of a request: at the latest, and probably."""
 
     latest: Foreseen
     probably: Foreseen
@@ -152,7 +153,7 @@ class LookAhead:
         return found
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
-        """When the waiting requests start, probably; those that do in the time there is to look."""
+        """Return the probable starts of the waiting requests that start in the time there is to look."""
         with self._asking(exits):
             run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
@@ -186,7 +187,7 @@ class LookAhead:
     def _foresee(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
     ) -> list[Foreseen]:
-        """What a run in which requests run so long tells of each; ``last``: nothing is asked after it."""
+        """Return what a run with these lengths tells of each request; ``last``: nothing is asked after it."""
         known = [self._at_once(request) for request in requests]
         left = {request.seq for request, found in zip(requests, known, strict=True) if found is None}
         if not left:
@@ -209,7 +210,7 @@ class LookAhead:
             ]
 
     def _at_once(self, request: Request) -> Foreseen | None:
-        """What can be said of a request without letting time pass."""
+        """Return what can be said of a request without letting time pass."""
         if request.holds and request.state is State.HELD:
             return Foreseen(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
@@ -220,7 +221,7 @@ class LookAhead:
         return None
 
     def _how(self, exits: Exits) -> str:
-        """What else the answer rests on."""
+        """Say what else the answer rests on."""
         asked = exits.has("jobselect") or exits.has("shrpri")
         said = "; user exits were asked as if it were then" if asked else ""
         if self._waiting:
@@ -228,7 +229,7 @@ class LookAhead:
         return said
 
     def _lucky(self) -> dict[str, str]:
-        """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
+        """Say, by queue, that chances are taken beside its requests: what comes of them is not known."""
         site, taking = self._site, dict[str, str]()
         for name, queue in site.settings.queues.items():
             if queue.kind == "batch" and not guarantees_times(site, name):
@@ -242,7 +243,7 @@ class LookAhead:
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
     ) -> dict[Seq, Foreseen]:
-        """Why a run tells of these no start; what holds them up all alike is found once."""
+        """Return why a run tells of these no start; what holds them up all alike is found once."""
         held = self._held_up(run, lengths)
         if cut and held is not None and not run.heap.sure:  # shifts alone are to come
             far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
@@ -266,7 +267,7 @@ class LookAhead:
         return Foreseen(None, f"nothing that is to come lets it start{said}")
 
     def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
-        """Who goes on for ever in it; None where nobody does."""
+        """Return the requests that go on for ever in it; None where there are none."""
         settings, going = run.site.settings, list(run.site.started.values())
         paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
         endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
@@ -281,7 +282,8 @@ class LookAhead:
         return f"the estimate ended after {run.count} starts, and it is not among them{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
-        """Of one that was not reached: roughly, by the work that is still before it."""
+        """Estimate the start of a request that was not reached: roughly, by the work that is still before
+        it."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
             left: dict[str, int] = {}  # PE ms that those which run have still to do, by domain
@@ -311,8 +313,8 @@ class LookAhead:
 
 
 class _Lengths(Struct, frozen=True):
-    """How long each attempt runs in all, in words too; ``per_move``: how long one takes for each PE that it
-    leaves, by the last moves, ``moved`` in words; ``endless``: of whom nobody knows it; ``guesses``: a rough
+    """Lengths of attempts in all, in words too; ``per_move``: how long one takes for each PE that it leaves,
+    by the last moves, ``moved`` in words; ``endless``: of requests of unknown length; ``guesses``: a rough
     figure will do where a run does not reach."""
 
     of: Callable[[Settings, Request], int | None]
@@ -340,7 +342,7 @@ def _latest(now: Instant) -> _Lengths:
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
-    """How long requests run on a twin of this site, probably."""
+    """Return how long requests probably run on a twin of this site."""
     return _probably(site.lifetimes.copy(closed=True), now)
 
 

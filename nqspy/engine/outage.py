@@ -27,7 +27,7 @@ class Outage:
         self._full = self._full or now
 
     def committed(self) -> None:
-        """What was told is on the disk."""
+        """Note that what was told is on the disk."""
         self._telling = (None, None)
 
     def tell(self, tx: Transaction) -> None:

@@ -1,5 +1,5 @@
-"""Why requests wait that a later one of their own list is started before: journaled with the pass, so that
-the night report can tell whether a list's order was kept (semantics.md 1)."""
+"""Reasons of requests that wait while a later one of their own list is started: journaled with the pass, so
+that the night report can tell whether a list's order was kept (semantics.md 1)."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
@@ -60,8 +60,8 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
 def _in_their_turns(
     site: Site, plan: Plan, passed: Iterable[Request], gate: Gate
 ) -> dict[Seq, tuple[str, str, str]]:
-    """What kept requests back when the first of their list behind them was chosen: too few PEs, or a limit.
-    After the pass another may be reached, by those that were started past them. These are counted."""
+    """Return what kept requests back when the first of their list behind them was chosen: too few PEs, or a
+    limit. After the pass another may be reached, by those that were started past them. These are counted."""
     lists: dict[_List, deque[Request]] = defaultdict(deque)
     for request in sorted(passed, key=_place):
         lists[_list(request)].append(request)
@@ -81,7 +81,7 @@ def _in_their_turns(
 
 
 def _in_line(site: Site, seq: Seq) -> Request | None:
-    """What stands in the line: of an index of an array that has not begun the array."""
+    """Return what stands in the line: of an index of an array that has not begun the array."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 

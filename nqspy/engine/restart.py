@@ -24,7 +24,7 @@ from nqspy.model.site_checks import check_site
 
 
 class Later(Struct, frozen=True):
-    """What is known of a time after the last event of the rows: an older database was put in place, or its
+    """Knowledge of a time after the last event of the rows: an older database was put in place, or its
     log is gone. ``subject``: of the mail about it.
 
     ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of each request
@@ -38,8 +38,8 @@ class Later(Struct, frozen=True):
 
 
 def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
-    """What the spool's attempts (``seen``: the last one of each request) and a restore's note tell of a time
-    that the rows know nothing of; None when there is none: the usual case."""
+    """Return what the spool's attempts (``seen``: the last one of each request) and a restore's note tell of
+    a time that the rows know nothing of; None when there is none: the usual case."""
     later = {
         seq: attempt
         for seq, attempt in seen.items()
@@ -85,7 +85,7 @@ def begin(
 
 
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
-    """As `begin`, with the events that a journal tells of it."""
+    """Do as `begin`, with the events that a journal tells of it."""
     engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 

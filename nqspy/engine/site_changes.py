@@ -1,4 +1,4 @@
-"""What follows from events beside the requests themselves: settings, shifts, health, the machine.
+"""Effects of events beside the requests themselves: settings, shifts, health, the machine.
 
 Called by `lifecycle.apply` only.
 """
@@ -116,7 +116,7 @@ def exits_loaded(site: Site, event: ev.LoadedExits, at: Instant) -> None:
 
 
 def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
-    """A resource was found broken, or well again; one that nobody watches is not noted."""
+    """A resource was found broken, or well again; one that is not watched is not noted."""
     known = (kind.all(site.settings) for kind, _ in registry.listed())
     units = (resources_of(each, site.found) for each in site.settings.consumables.values())
     if any(event.name in names for names in (*known, *units)):
@@ -151,6 +151,6 @@ def restored(site: Site, event: ev.Restored, at: Instant) -> None:
 
 
 def reported(site: Site, event: ev.Reported, at: Instant) -> None:
-    """Note the night whose report was made, so that none is made twice."""
+    """Note the night of a report that was made, so that none is made twice."""
     site.reported = max(site.reported, event.day)
     site.touched.state = True

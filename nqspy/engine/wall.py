@@ -1,4 +1,4 @@
-"""From times on the wall to instants, over every change of a zone's clock, summer time or not.
+"""Times on the wall as instants, over every change of a zone's clock, summer time or not.
 
 A certain time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: so
 one that a change skips fires at the change, and one that comes twice fires once. What begins with a star in
@@ -27,7 +27,7 @@ _FAR = YEARS * 366 * _DAY
 
 
 def local(second: float, zone: ZoneInfo) -> datetime:
-    """What the clock shows at a second since 1970, without its zone; ``fold`` 1: for the second time."""
+    """Time that the clock shows at a second since 1970, without its zone; ``fold`` 1: for the second time."""
     return datetime.fromtimestamp(second, zone).replace(tzinfo=None)
 
 

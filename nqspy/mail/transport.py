@@ -56,7 +56,7 @@ def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
 
 
 class _Server(smtplib.SMTP):
-    """A mail server whose addresses have together the time until ``end``."""
+    """A mail server; all its addresses together have the time until ``end``."""
 
     end = 0.0
 

@@ -99,8 +99,8 @@ ListKey = tuple[str, str]
 
 
 class HistoryReplay:
-    """Applies events one after another and keeps the histories. ``known`` are live requests, for those whose
-    submission lies before the first event; submissions from ``closed`` on do not count; ``watchers`` look on.
+    """Applies events one after another and keeps the histories. ``known`` are live requests, for those that
+    were submitted before the first event; submissions from ``closed`` on do not count; ``watchers`` look on.
 
     ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
     last event, ``latest`` the latest of any.

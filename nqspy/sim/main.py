@@ -1,4 +1,4 @@
-"""The simulator: the virtual driver with an operator who asks, and things that come about by themselves."""
+"""The simulator: the virtual driver with an operator's commands, and things that come about by themselves."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache

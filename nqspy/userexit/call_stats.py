@@ -80,7 +80,8 @@ class Record:
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
         """A call failed. True: this was the fifth different request in a row, and they are of two owners or
-        more. Where all are of ``owner`` that one rests from now on: nobody has an exit switched off alone."""
+        more. Where all are of ``owner`` that one rests from now on: no owner alone has an exit switched
+        off."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
@@ -123,7 +124,7 @@ class Record:
         return list(self._row)
 
     def resting(self) -> list[tuple[str, int]]:
-        """Return the owners whose requests it is not asked about, and since when; for its failures."""
+        """Return the owners about whom it is not asked, because it failed, and since when."""
         return [(owner, int(mark.at)) for owner, mark in self._resting.items() if not mark.lost]
 
     def spares(self) -> list[tuple[Any, int, str]]:
@@ -217,7 +218,7 @@ class CallWatch:
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
         """Code of this exit is about to run: a hook about its subject (`call_stats.Subject`), which is of
-        this owner; or ``load``, which is nobody's."""
+        this owner; or ``load``, which has none."""
 
     def leave(self) -> None:
         """The code has come back."""

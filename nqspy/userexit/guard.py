@@ -42,9 +42,9 @@ class _Interrupt(BaseException):
 
 
 class _Trip:
-    """Hangs on an interruption: whoever swallows and drops it is interrupted again at that moment, which is
-    outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards. Its
-    signal is one that nobody handles outside a guard: an interruption that an exit has kept, or that the
+    """Hangs on an interruption: an exit that swallows and drops it is interrupted again at that moment, which
+    is outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards.
+    Its signal is one that is not handled outside a guard: an interruption that an exit has kept, or that the
     collector finds later, does nothing when it goes."""
 
     __slots__ = ()
@@ -190,5 +190,5 @@ class Unguarded(Guard):
         return function(*args)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method itself: nobody interrupts it."""
+        """The method itself: nothing interrupts it."""
         return method

@@ -33,7 +33,7 @@ class Spare(Struct, frozen=True):
 
 
 class OwnerRest(Struct, frozen=True):
-    """Owner whose requests an exit died on more than once: it is not asked about these for a while."""
+    """Owner of requests that an exit died on more than once: it is not asked about these for a while."""
 
     exit: str
     owner: str

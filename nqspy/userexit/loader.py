@@ -89,7 +89,7 @@ def load_sources(
     sources: Iterable[Source], printed: Callable[[str, str], None], watch: CallWatch = UNWATCHED
 ) -> tuple[list[Module], list[str]]:
     """The exits of files that were read, and one line for each that cannot be one. What the exits print goes
-    to ``printed(exit, text)``; ``watch`` is told whose code runs."""
+    to ``printed(exit, text)``; ``watch`` is told which exit's code runs."""
     modules, problems = [], []
     for source in sources:
         watch.enter(source.path.stem, "load", None)

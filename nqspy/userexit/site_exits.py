@@ -4,7 +4,7 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
 
 - Its answer is the fallback of the hook: jobselect refuses this request, the others leave the stock rule.
 - The exit is not called again in this pass; candidates on which it has not answered wait for the next one,
-  which comes at once. So nobody passes an exit by having it fail, and an endless loop costs one budget.
+  which comes at once. So no request passes an exit by having it fail, and an endless loop costs one budget.
 - What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
   this exit's settings change: meanwhile the fallback counts for it without a call.
 - Failures on five different requests of two owners or more, without an answer between them, switch the exit
@@ -52,9 +52,9 @@ class SiteExits:
     """``ports.Exits`` for a folder of exit files.
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
-    from starting). ``owner``: uid of the home's owner, by default that of the folder's parent.
-    ``sources``: these files instead, which were read before; ``watch`` is told whose code runs; ``guard``
-    holds calls to their budgets.
+    from starting). ``owner``: uid of the home's owner, by default that of the folder's parent. ``sources``:
+    these files instead, which were read before; ``watch`` is told which exit's code runs; ``guard`` holds
+    calls to their budgets.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What people do to running requests without ending them (signals, messages into their output), and two
+"""Acts of people on running requests that do not end them (signals, messages into their output), and two
 waiting ones that exchange their places."""
 
 from typing import Any

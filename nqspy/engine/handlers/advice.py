@@ -1,4 +1,5 @@
-"""What is accepted and yet probably not meant: said with the answer, for people at a terminal."""
+"""Warnings about what is accepted and yet probably not meant: part of the answer, for people at a
+terminal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -29,7 +30,7 @@ def advice(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Call
 
 
 def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
-    """Of ``-A`` that names no group of the owner's."""
+    """Yield warnings about ``-A`` that names no group of the owner's."""
     groups = tx.site.settings.groups
     for owner, account, group in dict.fromkeys((s.owner, s.account, s.group) for s in specs):
         if account is None or (account in groups and owner in groups[account].members):
@@ -43,7 +44,7 @@ def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
 
 
 def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
-    """Of files that several requests write, or both streams of one."""
+    """Yield warnings about files that several requests write, or both streams of one."""
     host = tx.site.name
     written: dict[str, list[Seq]] = {}
     for seq, spec, queue in taken:

@@ -129,7 +129,7 @@ def letters_of(letters: str | None, usual: str) -> str:
 
 
 def by(caller: Caller, request: Request) -> Cause:
-    """The person who asks, as the owner of that request or as an operator."""
+    """Return the caller as a cause: as the owner of that request or as an operator."""
     return Cause("owner" if caller.user == request.owner else "operator", caller.user)
 
 
@@ -162,7 +162,7 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 
 def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
-    """What became of a deletion, but for what whoever asked takes for no failure: that one has ended."""
+    """Return the result of a deletion, without failures that the caller accepts: that a request has ended."""
     gone = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:

@@ -1,4 +1,4 @@
-"""Arrays among the requests that somebody names: whole (``17[]``), some indices (``17[3-9]``), or one.
+"""Arrays among the requests that a command names: whole (``17[]``), some indices (``17[3-9]``), or one.
 
 What is done to indices that have not begun is done to the array, in one event however many they are. Where
 the array cannot keep it (they are moved, say, and the others are not) they become requests of their own.
@@ -62,7 +62,7 @@ def each(
 
 @dataclass(slots=True)
 class _Part:
-    """Indices of an array that somebody named (None: all)."""
+    """Indices of an array that a command names (None: all)."""
 
     tx: Transaction
     array: Request

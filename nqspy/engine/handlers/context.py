@@ -1,4 +1,4 @@
-"""What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
+"""Context of a handler: the site, the instant, and ways to say what happened, what to do and what to
 answer."""
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ class LateValue(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What a command is answered with: a value (JSON-able, or late), or the refusal."""
+    """Answer to a command: a value (JSON-able, or late), or the refusal."""
 
     value: Any = None
     refusal: Refusal | None = None
@@ -44,15 +44,15 @@ class KeptBlobs(Struct):
     total: int = 0
 
     def add(self, digest: str, size: int) -> None:
-        """One more, unless it is there."""
+        """Add a body, unless it is there."""
         if digest not in self.sizes:
             self.sizes[digest] = size
             self.total += size
 
 
 class CommitGroup(Struct):
-    """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
-    calls left because nobody waited for it.
+    """Events and actions that are committed together or not at all: what one call of `Engine.feed` gathers,
+    and what earlier calls left because no caller waited for it.
 
     ``observations``: those its events come from, to be taken again when the commit fails; ``keys``: digest
     and requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
@@ -73,7 +73,7 @@ class CommitGroup(Struct):
 
 
 class Transaction(Struct):
-    """One command's (or observation's) view of the engine. ``emit`` applies an event at once; the commit
+    """View of the engine for a command or observation. ``emit`` applies an event at once; the commit
     comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told;
     ``parts``: indices that the command has made requests of their own."""
 
@@ -169,7 +169,7 @@ class Transaction(Struct):
         return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
-        """The same for those that identifiers name; there is no array with the number of a request."""
+        """Look up the requests that identifiers name; there is no array with the number of a request."""
         names, requests = self.site.names, self.site.requests
         named = (request_named(text, names) for text in ids)
         gone = (seq for seq in named if seq is not None and seq not in requests)

@@ -63,7 +63,8 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
 
 
 def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dependency:
-    """A dependency whose prerequisite there is, or was: a bare number may mean an array. Raises Refusal."""
+    """Return a dependency on a request that is there, or was: a bare number may mean an array. Raises
+    Refusal."""
     seqs = (each.seq,) if each.seq != number_of(each.seq) else (each.seq, array_key(each.seq))
     found = next((seq for seq in seqs if tx.known(seq, caller)), None)
     if found is None and (array := array_of(each.seq)) is not None and tx.known(array, caller):
@@ -100,7 +101,7 @@ def check_places(items: Sequence[Submission]) -> None:
 
 
 def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[Seq]) -> Spec:
-    """The spec with what it waits for of its own submission, whose requests have these specs and numbers.
+    """The spec with what it waits for of its own submission; its requests have these specs and numbers.
     Raises Refusal where it shall wait index by index, and the two are not arrays of the same indices."""
     if not item.after:
         return spec
@@ -150,7 +151,7 @@ def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
 
 
 def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """Those of these dependencies that are not met yet."""
+    """Return the dependencies that are not met yet."""
     return tuple(each for each in after if each.word not in _so_far(tx, each.seq).met)
 
 
@@ -242,7 +243,7 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
 def _tell_each(
     tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    """Tells arrays whose indices await those of another one by one."""
+    """Tell arrays with indices that await those of another one by one."""
     for seq in seqs:
         request = tx.site.requests.get(seq)
         awaiting = () if request is None or request.array is None else request.array.awaiting
@@ -281,7 +282,7 @@ def _tell(
 def _tell_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
-    """One event for each ``age_from`` there is: the journal tells dates without that time's settings."""
+    """Emit an event for each ``age_from`` there is: the journal tells dates without that time's settings."""
     requests = tx.site.requests
     ages = {seq: ages_when_eligible(tx.site, requests[seq].queue) for seq in seqs}
     for aging in (True, False):
@@ -294,7 +295,7 @@ def _tell_met(
 def _awaiting(
     tx: Transaction, prerequisite: Seq, words: tuple[AfterWord, ...], seqs: Iterable[Seq]
 ) -> tuple[Seq, ...]:
-    """Those of these requests that await one of these words of the prerequisite."""
+    """Return the requests that await one of these words of the prerequisite."""
     wanted = {Dependency(prerequisite, word) for word in words}
     requests = tx.site.requests
     return tuple(seq for seq in seqs if seq in requests and not wanted.isdisjoint(requests[seq].unmet))
@@ -308,7 +309,7 @@ def _tell_never(
     seqs: tuple[Seq, ...],
     what: Consequences,
 ) -> None:
-    """What can never be met any more, by ``set dependency_failed``: held, deleted, or run all the same."""
+    """Hold, delete or run all the same what can never be met any more, by ``set dependency_failed``."""
     prerequisite = became.seq
     match tx.site.settings.server.dependency_failed:
         case "run":

@@ -1,4 +1,4 @@
-"""What is told of the machine and the site: probes whose resources break or are well again, memory that
+"""News of the machine and the site: resources that break or are well again, memory that
 becomes scarce."""
 
 from typing import Any
@@ -19,7 +19,7 @@ NOTABLE = 1.0
 def without_older(
     waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
 ) -> list[ob.Observation | ob.SiteObservation]:
-    """What waits to be told again, without earlier news of the same thing."""
+    """Return what waits to be told again, without earlier news of the same thing."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 

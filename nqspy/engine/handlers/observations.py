@@ -1,4 +1,4 @@
-"""What the executor reports: attempts that run, have used, have ended, were never begun or are lost."""
+"""Reports of the executor: attempts that run, have used, have ended, were never begun or are lost."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,7 +66,7 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
 
 
 def _deleter(request: Request) -> str | None:
-    """Who wants it deleted, None where nobody does."""
+    """Return the person or rule that wants it deleted, None where there is none."""
     order = request.ending
     return str(order.cause) if order is not None and not order.rerun else None
 
@@ -96,7 +96,7 @@ def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedO
 
 
 def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting) -> None:
-    """Its PEs are free at once: how long its output takes is its owner's doing."""
+    """Free its PEs at once: how long its output takes is its owner's doing."""
     _begun(tx, request, observation.used.wall)
     if request.state is not State.EXITING:
         used = _used(tx, request, observation.used)
@@ -131,7 +131,7 @@ def _requeue(
     losses: int = 0,
     outputs: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Have a request wait again whose attempt ran; ``outputs``: where that attempt's output lies."""
+    """Have a request wait again after its attempt ran; ``outputs``: where that attempt's output lies."""
     tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses, outputs[0] or "", outputs[1]))
     request_mail.requeued(tx, request, text)
 
@@ -150,8 +150,8 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
 
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
-    """It would fail the same way again: it waits, held, until its owner (or an operator) has mended what is
-    wrong and releases it. An application ends: who waits for it looks at no queue."""
+    """Hold a request that would fail the same way again: it waits until its owner (or an operator) has mended
+    what is wrong and releases it. An application ends: its caller looks at no queue."""
     seq, deleter = request.seq, _deleter(request)
     if deleter is None and request.spec.caller is not None:
         finish(tx, request, Ending("not_started", text=observation.text))

@@ -1,4 +1,4 @@
-"""Who may do what and see whose requests: roles, owners, access lists, and the group a request is charged to
+"""Rights to act and to see requests: roles, owners, access lists, and the group a request is charged to
 (interfaces.md 1 and 6)."""
 
 from collections.abc import Collection

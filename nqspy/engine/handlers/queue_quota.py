@@ -23,7 +23,7 @@ class QueueQuota:
     keeping: dict[str, KeptBlobs] = field(default_factory=dict)
 
     def take(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
-        """One more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
+        """Count one more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
         handed to the first of these queues and lands in the last. Raises Refusal naming the limit and how
         many there are."""
         settings = self.tx.site.settings

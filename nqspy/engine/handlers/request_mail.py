@@ -1,4 +1,4 @@
-"""Mail about requests: when each is sent, to whom, and what it says. The daemon sends it after the commit."""
+"""Mail about requests: its occasion, its address and its text. The daemon sends it after the commit."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What people and operators do with single requests: delete, hold, release, move, modify, rerun, suspend,
+"""Acts of owners and operators on single requests: delete, hold, release, move, modify, rerun, suspend,
 schedule."""
 
 from collections.abc import Callable
@@ -111,7 +111,7 @@ def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun
 
 
 def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
-    """Held requests stay where they are until released; the letters say who may."""
+    """Hold requests where they are until released; the letters say which roles may."""
     alter.check_letters(tx, command.letter, caller)
 
     def one(request: Request) -> None:
@@ -181,7 +181,7 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
 
 
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
-    """What holds for users and not for operators. Raises Refusal."""
+    """Check what holds for users and not for operators. Raises Refusal."""
     need_entry(tx.site, queue, caller.user, caller.groups)
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)

@@ -73,8 +73,8 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 
 
 def _guards(settings: Settings, change: Change) -> Iterator[str]:
-    """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
-    or a shift brings along counts. Raises BadValue."""
+    """Yield why a change is not even a manager's, unless it takes a setting back to its default; what a new
+    object or a shift brings along counts. Raises BadValue."""
     change = replace(change, path=renamed(change.path))
     kind, object_name, _ = registry.split(change.path)
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
@@ -123,7 +123,7 @@ def try_changes(
 
 
 def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
-    """What only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
+    """Check what only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     name, _, path = rest.partition("/")
     if (kind := registry.object_of(head)) is not None:
@@ -155,7 +155,7 @@ _IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
-    """What a site may hold from earlier times but nobody sets any more. Raises BadValue."""
+    """Check what a site may hold from earlier times but no change may set. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
         name = change.value
@@ -274,7 +274,7 @@ def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
 
 
 def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
-    """Applies those files of ``queues.d`` whose content changed since they were last applied, in their
+    """Apply the files of ``queues.d`` that have changed since they were last applied, in their
     order; then the settings of the shift in force once more. An error in any leaves the old settings in
     force. Raises Refusal naming the file."""
     need(tx.site.settings, caller, "manager", "applying queues.d")

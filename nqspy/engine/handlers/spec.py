@@ -120,7 +120,7 @@ def _shown(word: bytes) -> str:
 
 def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
     """Raises Refusal for a job class that there is not, or that is not open to the request's owner, member of
-    these Unix groups; None: who asks may give it any class."""
+    these Unix groups; None: the caller may give it any class."""
     wrong = objection(site, spec.job_class, spec.owner, groups)
     if wrong is not None:
         raise wrong
@@ -172,7 +172,7 @@ def routed(
 
 
 def _check_words(spec: Spec) -> None:
-    """What else is printed or handed on: short, printable words."""
+    """Check what else is printed or handed on: short, printable words."""
     if len(spec.attributes) > ATTRIBUTES_MAX:
         notes = sum(not each.startswith(AFTER) for each in spec.attributes)
         if notes > ATTRIBUTES_MAX:

@@ -58,7 +58,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Accepted(msgspec.Struct):
-    """One request that may be accepted: its specification, the queue it was handed to and the one it lands
+    """Request that may be accepted: its specification, the queue it was handed to and the one it lands
     in; script and environment as bytes."""
 
     spec: Spec
@@ -76,7 +76,7 @@ class SubmissionFailures:
     each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
 
     def take(self, tx: Transaction) -> None:
-        """What the exits that were asked just now did wrong at the latest request."""
+        """Note what the exits that were asked just now did wrong at the latest request."""
         failures = tx.exits.failures()
         if failures:
             self.each[-1].append(failures)
@@ -150,7 +150,7 @@ def _warned(
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
-    """What was accepted under this key before. Raises Refusal for another content."""
+    """Return what was accepted under this key before. Raises Refusal for another content."""
     seqs: list[Seq] = []
     for owner in owners:
         found = tx.group.keys.get((owner, key)) or tx.journal.find_key(owner, key)
@@ -311,7 +311,7 @@ def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
 def _tried(
     tx: Transaction, accepted: Sequence[Accepted], caller: Caller, warned: dict[str, Any]
 ) -> dict[str, Any] | LateValue:
-    """What would become of each; of a list no starts are estimated."""
+    """Tell what would become of each; of a list no starts are estimated."""
     rows: list[dict[str, Any]] = [
         {"name": each.spec.name, "queue": each.target, "group": each.spec.group} for each in accepted
     ]

@@ -47,7 +47,7 @@ def nothing_again(settings: Settings) -> tuple[ev.Change, ...]:
 
 @dataclass(frozen=True)
 class CourseChange:
-    """What is other than it was: ``commands`` are carried out before anything happens; ``again``: what is set
+    """Change of a recorded time: ``commands`` are carried out before anything happens; ``again``: what is set
     anew whenever a person has changed settings; ``files``: other files of ``queues.d`` hold than those that
     were applied then; ``routed``: requests are routed anew."""
 
@@ -58,7 +58,7 @@ class CourseChange:
 
 
 class _Act(Struct, frozen=True):
-    """What the journal has at a place comes about; -1: the change does."""
+    """Input for what the journal has at a place; -1: for the change."""
 
     place: int
 
@@ -193,7 +193,7 @@ class Course(VirtualRun):
 
 @dataclass(slots=True)
 class Moves:
-    """Why requests waited in one course when the other started them: ``kept`` in the second course,
+    """Reasons why requests waited in one course when the other started them: ``kept`` in the second course,
     ``kept_then`` in the first."""
 
     kept: dict[Seq, Reason] = field(default_factory=dict)

@@ -46,7 +46,7 @@ class ExitsThen:
         """In the next pass these fail; ``started``: what it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Of these, those were at work whose process was lost then."""
+        """These were at work when their process was lost then."""
 
 
 class ComingUp(Observed):

@@ -1,7 +1,7 @@
 """Attempts as they ran by a journal: length, end, time of a start, of an ordered end and of a move (`Lives`);
 and the executor of a course, on which they run so (`RecordedHands`).
 
-What ended by itself would have run as long at any other time. Of all else nobody knows.
+What ended by itself would have run as long at any other time. Of all else it is not known.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -30,7 +30,7 @@ _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
 
 class Lives:
     """The attempts that ``events`` tell of. ``limited``: requests whose last attempt a limit ended; ``lost``:
-    attempts whose end nobody saw; ``not_started``: attempts that could not be started, and why; ``killing``:
+    attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
     ms from the order to end an attempt to its end, usually."""
 
     def __init__(self, events: Iterable[Recorded]) -> None:

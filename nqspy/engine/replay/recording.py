@@ -60,7 +60,7 @@ def reloaded(site: Site) -> Site:
 
 
 def by_clock(event: Event) -> bool:
-    """True if it may have come about by time alone. A shift that somebody switched to looks the same."""
+    """True if it may have come about by time alone. A shift that a person switched to looks the same."""
     if isinstance(event, ev.SettingsChanged):
         return event.who == CALENDAR
     return isinstance(event, ev.Eligible | ev.ShiftChanged | ev.ShiftFailed)

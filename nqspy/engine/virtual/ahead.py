@@ -26,7 +26,7 @@ HORIZON = 366 * DAY
 
 
 class AheadRun(VirtualRun):
-    """Time is let pass on ``twin``, which is nobody else's (`twin.twin_of`). ``between``: where its engine
+    """Let time pass on ``twin``, which nothing else uses (`twin.twin_of`). ``between``: where its engine
     is; ``lengths``: how long each attempt runs in all, those too that run already; ``moves``: how long those
     take that leave their PEs.
 
@@ -86,10 +86,10 @@ class Passes:
         return run_pass(site, now, self._exits, samples)
 
     def follow(self, events: Sequence[Recorded]) -> None:
-        """It looks at the site itself."""
+        """Do nothing: passes look at the site itself."""
 
     def reset(self, site: Site) -> None:
-        """It keeps nothing of a site."""
+        """Do nothing: nothing of a site is kept."""
 
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]

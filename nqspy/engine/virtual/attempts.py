@@ -11,11 +11,11 @@ from nqspy.model.observations import ObservedEnded
 from nqspy.model.requests import Ending, EndReason, Request, State, Used
 
 ENDLESS = 1 << 62
-"""Wall time (ms) of a run whose end nobody knows."""
+"""Wall time (ms) of a run without a known end."""
 
 
 class Run(Struct, frozen=True):
-    """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
+    """Course of an attempt that has the machine for itself: wall and CPU time in ms (the difference is
     its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
     what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by
     itself."""
@@ -30,12 +30,12 @@ class Run(Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class VirtualAttempt:
-    """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
-    ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
-    how far it gets, ``reason`` what stops it there. ``due``: when it ends as things are (None: nobody knows),
-    ``end``: how, once that is in the heap, and ``number`` its number there. ``more``: CPU time (ms) it was
-    told to have used beyond what its run says. ``away``: it has left its PEs, or leaves them; ``coming``: it
-    comes back, and makes no progress yet."""
+    """Attempt on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full
+    speed), ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``.
+    ``target``: how far it gets, ``reason`` what stops it there. ``due``: when it ends as things are (None:
+    not known), ``end``: how, once that is in the heap, and ``number`` its number there. ``more``: CPU time
+    (ms) it was told to have used beyond what its run says. ``away``: it has left its PEs, or leaves them;
+    ``coming``: it comes back, and makes no progress yet."""
 
     seq: Seq
     attempt: int
@@ -80,7 +80,8 @@ class VirtualAttempt:
         return self.demand * self.rate * passed
 
     def go_on_from(self, request: Request, told: Used | None, now: Instant) -> None:
-        """It runs since its start, or is suspended, and has used what was told last."""
+        """Go on with a request that runs since its start, or is suspended, and has used what was told
+        last."""
         used = request.used if told is None else told.most(request.used)
         self.runs = request.state is not State.SUSPENDED
         self.wall = request.run.ran(now)
@@ -88,7 +89,7 @@ class VirtualAttempt:
         self.more = used.cpu - cpu_at(self.run, used.wall) if used.wall else 0
 
     def used(self, now: Instant) -> Used:
-        """What it has used up to an instant."""
+        """Use of the attempt up to an instant."""
         passed = now - self.since if self.runs else 0
         done, wall = self.done + self.rate * passed, self.run.wall
         cpu = self.whole if done >= wall else round(self.whole * done / wall)
@@ -114,12 +115,12 @@ class VirtualAttempt:
         return self.wall_limit is not None or self.until is not None or self.run.wall >= ENDLESS
 
     def lasts(self) -> int | None:
-        """How long it takes at its rate to get where it gets to; None: it does not get on."""
+        """Time it takes at its rate to get where it gets to; None: it does not get on."""
         rate, left = self.rate, self.target - self.done
         return 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
 
     def own_end(self, at: int) -> Ending:
-        """How it ends when it gets there, at that instant."""
+        """End of the attempt when it gets there, at that instant."""
         used = Used(self.in_all + self.more, self.wall + at - self.since, self.memory)
         if self.reason != "exit":
             return Ending(self.reason, None, 15, used)

@@ -32,7 +32,7 @@ def end(error: Exception) -> None:
 class VirtualRun:
     """Feeds an engine what its heap has for each instant, and jumps to the next. At one instant everything
     that is seen comes before what people ask, and a pass behind both. ``replies`` holds what commands were
-    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`). Who makes one gives it its
+    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`). Its maker gives it its
     ``engine`` (`make`).
 
     ``processors``: how the machine's CPUs are shared (None: all at full speed); ``moves``: how long those
@@ -153,9 +153,9 @@ class VirtualRun:
 
 
 class VirtualDriver(VirtualRun):
-    """One whose engine begins from a journal, as the daemon's does. ``found``, ``host`` and ``zone``: what is
-    found of the machine at a start; ``more``: as `VirtualRun` has it. A journal that has a history already is
-    gone on with."""
+    """Virtual run with an engine that begins from a journal, as the daemon's does. ``found``, ``host`` and
+    ``zone``: what is found of the machine at a start; ``more``: as `VirtualRun` has it. A journal that has a
+    history already is gone on with."""
 
     def __init__(
         self,

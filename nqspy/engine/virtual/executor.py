@@ -54,11 +54,10 @@ class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change (`_endless`: whose end is still to be put there). Where each depends on all, who ends first is put
-    there and the others wait: their ends move again when he does. ``moves`` says how long those take that
-    leave their PEs or come back.
-    ``begun``: the last attempts that began, as (request, attempt), in order; ``moved``: how often one began
-    to leave its PEs.
+    change (`_endless`: attempts with an end still to be put there). Where each depends on all, the first end
+    is put there and the others wait: they move again when it comes. ``moves`` says how long those take that
+    leave their PEs or come back. ``begun``: the last attempts that began, as (request, attempt), in order;
+    ``moved``: how often one began to leave its PEs.
     """
 
     def __init__(
@@ -117,8 +116,8 @@ class VirtualExecutor:
 
     def adopt(self, site: Site, told: Mapping[Seq, Used], now: Instant) -> None:
         """Goes on with the attempts of a site that run already, or are suspended: a look ahead begins with
-        them. ``lengths`` says what they do in all, ``told`` what some have used so far. Who was to end ends
-        now, as nobody knows when else."""
+        them. ``lengths`` says what they do in all, ``told`` what some have used so far. A request that was to
+        end ends now, as no other time is known."""
         adopted = []
         for request in site.started.values():
             attempt = self._take(request.seq, request.attempts, request, site, now)
@@ -151,9 +150,9 @@ class VirtualExecutor:
         return attempt
 
     def _share_out(self, now: Instant, touched: Sequence[VirtualAttempt] = ()) -> None:
-        """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
-        the ends of those that have another one now are put where they belong, at the end of the instant where
-        each depends on all: who ends is often followed by another one at once."""
+        """Share the machine out anew as other attempts run now, of which ``touched`` still do: rates are
+        asked for anew, and the ends of those that have another one now are put where they belong, at the end
+        of the instant where each depends on all: an end is often followed by another one at once."""
         apart = self._processors.apart
         attempts = touched if apart else list(self._attempts.values())
         if apart or self._settled_at != now:  # else all are as of now
@@ -213,7 +212,7 @@ class VirtualExecutor:
     def _pause(
         self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant
     ) -> None:
-        """It stands still from now on, or goes on once it has come back to its PEs."""
+        """Stop an attempt, or let it go on once it has come back to its PEs."""
         if isinstance(action, Suspend):
             attempt.coming = False
             self._set_running(attempt, False, now)
@@ -251,14 +250,15 @@ class VirtualExecutor:
             self._heap.push(max(now, done), ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
-        """It is back on its PEs, unless it was suspended again, or has ended, meanwhile."""
+        """Let an attempt go on that is back on its PEs, unless it was suspended again, or has ended,
+        meanwhile."""
         if attempt.coming and self._attempts.get(attempt.seq) is attempt:
             attempt.coming = False
             self._set_running(attempt, True, now)
         return ()
 
     def order_moves(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """Whose memory is moved first: moves of higher rank."""
+        """Put moves of memory in order: those of higher rank first."""
         if self._moves.next_done() is not None:
             self._moves.order(rank, now)
             self._watch()
@@ -271,7 +271,8 @@ class VirtualExecutor:
             self._heap.push(done, self._moved)
 
     def _moved(self, now: Instant) -> Sequence[Observation]:
-        """Who has left his PEs; who is back on some goes on, unless he has ended meanwhile."""
+        """Tell which attempts have left their PEs; those that are back on some go on, unless they have
+        ended."""
         told = []
         for key in self._moves.done(now):
             attempt = self._attempts.get(key[0])
@@ -300,7 +301,7 @@ class VirtualExecutor:
         self._heap.push(now, end)
 
     def finish(self, seq: Seq, now: Instant) -> None:
-        """What a request does is over by now, whatever was thought of it: it ends by itself."""
+        """End a request by itself now, whatever was thought of its length."""
         attempt = self._attempts.get(seq)
         if attempt is not None:
             self._spent += attempt.settle(now)
@@ -310,7 +311,7 @@ class VirtualExecutor:
     # ------------------------------------------------------------ what it tells
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
-        """What became of each expected attempt; one that was not begun never will be."""
+        """Tell what became of each expected attempt; one that was not begun never will be."""
         seen: list[Observation] = []
         for seq, number in expected.items():
             attempt = self._attempts.get(seq)

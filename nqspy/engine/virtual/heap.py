@@ -41,7 +41,7 @@ class Heap:
         return number
 
     def put_off(self, push: Callable[[], object]) -> None:
-        """Has something pushed as soon as anybody looks at what is to come: what changes again at the same
+        """Have something pushed when next the heap is asked what is to come: what changes again at the same
         instant is not pushed each time. There is one at a time; another is put in its place."""
         self._put_off = push
 
@@ -68,7 +68,7 @@ class Heap:
 
     @property
     def sure(self) -> int:
-        """How many inputs are still to come that are sure to happen."""
+        """Number of inputs still to come that are sure to happen."""
         self._catch_up()
         return len(self._items) - len(self._by_themselves) - len(self._dropped)
 

@@ -26,13 +26,13 @@ class StateMoves:
         return None
 
     def done(self, now: Instant) -> Sequence[Key]:
-        """Return the attempts whose memory has been moved since the last call."""
+        """Return the attempts that have had their memory moved since the last call."""
         return ()
 
 
 @dataclass(slots=True)
 class _Move:
-    """What is still to be moved of an attempt's memory, ms."""
+    """Memory of an attempt that is still to be moved, ms."""
 
     key: Key
     pes: int
@@ -40,8 +40,8 @@ class _Move:
 
 
 class OutOnly(StateMoves):
-    """Who leaves takes so long for each PE (ms); who comes back goes on at once, as on a real machine: the
-    kernel brings in what a process touches, and that is part of its run."""
+    """An attempt that leaves takes so long for each PE (ms); coming back takes no time, as on a real machine:
+    the kernel brings in what a process touches, and that is part of its run."""
 
     def __init__(self, per_pe: float) -> None:
         self._per_pe = per_pe
@@ -52,7 +52,7 @@ class OutOnly(StateMoves):
 
 
 class Channel(StateMoves):
-    """One channel to a disk, for out and in alike, one move at a time (LLNL's T3D: the whole of 256 PEs
+    """A channel to a disk, for out and in alike, one move at a time (LLNL's T3D: the whole of 256 PEs
     with 64 MB each in about eight minutes, seed 000). The one of the highest rank goes first, of equal ones
     the one that was begun first; one that is overtaken goes on later from where it was.
 
@@ -81,7 +81,7 @@ class Channel(StateMoves):
         self._moves.sort(key=lambda move: -rank(move.key))
 
     def next_done(self) -> Instant | None:
-        """When the first is done."""
+        """Return when the first is done."""
         return Instant(self._at + self._moves[0].left) if self._moves else None
 
     def done(self, now: Instant) -> Sequence[Key]:

@@ -62,7 +62,7 @@ class TimeShared(Processors):
         self._last = Instant(0)
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """The same rate for all that are in memory, 0 for the others."""
+        """Return one rate for all that are in memory, 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
         room, inside, known = self.memory, set[Load](), set(loads)
         for each in loads:

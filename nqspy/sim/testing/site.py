@@ -22,9 +22,9 @@ WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 
 class StorySite(Stage):
-    """What a `Stage` did, as lists; and claims about it, in sentences. A claim that does not hold raises
-    AssertionError, whose text has the last lines of the story; one that holds is true, so ``assert`` may
-    stand before it."""
+    """A `Stage` with what it did, as lists, and claims about it, in sentences. A claim that does not hold
+    raises AssertionError, whose text has the last lines of the story; one that holds is true, so ``assert``
+    may stand before it."""
 
     # ------------------------------------------------------------ what it did
 

@@ -1,4 +1,4 @@
-"""What happens at a site of a story, the requests of it, and what is asked about each of them."""
+"""Events at a site of a story, the requests of it, and questions about each of them."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
