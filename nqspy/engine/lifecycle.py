@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from nqspy import shares
 from nqspy.engine import site_changes
-from nqspy.model import arrays, consumables, indices, promises
+from nqspy.model import arrays, consumables, indices
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
 from nqspy.model.endings import End
@@ -40,13 +40,14 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
         site.changed = site.n
         if kind is not ev.Submitted:
             site.memos.clear()
-    if kind in _OF_THE_SITE:
-        if kind in _FREEING:
-            site.freed = site.n
-        _OF_THE_SITE[kind](site, event, recorded.at)
-        return _NOTHING
-    take = _OF_REQUESTS.get(kind) or (_noted if STEPS[kind].stays else _change)
-    return take(site, event, recorded.at)
+    if (take := _OF_REQUESTS.get(kind)) is not None:
+        return take(site, event, recorded.at)
+    if (step := STEPS.get(kind)) is not None:
+        return (_noted if step.stays else _change)(site, event, recorded.at)
+    if kind in _FREEING:
+        site.freed = site.n
+    site_changes.change(site, event, recorded.at)
+    return _NOTHING
 
 
 def place(site: Site, request: Request) -> None:
@@ -283,16 +284,6 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
     return made
 
 
-# ---------------------------------------------------------------- the site
-
-
-def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
-    started, samples = site.started.get, event.samples
-    told = [(r, u) for seq, u in samples if (r := started(seq)) and (run := r.attempt) and not run.starting]
-    shares.charge(site, told, at)
-    shares.ready(site, event.ready, at)
-
-
 _ABSENT = object()
 _RECORDS = {ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
 """Events that record something and change nothing that a decision rests on, except usage."""
@@ -329,23 +320,3 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.DependencyFailed: lambda site, event, at: (_change if event.indices else _noted)(site, event, at),
 }
 """What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
-
-
-_OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
-    ev.Decided: _decided,
-    ev.SettingsChanged: site_changes.settings_changed,
-    ev.UsageCorrected: site_changes.usage_corrected,
-    ev.ShiftChanged: site_changes.shift_changed,
-    ev.ShiftFailed: site_changes.shift_failed,
-    ev.MachineFound: site_changes.machine_found,
-    ev.LoadedExits: site_changes.exits_loaded,
-    ev.ExitOff: site_changes.exit_off,
-    ev.FilesApplied: site_changes.files_applied,
-    ev.ResourceChanged: site_changes.resource_changed,
-    ev.PressureChanged: site_changes.pressure_changed,
-    ev.Restored: site_changes.restored,
-    ev.Promised: lambda site, event, at: promises.keep(site, event),
-    ev.Alarm: lambda *_: None,
-    ev.DaemonStarted: lambda *_: None,
-    ev.Reported: site_changes.reported,
-}

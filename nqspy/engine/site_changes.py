@@ -1,6 +1,6 @@
 """Effects of events beside the requests themselves: settings, shifts, health, the machine.
 
-Called by `lifecycle.apply` only.
+Called by `lifecycle` only.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nqspy import shares
 from nqspy.model import events as ev
-from nqspy.model import registry
+from nqspy.model import promises, registry
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import resources_of
 from nqspy.model.health import Pressure, ResourceState
@@ -31,22 +31,14 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
     shares.remember(site, request, event.used)
 
 
-def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
-    """A person set what a group counts as having used."""
-    shares.correct_use(site, event.group, event.value, at)
-
-
 def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
     """Remembers how long it took to leave its PEs: the next ones will take about as long."""
     site.moves = with_move(site.moves, len(request.pes), event.took)
     site.touched.state = True
 
 
-# ---------------------------------------------------------------- settings, shifts, the machine
-
-
-def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
-    """Carries the changes out; what hangs on them is counted anew."""
+def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
+    """Carry the changes out; what hangs on them is counted anew."""
     heads = {renamed(change.path).partition("/")[0] for change in event.changes}
     if "server" in heads:
         _keep_name(site)
@@ -64,73 +56,11 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     site.touched.state = site.touched.state or any(settled)
 
 
-def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
-    """Another shift is in force."""
-    shares.begin_period(site, at)
-    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
-    site.touched.state = True
-
-
-def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
-    """Remembers which shift could not be entered, so that this is told once, and why."""
-    site.shift = dataclasses.replace(site.shift, failed=event.shift, failed_text=event.text)
-    site.touched.state = True
-
-
 def _keep_name(site: Site) -> None:
     """Remember the host part of identifiers before it may change."""
     if site.name not in site.former:
         site.former = (*site.former, site.name)
         site.touched.state = True
-
-
-def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
-    """The executor looked at the machine."""
-    shares.advance_all(site, at)
-    site.found = Found(event.cpus, event.memory, event.offline, event.devices)
-    _keep_name(site)
-    site.host, site.zone = event.host, event.zone
-    site.touched.state = True
-    shares.tune(site)
-
-
-def exit_off(site: Site, event: ev.ExitOff, at: Instant) -> None:
-    """Switches an exit off."""
-    apply_changes(site.settings, (ev.Change("set", f"exit/{event.exit}/enabled", False),))
-    site.touched.settings.add(f"exit/{event.exit}")
-
-
-def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
-    """Remembers which files of ``queues.d`` are in force."""
-    site.files = dict(event.files)
-    site.touched.state = True
-
-
-def exits_loaded(site: Site, event: ev.LoadedExits, at: Instant) -> None:
-    """Remember which user exits are loaded."""
-    site.loaded_exits = dict(event.files)
-    site.touched.state = True
-
-
-# ---------------------------------------------------------------- health
-
-
-def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
-    """A resource was found broken, or well again; one that is not watched is not noted."""
-    known = (kind.all(site.settings) for kind, _ in registry.listed())
-    units = (resources_of(each, site.found) for each in site.settings.consumables.values())
-    if any(event.name in names for names in (*known, *units)):
-        site.resources[event.name] = ResourceState(event.state, at, event.text)
-        site.note_away()
-        site.touched.state = True
-
-
-def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:
-    """The memory has become scarce, has still to give way, or is no longer scarce."""
-    site.pressure = Pressure(
-        event.level, at, event.used, event.text, event.resident, event.total, event.people
-    )
-    site.touched.state = True
 
 
 def pressure_answered(site: Site) -> None:
@@ -139,18 +69,63 @@ def pressure_answered(site: Site) -> None:
     site.touched.state = True
 
 
-def restored(site: Site, event: ev.Restored, at: Instant) -> None:
-    """No number and no attempt that was given out is given out again."""
-    site.next_seq = max(site.next_seq, event.next_seq)
-    for seq, attempt in event.attempts:
-        request = site.requests.get(seq)
-        if request is not None and request.state not in STARTED:
-            request.attempts = max(request.attempts, attempt)
-            site.touched.requests.add(seq)
-    site.touched.state = True
-
-
-def reported(site: Site, event: ev.Reported, at: Instant) -> None:
-    """Note the night of a report that was made, so that none is made twice."""
-    site.reported = max(site.reported, event.day)
+def change(site: Site, event: ev.Event, at: Instant) -> None:
+    """Change the site by an event that is about no request."""
+    match event:
+        case ev.Decided():
+            samples = ((site.started.get(seq), used) for seq, used in event.samples)
+            told = [(r, used) for r, used in samples if r and r.attempt and not r.attempt.starting]
+            shares.charge(site, told, at)
+            shares.ready(site, event.ready, at)
+            return
+        case ev.Alarm() | ev.DaemonStarted():
+            return
+        case ev.SettingsChanged():
+            _settings_changed(site, event, at)
+            return
+        case ev.ExitOff():
+            apply_changes(site.settings, (ev.Change("set", f"exit/{event.exit}/enabled", False),))
+            site.touched.settings.add(f"exit/{event.exit}")
+            return
+        case ev.UsageCorrected():  # a person set what a group counts as having used
+            shares.correct_use(site, event.group, event.value, at)
+            return
+        case ev.Promised():
+            promises.keep(site, event)
+            return
+        case ev.ShiftChanged():
+            shares.begin_period(site, at)
+            site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
+        case ev.ShiftFailed():  # remembered, so that it is told once, and why
+            site.shift = dataclasses.replace(site.shift, failed=event.shift, failed_text=event.text)
+        case ev.MachineFound():
+            shares.advance_all(site, at)
+            site.found = Found(event.cpus, event.memory, event.offline, event.devices)
+            _keep_name(site)
+            site.host, site.zone = event.host, event.zone
+            shares.tune(site)
+        case ev.FilesApplied():
+            site.files = dict(event.files)
+        case ev.LoadedExits():
+            site.loaded_exits = dict(event.files)
+        case ev.ResourceChanged():
+            known = (kind.all(site.settings) for kind, _ in registry.listed())
+            units = (resources_of(each, site.found) for each in site.settings.consumables.values())
+            if not any(event.name in names for names in (*known, *units)):
+                return  # it is not watched
+            site.resources[event.name] = ResourceState(event.state, at, event.text)
+            site.note_away()
+        case ev.PressureChanged(level, used, text, resident, total, people):
+            site.pressure = Pressure(level, at, used, text, resident, total, people)
+        case ev.Restored():  # no number and no attempt that was given out is given out again
+            site.next_seq = max(site.next_seq, event.next_seq)
+            for seq, attempt in event.attempts:
+                request = site.requests.get(seq)
+                if request is not None and request.state not in STARTED:
+                    request.attempts = max(request.attempts, attempt)
+                    site.touched.requests.add(seq)
+        case ev.Reported():  # so that no report of a night is made twice
+            site.reported = max(site.reported, event.day)
+        case _:
+            raise TypeError(f"no event of the site: {event}")
     site.touched.state = True

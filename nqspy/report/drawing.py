@@ -106,12 +106,26 @@ def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
 def svg_of(drawing: Drawing) -> str:
     """Return the picture as a document of its own, dark where the reader's page is dark. Its ids begin with
     its name: one of a name in a page."""
-    name = drawing.name
+    name, shown = drawing.name, ""
+    for shape in drawing.shapes:
+        if isinstance(shape, Boxes):
+            title = f"<title>{escape(shape.title)}</title>" if shape.title else ""
+            outlines = "".join(
+                f"M{x} {y}h{width}v{height}h-{width}z"
+                for x, y, width, height in (map(_short, box) for box in shape.rectangles)
+            )
+            shown += f'<path class="{shape.kind}" d="{outlines}">{title}</path>'
+        elif isinstance(shape, Stroke):
+            places, thick = "L".join(f"{_short(x)} {_short(y)}" for x, y in shape.places), _short(shape.thick)
+            shown += f'<path class="line {shape.kind}" stroke-width="{thick}" d="M{places}"/>'
+        else:
+            place = f'x="{_short(shape.x)}" y="{_short(shape.y)}"'
+            shown += f'<text class="ink" {place} text-anchor="{shape.anchor}">{escape(shape.text)}</text>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ceil(drawing.height)}" role="img" '
         f'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{escape(drawing.title)}</title>'
         f'<desc id="{name}-desc">{escape(drawing.description)}</desc><style>{_STYLE}</style>'
-        f"{''.join(map(_drawn, drawing.shapes))}</svg>"
+        f"{shown}</svg>"
     )
 
 
@@ -121,21 +135,6 @@ _STYLE = (
     + "".join(f".{kind}{{fill:var(--{kind})}}.line.{kind}{{stroke:var(--{kind})}}" for kind in COLOURS)
     + "path.line{fill:none}text{font:12px system-ui,sans-serif}"
 )
-
-
-def _drawn(shape: Shape) -> str:
-    if isinstance(shape, Boxes):
-        title = f"<title>{escape(shape.title)}</title>" if shape.title else ""
-        outlines = "".join(
-            f"M{x} {y}h{width}v{height}h-{width}z"
-            for x, y, width, height in (map(_short, box) for box in shape.rectangles)
-        )
-        return f'<path class="{shape.kind}" d="{outlines}">{title}</path>'
-    if isinstance(shape, Stroke):
-        places = "L".join(f"{_short(x)} {_short(y)}" for x, y in shape.places)
-        return f'<path class="line {shape.kind}" stroke-width="{_short(shape.thick)}" d="M{places}"/>'
-    place = f'x="{_short(shape.x)}" y="{_short(shape.y)}"'
-    return f'<text class="ink" {place} text-anchor="{shape.anchor}">{escape(shape.text)}</text>'
 
 
 def _short(number: float) -> str:

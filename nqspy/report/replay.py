@@ -139,8 +139,17 @@ class HistoryReplay:
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
                 history = self.histories.get(seq) or self._born(seq, recorded) or self._found(seq, event)
-                if history is not None and transitions.fits(history.request, event):
-                    self._change(history, recorded)
+                if history is None or not transitions.fits(history.request, event):
+                    continue
+                step, holding = transitions.STEPS[kind], _HOLDING.get(kind)
+                if not step.stays:
+                    self._leave(history, event, recorded.at)
+                # Events say whether age counts anew (`ev.Released.aging`).
+                step.make(history.request, event, recorded.at, lambda request: True)
+                if holding is not None:
+                    holding(self, history, event, recorded.at)
+                if not step.stays:
+                    self._enter(history, recorded.n, recorded.at)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """Note what running requests have used by now, known from elsewhere than the journal."""
@@ -175,18 +184,6 @@ class HistoryReplay:
         history = self.histories[seq] = RequestHistory(made, False)
         self._enter(history, 0, None)
         return history
-
-    def _change(self, history: RequestHistory, recorded: ev.Recorded) -> None:
-        event, at, request = recorded.event, recorded.at, history.request
-        step, holding = transitions.STEPS[type(event)], _HOLDING.get(type(event))
-        if not step.stays:
-            self._leave(history, event, at)
-        # Events say whether age counts anew (`ev.Released.aging`).
-        step.make(request, event, at, lambda request: True)
-        if holding is not None:
-            holding(self, history, event, at)
-        if not step.stays:
-            self._enter(history, recorded.n, at)
 
     # ------------------------------------------------------------ lists and counts
 

@@ -160,9 +160,16 @@ def _so_far(tx: Transaction, prerequisite: Seq) -> Judgement:
     if request is not None:
         return BEGUN if _has_begun(tx, request) else Judgement()
     request, end = tx.past(prerequisite)
-    if end is None and _was_dropped(tx, prerequisite):
-        return DROPPED
-    return judge(end, request) if end is not None else Judgement()
+    if end is not None:
+        return judge(end, request)
+    # It may be an index of an array that was deleted before it began.
+    array, index = array_of(prerequisite), index_of(prerequisite)
+    whole = None if array is None else tx.past(array)[0]
+    if whole is None or whole.array is None or index is None:
+        return Judgement()
+    over = whole.array.left if array not in tx.site.requests else ()
+    dropped = indices.has(whole.array.dropped, index) or indices.has(over, index)
+    return DROPPED if dropped else Judgement()
 
 
 def _has_begun(tx: Transaction, request: Request) -> bool:
@@ -170,16 +177,6 @@ def _has_begun(tx: Transaction, request: Request) -> bool:
         return request.state in STARTED and not request.run.starting
     members = (tx.site.requests[seq] for seq in tx.site.members.get(request.seq, ()))
     return bool(request.array.well or request.array.badly) or any(_has_begun(tx, each) for each in members)
-
-
-def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
-    """True if it is an index of an array that was deleted before it began."""
-    array, index = array_of(prerequisite), index_of(prerequisite)
-    request = None if array is None else tx.past(array)[0]
-    if request is None or request.array is None or index is None:
-        return False
-    over = request.array.left if array not in tx.site.requests else ()
-    return indices.has(request.array.dropped, index) or indices.has(over, index)
 
 
 # ---------------------------------------------------------------- as things happen

@@ -35,6 +35,8 @@ CYCLE = (8.1737, 3.9631)
 """Gamma whose parts over the day are those of the jobs."""
 BUCKETS, FIRST_BUCKET, BUCKET = 48, 11, 1_800.0
 """Of the day; where the cycle begins; seconds of each."""
+STEPS = 32
+"""Parts of a bucket in which the cycle is integrated."""
 
 
 def lublin(wanted: Wanted) -> Workload:
@@ -89,17 +91,14 @@ def _arrivals(rng: Random) -> Iterator[float]:
 def cycle() -> list[float]:
     """The buckets' parts, from midnight on; 1 on the mean."""
     edges = [FIRST_BUCKET + n - 0.5 for n in range(BUCKETS + 1)]
-    found = [0.0] * BUCKETS
+    (shape, scale), found = CYCLE, [0.0] * BUCKETS
+    weights = [1, *([4, 2] * STEPS)[: STEPS - 1], 1]
     for n, (begin, end) in enumerate(pairwise(edges)):
-        found[(FIRST_BUCKET + n - 1) % BUCKETS] = _gamma_between(begin, end)
+        # The probability of the interval under the cycle's gamma, by Simpson's rule.
+        step = (end - begin) / STEPS
+        places = [begin + n * step for n in range(STEPS + 1)]
+        logs = ((shape - 1) * log(at) - at / scale - lgamma(shape) - shape * log(scale) for at in places)
+        whole = sum(w * exp(each) for w, each in zip(weights, logs, strict=True)) * step / 3
+        found[(FIRST_BUCKET + n - 1) % BUCKETS] = whole
     mean = sum(found) / BUCKETS
     return [each / mean for each in found]
-
-
-def _gamma_between(begin: float, end: float, steps: int = 32) -> float:
-    """Probability of an interval under the cycle's gamma, by Simpson's rule."""
-    (shape, scale), step = CYCLE, (end - begin) / steps
-    places = [begin + n * step for n in range(steps + 1)]
-    density = [exp((shape - 1) * log(at) - at / scale - lgamma(shape) - shape * log(scale)) for at in places]
-    weights = [1, *([4, 2] * steps)[: steps - 1], 1]
-    return sum(w * each for w, each in zip(weights, density, strict=True)) * step / 3
