@@ -25,6 +25,7 @@ from nqspy.model.actions import (
 from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
+from nqspy.userexit.answers import LATEST
 
 K = TypeVar("K")
 _PROPOSED = (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
@@ -57,7 +58,7 @@ def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[st
 
 
 def _is_moment(at: int | None) -> TypeGuard[int]:
-    return at is not None and 0 <= at <= _LATEST
+    return at is not None and 0 <= at <= LATEST
 
 
 def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
@@ -87,8 +88,6 @@ def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> t
 
 
 _GREATEST = 1 << 53
-_LATEST = 253_370_764_800_000
-"""The first of January 9999, as an instant."""
 
 
 def _action(kind: str, fields: msgspec.Raw) -> Action:

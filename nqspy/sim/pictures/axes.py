@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import log10
 
+from nqspy.model.ids import DAY, HOUR, MINUTE, SECOND
 from nqspy.report.drawing import WIDTH, Shape, Stroke, TextLine
 
 LEFT, RIGHT = 132, 16
@@ -11,7 +12,6 @@ BELOW = 34
 """Room below them, for their words."""
 MOST_MARKS = 10
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 STEPS = (
     *(n * SECOND for n in (1, 2, 5, 10, 15, 30)), *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
     *(n * HOUR for n in (1, 2, 3, 6, 12)), *(n * DAY for n in (1, 2, 7, 14, 28, 91, 182, 364, 728, 3_640)),

@@ -7,6 +7,7 @@ from random import Random
 
 from msgspec import Struct
 
+from nqspy.model.ids import HOUR, MINUTE
 from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 
 DEPARTMENTS: Mapping[str, int] = {
@@ -22,7 +23,6 @@ MEMORY = 128 * MW
 IO = 0.05
 """Part of a request's time in which it waits for disks."""
 
-MINUTE, HOUR = 60_000, 3_600_000
 NIGHT = 9 * HOUR
 """From 21:00 to 06:00."""
 
