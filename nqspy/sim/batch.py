@@ -4,15 +4,13 @@ estimate as its wall limit; what became of it comes out as soon as it has ended,
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.attempts import Run
-from nqspy.engine.virtual.moves import StateMoves
-from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
@@ -83,7 +81,7 @@ class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
     jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
-    what is committed; ``processors``, ``moves`` and ``sampled`` as of `VirtualRun`.
+    what is committed; ``sampled`` and ``more`` (``processors``, ``moves``) as of `VirtualRun`.
 
     Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError.
     """
@@ -98,9 +96,8 @@ class BatchRun:
         ask: Callable[[SimulatedJob], Ask] = ask_of,
         journal: Callable[[Told], MemoryJournal] = PassingJournal,
         molding: Molding | None = None,
-        processors: Processors | None = None,
-        moves: StateMoves | None = None,
         sampled: bool = False,
+        **more: Any,
     ) -> None:
         self.workload, self._ask, self._molding = workload, ask, molding
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
@@ -110,7 +107,7 @@ class BatchRun:
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
-            exits=exits, processors=processors, moves=moves, sampled=sampled, patient=True,
+            exits=exits, sampled=sampled, patient=True, **more,
         )  # fmt: skip
         if memory is not None:
             text = f"set machine memory={memory}b\nset global memory_limit={memory}b\n"

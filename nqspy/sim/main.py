@@ -9,9 +9,7 @@ from nqspy.engine.handlers.context import LateValue
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.virtual.attempts import Run
-from nqspy.engine.virtual.driver import VirtualDriver, end
-from nqspy.engine.virtual.moves import StateMoves
-from nqspy.engine.virtual.processors import Processors
+from nqspy.engine.virtual.driver import VirtualDriver
 from nqspy.model import commands as cm
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant
@@ -35,7 +33,8 @@ set default batch_request queue batch
 
 
 class Simulation(VirtualDriver):
-    """A site under a virtual clock; ``journal`` holds what happened. ``pes``: how many CPUs are found."""
+    """A site under a virtual clock; ``journal`` holds what happened. ``pes``: how many CPUs are found;
+    ``more``: as `VirtualDriver` has it."""
 
     def __init__(
         self,
@@ -44,23 +43,14 @@ class Simulation(VirtualDriver):
         start: Instant,
         *,
         pes: int = 2,
-        zone: str = "UTC",
         exits: Exits | None = None,
         decider: Decider | None = None,
         host: str = "sim",
-        processors: Processors | None = None,
-        moves: StateMoves | None = None,
-        sampled: bool = True,
-        failed: Callable[[Exception], None] = end,
-        patient: bool = False,
+        **more: Any,
     ) -> None:
-        exits = exits or NoExits()
-        found = Found(tuple(range(pes)), 0)
-        super().__init__(
-            journal, lengths, start, exits, decider or AtOnce(exits),
-            found=found, host=host, zone=zone, processors=processors, moves=moves,
-            sampled=sampled, failed=failed, patient=patient,
-        )  # fmt: skip
+        exits, found = exits or NoExits(), Found(tuple(range(pes)), 0)
+        decider = decider or AtOnce(exits)
+        super().__init__(journal, lengths, start, exits, decider, found=found, host=host, **more)
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
         """Carry out a command now; return its value or raise its refusal."""
