@@ -62,7 +62,7 @@ class Loss(Struct, frozen=True):
 class Backoff:
     """``out``: exits that are left out, with why; ``off``: exits that were switched off for what they did,
     with why, until a person switches them on; ``spares``: what exits died on and are not asked about;
-    ``rests``: owners whose requests they are not asked about; ``losses``: workers lost in all; ``files``:
+    ``rests``: owners with requests that they are not asked about; ``losses``: workers lost in all; ``files``:
     content hash of each exit when this was so."""
 
     out: dict[str, str] = field(default_factory=dict)

@@ -56,8 +56,8 @@ class DeciderClient:
     """``ports.Decider``: passes run in a worker where there are exits, else at once. All of it belongs to the
     engine's thread. ``put``: the inbox; ``now``: the site's clock; ``tell``: what managers must know.
 
-    ``problems``: one line for each file that was left out when the exits were loaded; ``user``: as whom exits
-    run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
+    ``problems``: one line for each file that was left out when the exits were loaded; ``user``: the user that
+    exits run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
     """
 
     def __init__(

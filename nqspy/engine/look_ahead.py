@@ -58,7 +58,7 @@ def never() -> float:
 
 class Foreseen(Struct, frozen=True):
     """A start, and what it rests on; None: why it is not known. ``by``: requests that are meant by ``{by}``
-    in it; not everybody may see them."""
+    in it; some may be hidden from the reader."""
 
     start: Instant | None
     basis: str

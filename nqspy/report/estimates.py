@@ -20,7 +20,7 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
 
     *Accuracy* is the mean of the shorter of what was said and what came by the longer, 1: always exact (D.
     Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 18(6), 2007). ``times``: the median of said by came;
-    ``tenfold``: the part whose limit was ten times as long or more; ``outran``: the part that ran longer than
+    ``tenfold``: the part with a limit of ten times as long or more; ``outran``: the part that ran longer than
     was guessed. ``history``: of those of which enough of the same name and size had ended before, the median
     of the last of these, as `runtime` takes it. All are null where ``known`` is 0.
     """

@@ -71,7 +71,7 @@ class IncidentLog:
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The incidents that were not over at ``since``, by their beginning, without alarms about an exit, a
-        shift or a probe whose failure is told by an event of its own."""
+        shift or a probe if an event of its own tells of the failure."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [

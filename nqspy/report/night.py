@@ -45,7 +45,8 @@ def night_bounds(
     the shift to its leaving; ``changes`` are the journal's `ShiftChanged` events, others are passed over.
 
     One that lasts still is not that of a day to come. A night that was interrupted by hand counts as one.
-    Without such a shift: noon to noon of that day; the latest is the one whose 21:00 has come, up to now.
+    Without such a shift: noon to noon of that day; the latest is the one with a 21:00 that has come, up to
+    now.
     """
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
@@ -185,7 +186,7 @@ class Around(Struct, frozen=True):
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
     instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
-    before the first event, whose settings are followed to what they are now."""
+    before the first event: its settings are followed to what they are now."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None

@@ -46,7 +46,7 @@ def refuse(
 
     ``alike`` (jobselect) says how far the answer reaches: all waiting requests of the same queue that are
     alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
-    pass. ``within`` narrows that (without ``alike`` all of the queue) to those whose numbers lie within
+    pass. ``within`` narrows that (without ``alike`` all of the queue) to those with numbers within
     bounds, both included: ``{"memory": (least, most)}``; whole numbers, of cpu and wall ms, of memory bytes.
     ``most`` None, or infinity as of a setting that is ``unlimited``: however much, but not unlimited;
     ``least`` None, as of a request without a limit: those without one.

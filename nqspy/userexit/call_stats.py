@@ -124,7 +124,7 @@ class Record:
         return list(self._row)
 
     def resting(self) -> list[tuple[str, int]]:
-        """Return the owners about whom it is not asked, because it failed, and since when."""
+        """Return the owners that it is not asked about, because it failed, and since when."""
         return [(owner, int(mark.at)) for owner, mark in self._resting.items() if not mark.lost]
 
     def spares(self) -> list[tuple[Any, int, str]]:

@@ -12,7 +12,7 @@ class Kept(Struct):
     """Memory of exits over their process: ``files``: content hash of each when this was so; rows
     of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
     text]``), the latest answers (``[request, exit, hook, at, answer, error]``). ``owners``: those of the
-    subjects of each row; ``resting``: owners whose requests are not asked about, and since when."""
+    subjects of each row; ``resting``: owners with requests that are not asked about, and since when."""
 
     files: dict[str, str]
     rows: list[tuple[str, str, list[Named]]]

@@ -39,7 +39,7 @@ def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Ca
     """Marks a function of a site's file as the exit of its name.
 
     ``forces`` (jobselect): whether it may answer force(); None: it may if its file imports ``force``. While
-    no exit forces, nobody is offered any more once nothing can start.
+    no exit forces, no request is offered any more once nothing can start.
     """
 
     def marked(function: F) -> F:
@@ -59,13 +59,12 @@ def jobselect(request: RequestView, view: View, now: Instant) -> Answer | None:
     """Called for each candidate of a pass, best priority first.
 
     None leaves it to the standard rules; ``force()`` starts it past run, user and memory limits, never past a
-    stopped queue, a hold or a date; ``refuse("why")`` keeps it back, and with ``alike=("owner", ...)`` all
-    of its queue that are alike in these fields, with ``within={"memory": (least, most)}`` those whose numbers
-    lie in these bounds; ``until=view.at("06:00")`` has it asked again then; ``never("why")`` says that
-    waiting will not help;
-    ``hold_line("why")`` refuses too and closes its queue's line behind it. Of several exits' answers refusing
-    beats forcing, else the first one other than None in file-name order counts. An answer is kept until
-    something changes that it rests on. Fallback: this request is refused for now.
+    stopped queue, a hold or a date; ``refuse("why")`` keeps it back, and with ``alike=("owner", ...)`` all of
+    its queue that are alike in these fields, with ``within={"memory": (least, most)}`` those with numbers
+    that lie in these bounds; ``until=view.at("06:00")`` has it asked again then; ``never("why")`` says that
+    waiting will not help; ``hold_line("why")`` refuses too and closes its queue's line behind it. Of several
+    exits' answers refusing beats forcing, else the first one other than None in file-name order counts. An
+    answer is kept until something changes that it rests on. Fallback: this request is refused for now.
     """
 
 
@@ -81,8 +80,8 @@ def elected(request: RequestView, view: View, now: Instant) -> Sequence[Redate] 
 
 @_hookspec
 def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
-    """Called for each owner in a group who has requests waiting, again after each start of a pass; once for
-    all who differ in nothing that it takes, where the file can remember nothing of its own.
+    """Called for each owner in a group with requests waiting, again after each start of a pass; once for
+    all that differ in nothing that it takes, where the file can remember nothing of its own.
 
     Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
     the stock rule (``set global share_rule``), which ``view.stock_shrpri(owner, group)`` tells. The first
@@ -92,7 +91,7 @@ def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
 
 @_hookspec
 def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes | None:
-    """Called when a request is submitted, before routing; somebody waits for the answer.
+    """Called when a request is submitted, before routing; its owner waits for the answer.
 
     None accepts it; ``refuse("why")`` and ``never("why")`` tell the owner why not; ``changes(queue=,
     priority=, group=, account=, name=, shell=, date=, hold=, cpu=, memory=, wall=, pes=, attributes=,

@@ -1,7 +1,7 @@
 """For tests of a site's exits: ``Site``, the daemon's engine under a virtual clock, and the fixture ``site``.
 
 A file of tests that says ``pytest_plugins = "nqspy.userexit.testing"`` has the fixture. This is a door and no
-more: what stands behind it is found by its name when somebody asks for it (`testing.pyi` says what), for it
+more: what stands behind it is found by its name when it is asked for (`testing.pyi` says what), for it
 stands far above this room; pytest is loaded for the fixture only. PYTEST_DONT_REWRITE
 """
 

@@ -46,7 +46,7 @@ class ExitsThen:
         """In the next pass these fail; ``started``: what it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """These were at work when their process was lost then."""
+        """Note failures of exits that were at work when their process was lost."""
 
 
 class ComingUp(Observed):

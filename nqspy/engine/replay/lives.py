@@ -29,9 +29,9 @@ _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
 
 
 class Lives:
-    """The attempts that ``events`` tell of. ``limited``: requests whose last attempt a limit ended; ``lost``:
-    attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
-    ms from the order to end an attempt to its end, usually."""
+    """The attempts that ``events`` tell of. ``limited``: requests with a last attempt that a limit ended;
+    ``lost``: attempts with an unseen end; ``not_started``: attempts that could not be started, and why;
+    ``killing``: ms from the order to end an attempt to its end, usually."""
 
     def __init__(self, events: Iterable[Recorded]) -> None:
         self.limited: set[Seq] = set()

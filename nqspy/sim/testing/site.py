@@ -23,7 +23,7 @@ WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 class StorySite(Stage):
     """A `Stage` with what it did, as lists, and claims about it, in sentences. A claim that does not hold
-    raises AssertionError, whose text has the last lines of the story; one that holds is true, so ``assert``
+    raises AssertionError; its text has the last lines of the story; one that holds is true, so ``assert``
     may stand before it."""
 
     # ------------------------------------------------------------ what it did

@@ -2,7 +2,7 @@
 -1 for what is unknown; comments begin with ``;``, those of the form ``; Label: value`` are the header.
 
 A log is read twice: once to learn its header, how many jobs it has, and whether they stand in the order of
-their submit times; then job by job while they are simulated. Only one whose lines are out of order is held in
+their submit times; then job by job while they are simulated. Only a log with lines out of order is held in
 memory. Besides, lists that were recorded: CSV files with a header, as `nqspy sim --requests FILE.csv` writes
 them. Needed are ``job width submit run``, all else may be missing; times in seconds."""
 
