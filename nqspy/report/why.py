@@ -194,26 +194,21 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "nothing waits\n"
     cells = [_HEAD]
-    for row in rows:
-        estimate = row["estimate"]
-        starts = (estimate[key]["start"] for key, _ in _WORDS)
-        times = (when(start, estimate.get("as_of")) if start else "-" for start in starts)
-        cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
-    return "".join(f"{line}\n" for line in [*aligned(cells), *_bases(rows)])
-
-
-def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield each basis once, with the requests it holds for: those with no known start, and where starts of
-    one kind rest on several things."""
     known: dict[tuple[str, str], list[str]] = {}
     unknown: dict[tuple[str, str], list[str]] = {}
-    for each in rows:
+    for row in rows:
+        estimate, times = row["estimate"], list[str]()
         for key, word in _WORDS:
-            found = each["estimate"][key]
+            found = estimate[key]
+            times.append(when(found["start"], estimate.get("as_of")) if found["start"] else "-")
             kind, basis = (known, found["basis"]) if found["start"] else (unknown, _unknown(found))
-            kind.setdefault((word, basis), []).append(each["id"])
-    several = Counter(word for word, _ in known)
-    for (word, basis), ids in known.items():
-        yield f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}"
-    for (word, basis), ids in unknown.items():
-        yield f"{some_of(ids, SHOWN)} {word}: {basis}"
+            kind.setdefault((word, basis), []).append(row["id"])
+        cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
+    lines, several = list(aligned(cells)), Counter(word for word, _ in known)
+    for (
+        word,
+        basis,
+    ), ids in known.items():  # named where starts of a kind rest on several
+        lines.append(f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}")
+    lines += [f"{some_of(ids, SHOWN)} {word}: {basis}" for (word, basis), ids in unknown.items()]
+    return "".join(f"{line}\n" for line in lines)
