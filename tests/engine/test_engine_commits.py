@@ -201,16 +201,16 @@ def test_a_handler_that_breaks_down_refuses_its_group_and_the_engine_goes_on(mon
 def test_an_observation_that_breaks_its_handler_is_left_out_and_the_others_are_taken(monkeypatch):
     from nqspy.engine.handlers import observations
 
-    take = observations._TAKERS[ob.ObservedEnded]
+    finish = observations.finish
 
-    def broken(tx, request, observation):
+    def broken(tx, request, ending):
         if request.seq == 1:
             raise ZeroDivisionError("a bug")
-        take(tx, request, observation)
+        finish(tx, request, ending)
 
     centre = Centre(length=60, failed=goes_on)
     centre.submit("anne", "ben")
-    monkeypatch.setitem(observations._TAKERS, ob.ObservedEnded, broken)
+    monkeypatch.setattr(observations, "finish", broken)
     centre.later(seconds=70)
     assert (centre.state(1), centre.state(2)) == ("running", "ended")
     centre.is_sound()

@@ -1,7 +1,6 @@
 """Reports of the executor: attempts that run, have used, have ended, were never begun or are lost."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -43,7 +42,40 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
         elif not isinstance(observation, (ob.ObservedUse, ob.ObservedNote, ob.ObservedExiting)):
             tx.act(Forget(observation.seq, observation.attempt))
         return
-    _TAKERS[type(observation)](tx, request, observation)
+    match observation:
+        case ob.ObservedRunning():
+            _begun(tx, request)
+        case ob.ObservedMovedOut():
+            # Others may have its PEs now; one that was let go on meanwhile has them still.
+            if request.pause is not None and request.pause.leaving:
+                took = tx.now - request.pause.at
+                tx.emit(ev.MovedOut(request.seq, request.attempts, took, observation.paged))
+                tx.dirty()
+        case ob.ObservedExiting(_, _, told, text):
+            _begun(tx, request, told.wall)
+            if request.state is not State.EXITING:  # its PEs are free at once, its output may take long
+                tx.emit(ev.Exiting(request.seq, request.attempts, _used(tx, request, told), text))
+                tx.dirty()
+            if text:
+                name = tx.site.id_of(request.seq)
+                tx.alarm("hands", f"the output of {name} is not delivered yet: {text}", text)
+        case ob.ObservedEnded(_, _, ending):
+            _begun(tx, request, ending.used.wall)
+            if request.ending is not None and request.ending.rerun:
+                used = _used(tx, request, ending.used)
+                _requeue(tx, request, str(request.ending), used, outputs=(ending.stdout, ending.stderr))
+            else:  # one that was to be run again may have been deleted before its end came
+                reason = "deleted" if ending.reason == "requeued" else ending.reason
+                finish(tx, request, replace(ending, reason=reason))
+            _done(tx, request, observation)
+        case ob.ObservedNotStarted():
+            _not_started(tx, request, observation)
+        case ob.ObservedVoid():
+            _void(tx, request, observation)
+        case ob.ObservedLost():
+            _lost(tx, request, observation)
+        case _:
+            raise TypeError(f"no observation that says what became of an attempt: {observation}")
 
 
 def adopt(tx: Transaction, observation: ob.Observation) -> None:
@@ -85,37 +117,6 @@ def _begun(tx: Transaction, request: Request, ran: int = 0) -> None:
         began = Instant(max(run.started, tx.now - ran)) if ran else None
         tx.emit(ev.Started(request.seq, request.attempts, run.pes, began))
         request_mail.begun(tx, request, len(run.pes))
-
-
-def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedOut) -> None:
-    """Others may have its PEs now; one that was let go on meanwhile has them still."""
-    if request.pause is not None and request.pause.leaving:
-        took = tx.now - request.pause.at
-        tx.emit(ev.MovedOut(request.seq, request.attempts, took, observation.paged))
-        tx.dirty()
-
-
-def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting) -> None:
-    """Free its PEs at once: how long its output takes is its owner's doing."""
-    _begun(tx, request, observation.used.wall)
-    if request.state is not State.EXITING:
-        used = _used(tx, request, observation.used)
-        tx.emit(ev.Exiting(request.seq, request.attempts, used, observation.text))
-        tx.dirty()
-    if observation.text:
-        name = tx.site.id_of(request.seq)
-        tx.alarm("hands", f"the output of {name} is not delivered yet: {observation.text}", observation.text)
-
-
-def _ended(tx: Transaction, request: Request, observation: ob.ObservedEnded) -> None:
-    _begun(tx, request, observation.ending.used.wall)
-    ending = observation.ending
-    if request.ending is not None and request.ending.rerun:
-        used = _used(tx, request, ending.used)
-        _requeue(tx, request, str(request.ending), used, outputs=(ending.stdout, ending.stderr))
-    else:  # one that was to be run again may have been deleted before its end came
-        finish(tx, request, replace(ending, reason="deleted") if ending.reason == "requeued" else ending)
-    _done(tx, request, observation)
 
 
 def _done(tx: Transaction, request: Request, observation: ob.Observation) -> None:
@@ -258,15 +259,4 @@ _FOUND = {
     "over": (_UNHEARD, "have run and the database does not know of it (an older copy?)"),
     "later": ("requests of a later nqspy", "run under a later nqspy; they are left alone"),
     "lost": ("lost requests", "were lost when the machine was restarted"),
-}
-
-
-_TAKERS: dict[type[ob.Observation], Callable[[Transaction, Request, Any], None]] = {
-    ob.ObservedRunning: lambda tx, request, observation: _begun(tx, request),
-    ob.ObservedMovedOut: _moved_out,
-    ob.ObservedExiting: _exiting,
-    ob.ObservedEnded: _ended,
-    ob.ObservedNotStarted: _not_started,
-    ob.ObservedVoid: _void,
-    ob.ObservedLost: _lost,
 }
