@@ -151,20 +151,16 @@ def try_out(copy: SiteCopy, candidate: Source) -> Tried:
         process.loaded.result()
     answer = next((each for each in heard if isinstance(each, messages.ExitsTried)), None)
     if answer is None:
-        raise NotTried(_why(copy, process, hangs))
+        call = named(process.heartbeat.read(), copy.site)
+        if call is None or not call.exit:
+            raise NotTried(f"the process of the exits: {process.how}")
+        about = f" about {copy.site.id_of(call.seq)}" if call.seq is not None else ""
+        did = "hangs" if hangs else "ended the process"
+        raise NotTried(f"exit {call.exit}: {call.hook}{about} {did}: {process.how}")
     try:
         return msgspec.msgpack.decode(answer.body, type=Tried)
     except msgspec.MsgspecError as error:
         raise NotTried(f"the process of the exits answered nonsense: {error}") from None
-
-
-def _why(copy: SiteCopy, process: WorkerProcess, hangs: bool) -> str:
-    call = named(process.heartbeat.read(), copy.site)
-    if call is None or not call.exit:
-        return f"the process of the exits: {process.how}"
-    about = f" about {copy.site.id_of(call.seq)}" if call.seq is not None else ""
-    did = "hangs" if hangs else "ended the process"
-    return f"exit {call.exit}: {call.hook}{about} {did}: {process.how}"
 
 
 # ---------------------------------------------------------------- in the process without rights
