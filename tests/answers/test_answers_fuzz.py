@@ -25,21 +25,9 @@ FIELDS = (
     "limit", "offset", "letter", "place", "shift", "until", "seconds", "mode", "operands", "date", "user",
     "state", "what", "names", "files", "source", "signal", "owner", "account", "stream",
 )  # fmt: skip
-ODD = st.sampled_from(
-    (
-        "",
-        "\0",
-        "\n",
-        "../../etc/passwd",
-        "%s%n",
-        "\x1b[31mred",
-        "9" * 400,
-        "-1",
-        "é\u202e",
-        "a" * 3000,
-        "1.x@",
-    )
-)
+ODD = st.sampled_from((
+    "", "\0", "\n", "../../etc/passwd", "%s%n", "\x1b[31mred", "9" * 400, "-1", "é\u202e", "a" * 3000, "1.x@",
+))  # fmt: skip
 WILD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ODD
     | st.text(max_size=12),

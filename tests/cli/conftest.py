@@ -68,7 +68,8 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A running server in a home of its own; the test's folder is the current one."""
+    """A running server in a home of its own; the current folder is the test's and has ``job.sh``."""
+    (tmp_path / "job.sh").write_text("true\n")
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("NQSPY_HOME", str(home))

@@ -264,7 +264,6 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
 
 
 def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
-    Path("job.sh").write_text("true\n")
     waiting = threading.Event()
     desk.stop()
     again = type(desk)(desk.home)
@@ -284,7 +283,6 @@ def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
 
 
 def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
-    Path("job.sh").write_text("true\n")
     seen: list[str] = []
 
     def submit(id, message):

@@ -29,7 +29,6 @@ def sent(item) -> dict[str, str]:
     "line", ["qsub -V job.sh", "qsub --dialect nqs -x job.sh", "submit job.sh", "qsub --list all.list"]
 )
 def test_nothing_of_the_outer_job_goes_along(desk, screen, inside, tmp_path, line):
-    (tmp_path / "job.sh").write_text("true\n")
     (tmp_path / "all.list").write_text("-V job.sh\n")
     assert screen.run(line)[0] == 0
     found = sent(desk.submitted)
@@ -40,7 +39,6 @@ def test_nothing_of_the_outer_job_goes_along(desk, screen, inside, tmp_path, lin
 def test_what_is_named_goes_along_from_a_job_too_and_outside_of_one_all(
     desk, screen, inside, tmp_path, monkeypatch
 ):
-    (tmp_path / "job.sh").write_text("true\n")
     assert screen.run("qsub -V -v OMP_NUM_THREADS=8,PBS_ARRAY_INDEX job.sh")[0] == 0
     found = sent(desk.submitted)
     assert (found["OMP_NUM_THREADS"], found["PBS_ARRAY_INDEX"]) == ("8", "3")
@@ -86,7 +84,6 @@ UNCLEAR = ('J={"a":1,"b":2},B=2', "F=f(x,y)", "L=1,2,3", 'S="a,b"c', 'S="a', "=1
 @pytest.mark.parametrize("words", [["qsub", "-v"], ["submit", "--export"]])
 @pytest.mark.parametrize("text", [*EXACT, *UNCLEAR])
 def test_a_value_has_exactly_its_bytes_and_what_could_be_two_is_refused(desk, screen, tmp_path, words, text):
-    (tmp_path / "job.sh").write_text("true\n")
     status, out, err = screen.run([*words, text, "job.sh"])
     if text in UNCLEAR:
         assert (status, out, len(err.splitlines()), desk.messages) == (1, "", 1, [])

@@ -37,7 +37,6 @@ def test_a_plain_submission(desk, screen):
 
 
 def test_a_user_and_requests_to_wait_for_are_named(desk, screen):
-    script("true\n")
     assert screen.run("qsub -u ben --after 3 --after 4.ymp:any job.sh")[0] == 0
     assert desk.submitted["user"] == "ben"
     assert desk.submitted["spec"]["attributes"] == ["after:3:ok", "after:4.ymp:any"]
@@ -72,7 +71,6 @@ def test_clashing_letters_follow_the_dialect(desk, screen, directive, words, fie
 def test_variables_are_exported_by_name_value_or_all(desk, screen, monkeypatch):
     monkeypatch.setenv("MODEL_RUN", "17")
     monkeypatch.setitem(os.environb, b"RAW", b"\xff\xfe")
-    script("true\n")
     screen.run(["qsub", "-v", "MODEL_RUN,X='a,b',MISSING", "job.sh"])
     chosen = desk.submitted["environment"].split("\0")
     assert {"MODEL_RUN=17", "X=a,b"} <= set(chosen)
@@ -91,7 +89,6 @@ def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
 
 
 def test_the_daemons_refusal_is_printed_and_the_status_is_one(desk, screen):
-    script("true\n")
     desk.answers["submit"] = lambda id, message: text_answer(id, 170, "", "no such queue x")
     assert screen.run("qsub -q x job.sh") == (1, "", "qsub: no such queue x\n")
     desk.answers["submit"] = lambda id, message: error_answer(id, "this nqsd speaks version 2")
@@ -157,7 +154,6 @@ def test_standard_input_is_the_script_when_none_is_named(desk, monkeypatch):
     ],
 )  # fmt: skip
 def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, words, flag):
-    script("true\n")
     desk.answers["submit"] = lambda id, _: text_answer(id, 206, "", "--after: there is no request 99.ymp\n")
     status, out, err = screen.run(words)
     assert (status != 0, out) == (True, "")
@@ -165,7 +161,6 @@ def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, word
 
 
 def test_a_refused_dependency_of_a_line_names_file_line_and_word(desk, screen):
-    script("true\n")
     script("after:99 job.sh\n", "x.list")
     for told, typed in (("--after: Unknown 9", "after: Unknown 9"), ("--after 9:each: x", "after:9:each: x")):
         desk.answers["submit"] = lambda id, _, told=told: text_answer(id, 206, "", f"line 1: {told}\n")
@@ -174,7 +169,6 @@ def test_a_refused_dependency_of_a_line_names_file_line_and_word(desk, screen):
 
 @pytest.mark.parametrize("words", [["qsub", "-N"], ["submit", "-J"]])
 def test_a_name_is_as_long_as_a_file_name_has_room_for(desk, screen, words):
-    script("true\n")
     script("true\n", "é" * 120)
     assert screen.run([*words, "é" * 115, "job.sh"])[0] == 0
     assert screen.run([*words, "é" * 116, "job.sh"])[0] == 1

@@ -62,7 +62,6 @@ def test_utf_16_is_refused(desk, hand_in, screen, tmp_path, code):
 
 
 def test_a_list_of_windows_is_read(desk, screen, tmp_path):
-    (tmp_path / "job.sh").write_text("true\n")
     (tmp_path / "x.list").write_bytes(BOM + b"-N one job.sh\r\n\r\njob.sh last\r\n")
     assert screen.run("qsub --list x.list")[::2] == (0, "")
     one, two = desk.messages[-1]["items"]

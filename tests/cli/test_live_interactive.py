@@ -85,10 +85,15 @@ def person(office) -> Iterator:
         each.leave()
 
 
+def waiting(someone):
+    """The identifier, once it is told."""
+    someone.reads("qsub: waiting for job ")
+    return someone.reads(" to start")
+
+
 def begun(someone):
     """The identifier, once the session is there."""
-    someone.reads("qsub: waiting for job ")
-    id = someone.reads(" to start")
+    id = waiting(someone)
     someone.reads(f"qsub: job {id} ready")
     return id
 
@@ -147,24 +152,21 @@ def test_a_command_can_stand_in_for_the_shell_and_a_script_gives_directives(offi
 
 def test_who_loses_patience_ends_the_request(office, person):
     one = person("-I", "-h")
-    one.reads("qsub: waiting for job ")
-    id = one.reads(" to start")
+    id = waiting(one)
     assert office.job(id)["state"] == "held"
     one.types("\x03")
     assert one.ends() == 3
     assert office.ended(id)["end_reason"] == "deleted"
     assert f"qsub: job {id} ended before it began" in one.seen
     two = person("-I", "-h")
-    two.reads("qsub: waiting for job ")
-    id = two.reads(" to start")
+    id = waiting(two)
     two.process.kill()
     assert office.ended(id)["end_reason"] == "deleted", "nobody waits for it any more"
 
 
 def test_keys_typed_while_a_session_waits_are_not_run(office, person):
     one = person("-I", "-h", "-S", "/bin/sh")
-    one.reads("qsub: waiting for job ")
-    id = one.reads(" to start")
+    id = waiting(one)
     one.types(f"touch {office.work}/typed\n")
     office.run("qrls", id).ok()
     one.reads(f"qsub: job {id} ready")

@@ -1,5 +1,6 @@
 """A diary: journals written by hand, event by event, with seconds from the evening's 21:00."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -86,3 +87,16 @@ class Diary:
 @pytest.fixture
 def diary() -> type[Diary]:
     return Diary
+
+
+@pytest.fixture
+def evening() -> Callable[..., tuple[Any, ...]]:
+    """evening(2, pes=4): a diary in which d1 handed in two requests and the night has begun, and these."""
+
+    def begun(count: int, **site: int) -> tuple[Any, ...]:
+        book = Diary(**{"pes": 1, "d1": 1} | site)
+        seqs = [book.submit(-60, "d1") for _ in range(count)]
+        book.night()
+        return book, *seqs
+
+    return begun

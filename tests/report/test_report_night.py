@@ -74,10 +74,8 @@ def test_use_between_two_samples_is_taken_as_linear(diary):
     assert len(rest) == len(data["waiting"]) == 2
 
 
-def test_pes_count_as_allocated_and_cpus_as_busy(diary):
-    book = diary(pes=4, cpus=2, d1=1)
-    requests = [book.submit(-60, "d1") for _ in range(5)]
-    book.night()
+def test_pes_count_as_allocated_and_cpus_as_busy(evening):
+    book, *requests = evening(5, pes=4, cpus=2)
     book.decide(0, *requests[:4], short=True)
     for seq in requests[:3]:
         book.end(100, seq, cpu=50)
@@ -92,10 +90,8 @@ def test_pes_count_as_allocated_and_cpus_as_busy(diary):
     assert quarter["used"] == pytest.approx((3 * 50 + 60) / (2 * 200), abs=0.001)
 
 
-def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(diary):
-    book = diary(pes=2, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
-    book.night()
+def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(evening):
+    book, one, two = evening(2, pes=2)
     book.decide(0, one, short=False)
     book.end(100, one, cpu=100)
     book.decide(100, two, short=False)
@@ -105,10 +101,8 @@ def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(
     assert "no request waited only for PEs" in data["line"]
 
 
-def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
-    book = diary(pes=1, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
-    book.night()
+def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(evening):
+    book, one, two = evening(2)
     book.decide(0, one, short=True)
     book.add(50, ev.Deleted(two, "olga"))
     book.end(100, one, cpu=100)
@@ -163,10 +157,8 @@ def test_only_the_nights_own_requests_are_counted(diary):
     assert data["groups"][0]["cpu_s"] == pytest.approx(100.0)
 
 
-def test_the_night_lasts_until_its_last_running_request_has_ended(diary):
-    book = diary(pes=1, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
-    book.night()
+def test_the_night_lasts_until_its_last_running_request_has_ended(evening):
+    book, one, two = evening(2)
     book.decide(0, one, short=True)
     book.morning()
     book.end(9 * HOUR + 600, one, cpu=100)
@@ -183,10 +175,8 @@ def test_the_night_lasts_until_its_last_running_request_has_ended(diary):
     assert data["until"] == "2026-03-03T06:15:00.000+01:00"
 
 
-def test_a_requeued_request_holds_its_pe_in_both_attempts(diary):
-    book = diary(pes=1, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
-    book.night()
+def test_a_requeued_request_holds_its_pe_in_both_attempts(evening):
+    book, one, two = evening(2)
     book.decide(0, one, short=True)
     book.add(40, ev.Requeued(one, 1, "lost with the machine", Used(30_000)))
     book.decide(50, one, short=True)

@@ -77,10 +77,8 @@ def test_a_journaled_reason_excuses_unless_the_later_one_met_it_as_well(diary, r
     assert overtaking(diary, wait=[reason])["order_kept"] is kept
 
 
-def test_a_rank_that_is_given_meanwhile_hides_nobody_from_the_pass(diary):
-    book = diary(pes=4, d1=1)
-    one, two = book.submit(-60, "d1", "anne"), book.submit(-50, "d1", "anne")
-    book.night()
+def test_a_rank_that_is_given_meanwhile_hides_nobody_from_the_pass(evening):
+    book, one, two = evening(2, pes=4)
     seen = book.site.n
     book.add(0, ev.Ranked(one, 0, "op"))
     book.add(0, ev.Decided(seen))

@@ -25,10 +25,8 @@ HOUR = 3600
     ],
     ids=["parked", "suspended by an operator, it keeps its PE", "its output is delivered"],
 )
-def test_a_pe_is_held_by_what_is_not_parked(diary, stopped, goes_on, busy):
-    book = diary(pes=1, d1=1)
-    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.night()
+def test_a_pe_is_held_by_what_is_not_parked(evening, stopped, goes_on, busy):
+    book, long, other = evening(2)
     book.decide(0, long, short=True)
     book.add(100, stopped)
     if goes_on is not None:
@@ -41,10 +39,8 @@ def test_a_pe_is_held_by_what_is_not_parked(diary, stopped, goes_on, busy):
     assert data["busy"] == pytest.approx(busy), "from 21:00:00 to 21:06:40, when nobody waited any more"
 
 
-def test_a_parked_request_does_not_make_the_night_longer(diary):
-    book = diary(pes=1, d1=1)
-    long = book.submit(-60, "d1")
-    book.night()
+def test_a_parked_request_does_not_make_the_night_longer(evening):
+    book, long = evening(1)
     book.decide(0, long, short=True)
     book.morning()
     book.add(9 * 3600 + 1, ev.Suspended(long, 1, "shift day", True))
@@ -58,11 +54,10 @@ def test_a_parked_request_does_not_make_the_night_longer(diary):
     assert {key: later[key] for key in same} == {key: told[key] for key in same}, "that is the next night's"
 
 
-def parked_for_a_while(diary):
-    """One that held its PE for 200 s of the 400 s from its start to its end."""
-    book = diary(pes=1, d1=1)
-    long = book.submit(-60, "d1")
-    book.night()
+@pytest.fixture
+def book(evening):
+    """A request that held its PE for 200 s of the 400 s from its start to its end."""
+    book, long = evening(1)
     book.decide(0, long)
     book.add(100, ev.Suspended(long, 1, "probe nfs", True, "nfs is broken"))
     book.add(300, ev.Resumed(long, 1, "scheduler"))
@@ -70,18 +65,15 @@ def parked_for_a_while(diary):
     return book
 
 
-def test_wall_time_and_the_picture_leave_out_the_time_in_which_it_is_parked(diary):
-    book = parked_for_a_while(diary)
+def test_wall_time_and_the_picture_leave_out_the_time_in_which_it_is_parked(book):
     book.morning()
     data = book.report(10 * HOUR)
     assert data["groups"][0]["wall_s"] == 200
     assert data["quarters"][0]["allocated"] == pytest.approx(200 / 900, abs=1e-3)
 
 
-def test_one_that_is_parked_still_holds_nothing_by_now(diary):
-    book = diary(pes=1, d1=1)
-    long = book.submit(-60, "d1")
-    book.night()
+def test_one_that_is_parked_still_holds_nothing_by_now(evening):
+    book, long = evening(1)
     book.decide(0, long)
     book.add(100, ev.Suspended(long, 1, "shift day", True))
     data = book.report(900)
@@ -89,8 +81,7 @@ def test_one_that_is_parked_still_holds_nothing_by_now(diary):
     assert data["quarters"][0]["allocated"] == pytest.approx(100 / 900, abs=1e-3)
 
 
-def test_a_quota_is_bounded_by_the_pe_time_that_was_held_not_by_the_time_parked(diary):
-    book = parked_for_a_while(diary)
+def test_a_quota_is_bounded_by_the_pe_time_that_was_held_not_by_the_time_parked(book):
     data = quota_report(book.events, book.site, Period(book.at(0), book.at(900), None, False), book.at(900))
     assert data["groups"][0]["could_s"] == 200
 

@@ -18,20 +18,18 @@ HOUR = 3600.0
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def two_hours(diary):
+@pytest.fixture
+def data(evening):
     """On two PEs one request runs for half an hour with half its time on the CPU; the night has two hours."""
-    book = diary(pes=2, d1=1)
-    one = book.submit(-60, "d1")
-    book.night()
+    book, one = evening(1, pes=2)
     book.decide(450, one)
     book.end(450 + 1800, one, cpu=900)
     book.add(HOUR, ev.DaemonStarted(book.at(HOUR - 600), False))
     book.add(2 * HOUR, ev.ShiftChanged("report", "night", None))
-    return book
+    return book.report()
 
 
-def test_each_quarter_hour_has_what_was_allocated_and_used(diary):
-    data = two_hours(diary).report()
+def test_each_quarter_hour_has_what_was_allocated_and_used(data):
     assert data["step_s"] == 900
     assert [each["at"][11:16] for each in data["quarters"]] == [
         "21:00", "21:15", "21:30", "21:45", "22:00", "22:15", "22:30", "22:45",
@@ -44,10 +42,8 @@ def test_each_quarter_hour_has_what_was_allocated_and_used(diary):
     ]
 
 
-def test_a_last_step_cut_short_is_measured_by_its_own_length(diary):
-    book = diary(pes=1, d1=1)
-    one = book.submit(-60, "d1")
-    book.night()
+def test_a_last_step_cut_short_is_measured_by_its_own_length(evening):
+    book, one = evening(1)
     book.decide(0, one)
     data = book.report(1000, samples={one: Used(1_000_000)})
     assert [each["allocated"] for each in data["quarters"]] == [1.0, 1.0]
@@ -72,8 +68,8 @@ def boxes(root, kind):
     return [tuple(map(float, box)) for box in re.findall(r"M(\S+) (\S+?)h(.+?)v(.+?)h-.+?z", paths)]
 
 
-def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):
-    root = drawn(two_hours(diary).report())
+def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(data):
+    root = drawn(data)
     bars = {kind: boxes(root, kind) for kind in ("held", "used", "bad")}
     assert [len(bars[kind]) for kind in bars] == [8 + 1, 8 + 1, 1 + 1], "one each in the legend"
     heights = [height for *_, height in bars["held"][:8]]
@@ -89,8 +85,8 @@ def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):
     assert "prefers-color-scheme:dark" in "".join(each.text for each in root.iter(f"{SVG}style"))
 
 
-def test_incidents_are_marked_where_they_were(diary):
-    root = drawn(two_hours(diary).report())
+def test_incidents_are_marked_where_they_were(data):
+    root = drawn(data)
     (x, *_), (middle, _, width, _) = boxes(root, "bad")[0], boxes(root, "held")[3]
     assert abs(x - middle) < width
     assert [mark[0].text for mark in root.iter(f"{SVG}path") if len(mark)] == ["21:50: daemon nqsd"]
@@ -171,19 +167,14 @@ def now(data):
     return datetime.fromisoformat(data["as_of"]).timestamp()
 
 
-def test_without_anything_to_reckon_with_nothing_is_foretold(diary):
-    book = diary(pes=1, d1=1)
-    book.submit(-60, "d1")
-    book.night()
+def test_without_anything_to_reckon_with_nothing_is_foretold(evening):
+    book, _ = evening(1)
     [row] = book.report()["outlook"]["departments"]
     assert (row["queued"], row["expected_cpu_s"], row["drained_at"]) == (1, 0, None)
 
 
-def test_long_tables_of_a_mail_are_cut_and_say_so(diary):
-    book = diary(pes=1, d1=1)
-    for _ in range(50):
-        book.submit(-60, "d1")
-    book.night()
+def test_long_tables_of_a_mail_are_cut_and_say_so(evening):
+    book, *_ = evening(50)
     data = book.report(60)
     assert "and 10 more" in night_text(data, 40)
     assert "more" not in night_text(data)
