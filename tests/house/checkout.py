@@ -16,10 +16,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def tracked() -> tuple[Path, ...]:
     """Files that belong to the repository: what git tracks or would track; without git all but caches."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True
     )
     if listed.returncode == 0:
         names = listed.stdout.decode().split("\0")

@@ -25,7 +25,7 @@ def source(tmp_path):
 def built(source, command, python=sys.executable):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [python, "-W", "ignore", "setup.py", "-q", *command]
-    done = subprocess.run(words, cwd=source, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=source, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

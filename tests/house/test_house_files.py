@@ -63,7 +63,7 @@ def test_the_lock_pins_every_dependency_with_hashes():
 def test_a_script_can_be_run_and_explains_itself(script):
     path = ROOT / "scripts" / script
     assert os.access(path, os.X_OK)
-    run = subprocess.run([path, "--help"], capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0
     assert run.stdout.startswith(f"scripts/{script}: ")
 
@@ -117,7 +117,7 @@ def test_measures_find_all_that_they_import():
     here = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "scripts")))}
     scripts = sorted(path.stem for path in (ROOT / "scripts").glob("bench*.py"))
     words = (sys.executable, "-c", f"import {', '.join(scripts)}")
-    run = subprocess.run(words, env=os.environ | here, capture_output=True, text=True, check=False)
+    run = subprocess.run(words, env=os.environ | here, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 
 

@@ -14,9 +14,7 @@ DATA_FOLDERS = {"manual", "site"}
 
 def test_every_import_respects_the_contracts_of_setup_cfg():
     linter = Path(sys.executable).with_name("lint-imports")
-    run = subprocess.run(
-        [linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
-    )
+    run = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=600)
     report = run.stdout.partition("Contracts\n")[2]
     assert run.returncode == 0, report + run.stderr
     assert " 0 broken" in report
