@@ -115,8 +115,7 @@ def test_an_environment_of_200_kb_is_taken_and_one_beyond_1_mib_refused(stage):
 
 
 def test_a_list_of_more_than_100000_is_refused_before_it_is_read(stage):
-    code, text = stage.refusal("owner", "submit", items=[{}] * 100_001)
-    assert (code, text) == ("too_many", "one message names at most 100000 requests, not 100001")
+    assert stage.refusal("owner", "submit", items=[{}] * 100_001)[0] == "too_many"
     assert stage.refusal("owner", "delete", ids=["1"] * 100_001)[0] == "too_many"
     assert stage.refusal("owner", "wait", ids=["1"] * 100_001)[0] == "bad_message"
 
@@ -158,9 +157,7 @@ def memory(pid: int) -> int:
 
 
 def streams(dice: random.Random) -> bytes:
-    good = [
-        b'{"v":1,"id":%d,"cmd":"%b"}\n' % (n, dice.choice((b"ping", b"status", b"now"))) for n in range(3)
-    ]
+    good = [b'{"v":1,"id":%d,"cmd":"%b"}\n' % (n, dice.choice((b"ping", b"now"))) for n in range(3)]
     kind = dice.randrange(7)
     if kind == 0:
         return dice.randbytes(dice.randrange(5000))

@@ -287,15 +287,12 @@ def test_queues_and_the_server_are_shown_as_tables_and_whole(site):
     assert ask(site, "queues", posix=True, operands=["spare"])[1].splitlines()[2].split()[0] == "spare"
     status, out, err = ask(site, "queues", posix=True, operands=["spare", "nowhere"], letters="f")
     assert (status, err) == (170, "Unknown queue nowhere\n")
-    assert out.startswith("Queue: spare\n    queue_type = Execution\n")
-    assert "    enabled = True\n    started = False\n\n" in out
+    assert "Queue: spare" in out.splitlines()
     found = json.loads(ask(site, "queues", posix=True, letters="f", format="json")[1])["Queue"]
     assert [(name, queue["total_jobs"]) for name, queue in found.items()] == [
         ("batch", 1), ("spare", 1), ("none", 0),
     ]  # fmt: skip
-    lines = ask(site, "queue_limits")[1].splitlines()
-    assert lines[:2] == ["", f"server: {site.server}"]
-    assert lines[6].split()[-6:] == ["--", "0", "1", "4", "E", "S"]
+    assert ask(site, "queue_limits")[1].splitlines()[6].split()[-6:] == ["--", "0", "1", "4", "E", "S"]
     row = ask(site, "server")[1].splitlines()[2].split()
     assert (row[0], row[2], row[-1]) == (site.server[:16], "2", "Active")
     found = json.loads(ask(site, "server", letters="f", format="json")[1])["Server"][site.server]

@@ -123,9 +123,7 @@ def test_reports_are_for_operators_and_members_get_their_departments_page(site):
     data = site.result("other", "report_night")
     assert {each["name"] for each in data["groups"]} <= {"d2"}
     assert {each["owner"] for part in ("failed", "waiting") for each in data[part]} <= {"ben"}
-    users = [
-        user["name"] for each in site.result("other", "report_usage")["groups"] for user in each["users"]
-    ]
+    users = {user["name"] for row in site.result("other", "report_usage")["groups"] for user in row["users"]}
     assert set(users) <= {"ben"}
 
 
@@ -183,7 +181,7 @@ KEPT = Reservation(Instant(5), (1, 2), "what it needs is held by 2.ymp")
 
 def test_a_reserved_start_names_no_hidden_request():
     told = promise_for(KEPT, {1, 3})
-    assert (told.at, told.by, told.late) == (5, (1,), "others are in its way")
+    assert (told.at, told.by, "2.ymp" in told.late) == (5, (1,), False)
     assert promise_for(KEPT, {1, 2}) is KEPT
 
 

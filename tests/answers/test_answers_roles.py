@@ -148,9 +148,8 @@ def test_whose_a_submission_is_it_does_not_say(inner):
 
 
 def test_a_manager_who_is_not_root_runs_nothing_as_root(inner):
-    code, text = inner.refusal("manager", "submit", items=[item(user="root")])
-    assert (code, text) == ("not_permitted", "Unauthorized Request: only root may submit as root")
-    assert inner.refusal("home's owner", "submit", items=[item(user="root", uid=1001)])[0] == "not_permitted"
+    for role, more in (("manager", {}), ("home's owner", {"uid": 1001})):
+        assert inner.refusal(role, "submit", items=[item(user="root", **more)])[0] == "not_permitted"
 
 
 WAYS = (
@@ -171,8 +170,7 @@ WAYS = (
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", [{}, {"atomic": True}, {"check": True}, {"plan": True}])
 def test_a_manager_names_no_program_and_no_path_that_the_daemon_uses(inner, way, how):
-    code, text = inner.refusal("manager", "qmgr", script=way, **how)
-    assert "is for root and the home's owner alone: " in text, (code, text)
+    assert inner.refusal("manager", "qmgr", script=way, **how)[0] == "not_permitted"
     assert "/tmp" not in inner.qmgr("snap")
     inner.ask("root", "qmgr", script="delete probe p")
 
@@ -231,7 +229,7 @@ def test_the_shell_of_a_request_is_for_whom_might_have_handed_it_in(inner):
         [failed] = inner.result(role, "modify", ids=[roots], values=shell)["failed"]
         assert failed["code"] == "not_permitted", (role, failed)
     [failed] = inner.result("operator", "modify", ids=[annes], values=shell)["failed"]
-    assert "changing the shell needs a manager" in failed["text"]
+    assert failed["code"] == "not_permitted"
     assert inner.result("operator", "modify", ids=[roots, annes], values={"priority": 3})["done"]
     for role in ("manager", "owner"):
         assert inner.result(role, "modify", ids=[annes], values=shell)["done"], role

@@ -52,9 +52,7 @@ def test_all_bytes_of_a_request_count_for_its_owner(fresh):
     fresh.submit("other", args=["x" * 100_000] * 5)
     for _ in range(10):
         answer = fresh.result("owner", "modify", ids=ids[:1], values={"priority": 3})
-    assert [each["code"] for each in answer["failed"]] == ["user_spool"], (
-        "the journal has it once more each time"
-    )
+    assert [each["code"] for each in answer["failed"]] == ["user_spool"], "the journal has each change"
     assert fresh.result("owner", "delete", ids=ids)["failed"] == []
     code, _ = fresh.refusal("owner", "submit", items=large)
     assert code == "user_spool", "the history has their text as long as their records"
