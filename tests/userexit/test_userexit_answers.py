@@ -25,9 +25,7 @@ def says(answer):
         ("force()", "hold_line('no')", "hold_line", "b"),
     ],
 )
-def test_refusing_beats_forcing_else_the_first_answer_counts(
-    exits_of, house, req, first, second, verdict, who
-):
+def test_refuse_beats_force_else_the_first_counts(exits_of, house, req, first, second, verdict, who):
     answer = exits_of(says(first), b=says(second)).jobselect(req(1), house)
     assert (answer and answer.verdict, answer and answer.who) == (verdict, who)
 

@@ -36,9 +36,7 @@ def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(exits_of, hou
     assert exits.failures() == (), "taking them forgets them"
 
 
-def test_in_later_passes_the_rule_holds_and_the_poison_is_asked_about_after_five_minutes(
-    exits_of, house, req, a_pass
-):
+def test_a_request_that_fails_an_exit_is_asked_about_again_in_five_minutes(exits_of, house, req, a_pass):
     exits = exits_of(POISON.format(act="while True: pass"))
     poison, fine = req(1, name="poison"), req(2)
     a_pass(exits)
@@ -94,9 +92,7 @@ def test_failures_on_five_different_requests_in_a_row_switch_it_off(exits_of, ho
     assert found == off
 
 
-def test_an_endless_exit_delays_each_of_five_passes_by_its_budget_and_stops_nothing(
-    exits_of, house, req, a_pass
-):
+def test_an_endless_exit_costs_five_passes_its_budget(exits_of, house, req, a_pass):
     exits = exits_of("""
         @userexit
         def jobselect():
@@ -161,7 +157,7 @@ def test_the_text_names_error_and_line_of_the_exits_own_file(exits_of, house, re
     assert "d['hmax']" in failure.traceback
 
 
-def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(exits_of, house, req, a_pass):
+def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(exits_of, house, req):
     exits = exits_of("""
     class Evil(Exception):
         def __str__(self):

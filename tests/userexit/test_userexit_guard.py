@@ -179,14 +179,14 @@ def test_in_another_thread_an_overrun_is_found_when_the_call_returns():
         guard = Guard()
         with guard:
             try:
-                guard.call(burn, (0.06,), 20, 60_000)
-            except Overrun as error:
-                said.append(str(error))
+                said.append(guard.call(burn, (0.06,), 20, 60_000))
+            except Overrun:
+                said.append("overrun")
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert said == ["ran beyond its budget of 20 ms of CPU time"]
+    assert said == ["overrun"]
 
 
 def burn(seconds):

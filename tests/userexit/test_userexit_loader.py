@@ -161,9 +161,7 @@ def test_a_file_that_never_finishes_loading_is_refused(put, tmp_path, monkeypatc
     assert SiteExits(tmp_path / "exits").problems == [problem]
 
 
-def test_what_an_exit_prints_goes_into_the_log_not_to_the_daemons_output(
-    put, load, house, req, caplog, capsys
-):
+def test_what_an_exit_prints_goes_into_the_log(put, load, house, req, caplog, capsys):
     put("chatty", "@userexit\ndef jobselect(request):\n    print('seen', request.seq)\n")
     with caplog.at_level("INFO", logger="nqspy.userexit"):
         load().jobselect(req(4), house)
@@ -175,7 +173,7 @@ def test_every_hook_is_documented_and_site_code_needs_one_import_only():
     for hook in specs.ARGUMENTS:
         assert getattr(specs, hook).__doc__, hook
     script = "from nqspy.userexit import userexit, setting, force, refuse, hold_line, redate, changes"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
     assert set(specs.NOTICES) == {"jobinit", "jobend", "shift_changed", "night_report"}
 
 

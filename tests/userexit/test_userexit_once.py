@@ -69,9 +69,7 @@ def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(exits_o
     assert exits.shrpris(pairs[:2], house) == [4, 3]
 
 
-def test_after_a_failure_the_stock_rule_counts_for_the_rest_of_the_pass_and_for_whom_it_failed_on_longer(
-    exits_of, house, a_pass
-):
+def test_after_a_failure_the_stock_rule_counts_for_the_pass(exits_of, house, a_pass):
     exits = exits_of("@userexit\ndef shrpri(group): return 1 / (len(group) - 2)\n")
     assert exits.shrpris([("anne", "d10"), ("anne", "d1"), ("ben", "d10")], house) == [1, None, None]
     a_pass(exits)

