@@ -146,9 +146,7 @@ def test_names_and_texts_never_become_headers(text, smtp):
         "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Precedence", "MIME-Version",
         "Content-Type", "Content-Transfer-Encoding",
     }  # fmt: skip
-    assert mail["To"] == "anne"
-    assert mail["From"] == "nqspy@ymp"
-    assert mail["Auto-Submitted"] == "auto-generated"
+    assert (mail["To"], mail["From"], mail["Auto-Submitted"]) == ("anne", "nqspy@ymp", "auto-generated")
     assert mail["Message-ID"] == "<1.nqspy@ymp>"
     assert parsedate_to_datetime(mail["Date"]).tzinfo is not None
     assert mail.get_content_charset() == "utf-8"

@@ -115,8 +115,7 @@ def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     by_name = {each["name"]: each for each in data["groups"]}
     assert [each["name"] for each in data["groups"]] == ["ymp", "d1", "d2", "admin"]
     assert departments(TREE) == ["admin", "d1", "d2"]
-    assert by_name["d1"]["use_s"] == pytest.approx(50.0)
-    assert by_name["ymp"]["use_s"] == pytest.approx(200.0)
+    assert (by_name["d1"]["use_s"], by_name["ymp"]["use_s"]) == (pytest.approx(50.0), pytest.approx(200.0))
     # The group `default` is always there, with share 1 unless it is set up: 100 becomes 101.
     assert by_name["d1"]["entitlement"] == pytest.approx(0.6 * 100 / 101)
     assert by_name["d1"]["ratio"] == pytest.approx(0.6 * 100 / 101 / 0.25)
@@ -132,11 +131,8 @@ def test_use_tells_what_each_is_entitled_to_now_and_how_far_it_is_capped(diary):
     book.site.settings.groups["d1"].limit = 20.0
     book.submit(0, "d2")
     data = usage(book.site, book.at(1))
-    found = {
-        each["name"]: (each["entitlement"], each["entitled_now"], each["limit"]) for each in data["groups"]
-    }
-    assert found["d1"] == (0.75, 0.75, 20.0)
-    assert found["d2"] == (0.25, 1.0, None)
+    found = {row["name"]: (row["entitlement"], row["entitled_now"], row["limit"]) for row in data["groups"]}
+    assert (found["d1"], found["d2"]) == ((0.75, 0.75, 20.0), (0.25, 1.0, None))
     text = usage_text(data)
     assert text.startswith("use at 2026-03-02 21:00:01: CPU time, half forgotten in 24:00:00")
     [row] = [line.split() for line in text.splitlines() if line.startswith("d1")]

@@ -21,9 +21,7 @@ def rows(*ends):
 
 
 def test_limits_are_judged_by_what_of_them_was_used():
-    [anne, ben] = rows(
-        ("ben", "x", 60, 0), ("anne", "a", 60, 500), ("anne", "b", 60, 100), ("anne", "b", 60, 90)
-    )["users"]
+    [anne, ben] = rows(("ben", "x", 60, 0), *(("anne", "a", 60, part) for part in (500, 100, 90)))["users"]
     assert (anne["user"], anne["ended"]) == ("anne", 3)
     assert anne["limit"] == {
         "known": 3, "accuracy": pytest.approx(0.23), "times": 10.0, "tenfold": pytest.approx(2 / 3)
@@ -44,9 +42,7 @@ def test_the_past_is_judged_as_it_is_used():
     assert anne["history"] == {"known": 2, "accuracy": 0.75}
     [ben] = rows(*(("ben", "a", wall, 100) for wall in (10, 20, 40, 80)))["users"]
     assert ben["history"] == {"known": 1, "accuracy": 1.0}, "by the limits where all have one"
-    [cleo] = rows(("cleo", "a", 10, 0), ("cleo", "b", 10, 0), ("cleo", "c", 10, 0), ("cleo", "d", 9, 0))[
-        "users"
-    ]
+    [cleo] = rows(*(("cleo", name, 10, 0) for name in "abcd"))["users"]
     assert cleo["history"] == {"known": 0, "accuracy": None}, "names apart"
 
 

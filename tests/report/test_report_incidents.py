@@ -156,7 +156,7 @@ def test_one_held_at_its_submission_is_told_as_such(diary):
     book.submit(-60, "d1", state="held")
     book.night()
     [waiting] = book.report()["waiting"]
-    assert waiting["reason"]["text"] == "held by its owner at submission"
+    assert waiting["reason"]["code"] == "HELD"
 
 
 def test_exits_that_misbehaved_are_told_with_count_times_and_requests(diary):

@@ -40,8 +40,7 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     made = json_objects.request_object(book.site.requests[seq], place(book, 5), standing, reason)
     assert list(made) == KEYS
     assert json.loads(json_objects.encode(made)) == made | {"pes": []}
-    assert made["id"] == "1.ymp"
-    assert made["submitted"] == "2026-03-02T21:00:00.250+01:00"
+    assert (made["id"], made["submitted"]) == ("1.ymp", "2026-03-02T21:00:00.250+01:00")
     assert made["requested"] == {
         "cpu_s": 600.0, "wall_s": None, "memory_bytes": 1 << 20, "pes": 2, "needs": [], "consumables": {},
         "processes": None,
@@ -51,8 +50,7 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
         "total": 3.5, "share": 0.25, "cpu": 0.5, "memory": 0.75, "time": 1.0,
         "at": "2026-03-02T21:00:05.000+01:00",
     }  # fmt: skip
-    assert made["position"] == 1
-    assert made["reason"]["until"] == "2026-03-02T21:01:00.000+01:00"
+    assert (made["position"], made["reason"]["until"]) == (1, "2026-03-02T21:01:00.000+01:00")
     assert (made["depends_on"], made["held"]) == ([], [])
     assert (made["output"], made["error"]) == ("/home/anne/w/job.o1", "/home/anne/w/job.e1")
 
@@ -81,8 +79,7 @@ def test_a_running_request_has_neither_priority_nor_reason(diary):
     made = json_objects.request_object(book.site.requests[seq], place(book, 20), standing)
     assert (made["priority"], made["position"], made["reason"]) == (None, None, None)
     assert (made["state"], made["attempt"], list(made["pes"])) == ("running", 1, [0, 1])
-    assert made["started"] == "2026-03-02T21:00:10.000+01:00"
-    assert made["used"]["cpu_s"] == 0.0
+    assert (made["started"], made["used"]["cpu_s"]) == ("2026-03-02T21:00:10.000+01:00", 0.0)
 
 
 def row(book, event, second):
@@ -106,10 +103,7 @@ def test_an_ended_request_has_the_same_keys_and_how_it_ended(diary):
         "ended", "cpu_limit", None, 24,
     )  # fmt: skip
     assert made["used"] == {"cpu_s": 1.5, "wall_s": 2.0, "memory_bytes": 4096}
-    assert (made["started"], made["ended"]) == (
-        "2026-03-02T21:00:10.000+01:00",
-        "2026-03-02T21:00:12.000+01:00",
-    )
+    assert (made["started"], made["ended"]) == (PARIS.stamp(book.at(10)), PARIS.stamp(book.at(12)))
     assert (made["attempt"], list(made["pes"]), made["output"]) == (1, [0], "/o")
 
 
@@ -149,14 +143,12 @@ def test_every_kind_of_event_is_one_flat_object(diary):
     assert all(RFC3339.fullmatch(each["at"]) for each in made)
     assert [list(each)[:3] for each in made] == [["n", "at", "kind"]] * 8
     by_kind = {each["kind"]: each for each in made}
-    assert by_kind["submitted"]["request"] == "1.ymp"
-    assert by_kind["submitted"]["requested"]["cpu_s"] == 1.0
+    assert (by_kind["submitted"]["request"], by_kind["submitted"]["requested"]["cpu_s"]) == ("1.ymp", 1.0)
     assert by_kind["redated"]["requests"] == ["1.ymp"]
     assert by_kind["decided"]["wait"] == [
         {"request": "1.ymp", "code": "EXIT", "who": "dependency", "text": "later"}
     ]
-    assert by_kind["decided"]["samples"][0]["used"]["cpu_s"] == 0.5
-    assert by_kind["started"]["pes"] == [0]
+    assert (by_kind["decided"]["samples"][0]["used"]["cpu_s"], by_kind["started"]["pes"]) == (0.5, [0])
     ended = by_kind["ended"]
     assert (ended["exit_status"], ended["exit_signal"], ended["end_reason"]) == (0, None, "exit")
     assert ended["used"] == {"cpu_s": 1.5, "wall_s": 0.0, "memory_bytes": 4096}

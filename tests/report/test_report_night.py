@@ -98,7 +98,6 @@ def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(
     book.end(200, two, cpu=100)
     data = book.report(300)
     assert data["busy"] is None
-    assert "no request waited only for PEs" in data["line"]
 
 
 def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(evening):
@@ -107,8 +106,7 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(evening):
     book.add(50, ev.Deleted(two, "olga"))
     book.end(100, one, cpu=100)
     data = book.report(300)
-    assert data["busy_until"] == "2026-03-02T21:00:50.000+01:00"
-    assert data["busy"] == 1.0
+    assert (data["busy_until"], data["busy"]) == ("2026-03-02T21:00:50.000+01:00", 1.0)
     assert [(each["id"], each["end_reason"]) for each in data["failed"]] == [("2.ymp", "deleted")]
 
 
@@ -183,8 +181,7 @@ def test_a_requeued_request_holds_its_pe_in_both_attempts(evening):
     book.end(100, one, cpu=50)
     book.decide(100, two, short=False)
     data = book.report(120)
-    assert data["busy"] == pytest.approx(0.9)
-    assert data["groups"][0]["cpu_s"] == pytest.approx(80.0)
+    assert (data["busy"], data["groups"][0]["cpu_s"]) == (pytest.approx(0.9), pytest.approx(80.0))
     assert [each["kind"] for each in data["incidents"]] == ["requeued"]
     assert data["order_kept"]
 

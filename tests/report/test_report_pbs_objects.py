@@ -21,8 +21,7 @@ def test_a_queue_with_its_limits_and_what_its_jobs_hold(book):
     found = pbs_objects.queue_attributes(book.site, queue, COUNTS)
     assert list(found)[:4] == ["queue_type", "Priority", "total_jobs", "state_count"]
     assert (found["queue_type"], found["total_jobs"], found["state_count"]) == ("Execution", 8, STATES)
-    assert found["max_running"] == 4
-    assert found["resources_max"] == {"cput": "00:10:00", "mem": "1048576kb"}
+    assert (found["max_running"], found["resources_max"]) == (4, {"cput": "00:10:00", "mem": "1048576kb"})
     assert found["resources_assigned"] == {"mem": "65536kb", "ncpus": 2, "nodect": 1}
     assert (found["enabled"], found["started"]) == ("True", "True")
 

@@ -73,8 +73,7 @@ def test_one_without_work_leaves_its_part_to_the_others(diary):
     book.end(2 * HOUR, two, cpu=2 * HOUR)
     found = rows(report(book, 0, 2 * HOUR))
     # d1 had work for one hour: 1.5 PE h. d2 half a PE beside it, then both PEs: 2.5 h, of which it held 2.
-    assert found["d1"]["could_s"] == 1.5 * HOUR
-    assert found["d2"]["could_s"] == 2.0 * HOUR
+    assert (found["d1"]["could_s"], found["d2"]["could_s"]) == (1.5 * HOUR, 2.0 * HOUR)
     assert (found["d1"]["work_part"], found["d2"]["work_part"]) == (0.5, 1.0)
     # Of the first of two hours d1 got all, entitled to three quarters; of the second d2 got all, alone.
     assert (found["d1"]["entitled"], found["d1"]["got"]) == (0.375, 0.5)

@@ -268,9 +268,7 @@ class InOrder:
         return self._callers.pop(0)
 
 
-def test_who_has_much_before_the_engine_is_read_no_further_others_are_and_nothing_is_lost(
-    counter, peer, gate
-):
+def test_a_user_with_a_backlog_is_read_no_further_and_others_are(counter, peer, gate):
     desk = counter(gate.answer, limits=Limits(user_backlog=50), backlog=gate.backlog)
     desk.server.put = gate.count(desk.server.put)
     desk.server.callers = InOrder(ANNE, ANNE, BEN)
