@@ -20,7 +20,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("line", ["qdel 17", "qstat 17", "qmove night 17", "qsub -q night job.sh"])
-def test_a_command_comes_again_until_the_daemon_has_time(desk, screen, line, tmp_path):
+def test_a_command_comes_again_until_the_daemon_has_time(desk, screen, line):
     for cmd in ("delete", "qstat", "move", "submit"):
         desk.answers[cmd] = Busy(3)
     assert screen.run(line) == (0, "17.ymp\n", "")

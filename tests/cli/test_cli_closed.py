@@ -16,12 +16,9 @@ def test_an_output_that_is_full_or_closed_is_no_traceback(words, outcome, tmp_pa
     code = f"import sys; sys.argv[1:] = {after!r}; from nqspy.{module} import main; main()"
     line = f'"$@" {">/dev/full" if outcome == "full" else ">&-"}'
     done = subprocess.run(
-        ["sh", "-c", line, "sh", sys.executable, "-c", code],
-        stderr=subprocess.PIPE,
-        text=True,
+        ["sh", "-c", line, "sh", sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "NQSPY_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
-        check=False,
-    )
+    )  # fmt: skip
     assert len(done.stderr.splitlines()) <= 1, done.stderr
     if outcome == "full":
         assert done.returncode == 1

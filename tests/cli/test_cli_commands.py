@@ -32,7 +32,7 @@ def in_a_process(line: str | list[str], home: Path, **more: str) -> "subprocess.
     env |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), **more}
     return subprocess.run(
         [sys.executable, "-S", "-c", code], capture_output=True, encoding="utf-8",
-        errors="surrogateescape", env=env, input="", check=False,
+        errors="surrogateescape", env=env, input="",
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_failures_of_several_are_each_a_line_with_the_commands_name(desk, screen
     assert screen.run("qdel 98 99") == (153, "", "qdel: Unknown Job Id 98.ymp\nqdel: Unknown Job Id 99.ymp\n")
 
 
-def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk, screen):
+def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk):
     pieces = {0: ("one \xff\n", 6), 6: ("two\n", 10), 10: ("", 10)}
 
     def cat(id, message):
@@ -208,7 +208,7 @@ def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk, scre
     assert [message["offset"] for message in desk.messages] == [0, 6]
 
 
-def test_qmgr_sends_commands_files_and_standard_input(desk, screen, monkeypatch):
+def test_qmgr_sends_commands_files_and_standard_input(desk, screen):
     screen.run(["qmgr", "-c", "show all", "-c", "start queue all", "--json"])
     assert desk.messages[-1]["script"] == "show all\nstart queue all\n"
     assert [desk.messages[-1][name] for name in ("source", "json", "atomic")] == ["-c", True, False]

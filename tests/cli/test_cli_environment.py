@@ -36,9 +36,7 @@ def test_nothing_of_the_outer_job_goes_along(desk, screen, inside, tmp_path, lin
     assert not set(OUTER) & set(found)
 
 
-def test_what_is_named_goes_along_from_a_job_too_and_outside_of_one_all(
-    desk, screen, inside, tmp_path, monkeypatch
-):
+def test_from_a_job_named_variables_go_along(desk, screen, inside, monkeypatch):
     assert screen.run("qsub -V -v OMP_NUM_THREADS=8,PBS_ARRAY_INDEX job.sh")[0] == 0
     found = sent(desk.submitted)
     assert (found["OMP_NUM_THREADS"], found["PBS_ARRAY_INDEX"]) == ("8", "3")
@@ -83,7 +81,7 @@ UNCLEAR = ('J={"a":1,"b":2},B=2', "F=f(x,y)", "L=1,2,3", 'S="a,b"c', 'S="a', "=1
 
 @pytest.mark.parametrize("words", [["qsub", "-v"], ["submit", "--export"]])
 @pytest.mark.parametrize("text", [*EXACT, *UNCLEAR])
-def test_a_value_has_exactly_its_bytes_and_what_could_be_two_is_refused(desk, screen, tmp_path, words, text):
+def test_a_value_has_exactly_its_bytes_and_what_could_be_two_is_refused(desk, screen, words, text):
     status, out, err = screen.run([*words, text, "job.sh"])
     if text in UNCLEAR:
         assert (status, out, len(err.splitlines()), desk.messages) == (1, "", 1, [])

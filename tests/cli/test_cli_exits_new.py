@@ -20,9 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*words):
-    return subprocess.run(
-        [*command("nqspy"), "exits", "new", *words], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*command("nqspy"), "exits", "new", *words], capture_output=True, text=True)
 
 
 def test_there_is_a_skeleton_for_each_hook():
@@ -53,7 +51,7 @@ def test_their_tests_pass_as_written_and_their_types_and_style_are_right(folder)
         ["-m", "ruff", "check", "--no-cache", "--isolated", *files],
         ["-m", "ruff", "format", "--check", "--no-cache", "--isolated", *files],
     ):
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -63,7 +61,7 @@ def test_a_test_of_a_skeleton_holds_the_rule(folder):
     path = folder / "jobselect.py"
     path.write_text(path.read_text().replace(">= most.value", "> most.value"))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "_jobselect_test.py"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 1
     assert "assert ['a', 'b', 'c'] == ['a', 'b']" in done.stdout
 

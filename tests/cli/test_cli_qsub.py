@@ -136,7 +136,7 @@ def test_dry_run_and_delete_and_json(desk, screen):
     assert not path.exists()
 
 
-def test_standard_input_is_the_script_when_none_is_named(desk, monkeypatch):
+def test_standard_input_is_the_script_when_none_is_named(desk):
     code = "from nqspy.cli.qsub import main; main()"
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     text = b"#QSUB -q night\nls\n"

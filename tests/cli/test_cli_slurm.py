@@ -77,9 +77,7 @@ def test_the_command_line_counts_before_the_script_and_the_last_directive_before
         ("\"--export=ALL,X='a,b'\"", {"MINE=1", "OTHER=2", "X=a,b"}, set()),
     ],
 )
-def test_the_whole_environment_goes_along_unless_it_is_said_what(
-    desk, screen, monkeypatch, export, has, lacks
-):
+def test_all_variables_go_along_unless_some_are_named(desk, screen, monkeypatch, export, has, lacks):
     monkeypatch.setenv("MINE", "1")
     monkeypatch.setenv("OTHER", "2")
     sent = set(handed_in(desk, screen, export)["environment"].split("\0"))

@@ -143,7 +143,7 @@ def test_names_are_utf_8_in_every_locale(desk, tmp_path, words):
     (folder / "jöb.sh").write_text("true\n")
     call = [*command(words[0]), *words[1:]]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, check=False)
+    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     spec = desk.submitted["spec"]
     assert (spec["name"], spec["workdir"]) == ("ü", str(folder))

@@ -195,7 +195,7 @@ def test_a_file_in_the_folder_one_stands_in_is_not_taken_for_a_module_of_pythons
     assert (done.returncode, done.stderr[:7], done.stderr.count("\n")) == (1, "nqspy: ", 1)
 
 
-def test_a_python_that_cannot_be_run_is_one_line(monkeypatch, capsys):
+def test_a_python_that_cannot_be_run_is_one_line(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     failed = CliRunner().invoke(umbrella.app, ["--home", "/h", "exits", "check", "x.py"])
     assert failed.exit_code == 1
@@ -229,7 +229,7 @@ def test_an_unknown_topic_names_those_there_are(shelf, capsys):
     assert "there are: shares, shifts" in capsys.readouterr().err
 
 
-def test_version_and_help(tmp_path):
+def test_version_and_help():
     assert CliRunner().invoke(umbrella.app, ["version"]).stdout.startswith("nqspy")
     helped = CliRunner().invoke(umbrella.app, ["--help"]).stdout
     assert all(word in helped for word in ("counters", "report", "events", "exits", "doctor", "manual"))

@@ -152,21 +152,6 @@ def test_resources(text, asked, notes):
     assert (found.asked, found.notes) == (asked, notes)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(f"{name}={text}" for name in ("mem", "vmem", "pmem", "file") for text in ("1,5gb", "1gbx")),
-        *(f"{name}={text}" for name in ("walltime", "cput", "pcput", "best_guess") for text in ("1,5", "9;")),
-        *(f"{name}={text}" for name in ("ncpus", "pes", "procs", "nproc") for text in ("2,4", "2x", "2.5")),
-        "nice=1,5", "gpu=1,5", "select=1:mem=1,5gb", "nodes=1,5", "mpp_t=1,5", "mpp_p=2,2,2",
-        "mem=1,5gb,ncpus=2",
-    ],
-)  # fmt: skip
-def test_a_resource_has_one_value(text):
-    with pytest.raises(Wrong):
-        resources(text)
-
-
 def test_ranks_and_threads_are_laid_out_without_chunks():
     assert resources("ncpus=8,mpiprocs=4,ompthreads=2").layout == {"ranks": 4, "threads": 2}
 
@@ -186,7 +171,13 @@ def test_needs():
      "nodes=:", "place=somewhere", "select=999999999:ncpus=9999", "procs=0", "walltime=1:2:3:4:5",
      "mem=1gb,x", "pes=16-4", "pes=0-4", "pes=4-x", "pes=()", "pes=(1,,2)", "pes=(1,x)", "pes=1-200000",
      "pes=(1,2),walltime=(3:00,x)", "pes=1-4,speedup=nan:1", "pes=1-4,speedup=x", "pes=1-4,speedup=4:1:2",
-     "pes=1-4,ncpus=2", "pes=1-4,procs=1-2"],
+     "pes=1-4,ncpus=2", "pes=1-4,procs=1-2",  # what follows has more than the one value of a resource
+     *(f"{name}={text}" for name in ("mem", "vmem", "pmem", "file") for text in ("1,5gb", "1gbx")),
+     *(f"{name}={text}" for name in ("walltime", "cput", "pcput", "best_guess") for text in ("1,5", "9;")),
+     *(f"{name}={text}" for name in ("ncpus", "pes", "procs", "nproc") for text in ("2,4", "2x", "2.5")),
+     "nice=1,5", "gpu=1,5", "select=1:mem=1,5gb", "nodes=1,5", "mpp_t=1,5", "mpp_p=2,2,2",
+     "mem=1,5gb,ncpus=2",
+    ],
 )  # fmt: skip
 def test_bad_resources_are_refused(text):
     with pytest.raises(Wrong):

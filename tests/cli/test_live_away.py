@@ -38,7 +38,7 @@ def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(stopped):
     pid_file = live.home / "nqsd.pid"
     holder = subprocess.Popen(["flock", pid_file, "sleep", "1000"], start_new_session=True)
     try:
-        until(lambda: subprocess.run(["flock", "-n", pid_file, "true"], check=False).returncode, "the lock")
+        until(lambda: subprocess.run(["flock", "-n", pid_file, "true"]).returncode, "the lock")
         waiting = subprocess.Popen(
             [*command("qstat")], env=live.environment, cwd=live.work, stderr=subprocess.PIPE, text=True
         )

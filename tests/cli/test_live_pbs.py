@@ -32,14 +32,12 @@ def test_a_job_starts_where_it_says_with_the_umask_it_says(office):
 
 
 def test_what_is_refused_has_the_status_of_pbs(office):
-    hand_in(office, "#PBS -q nowhere").refused("Unknown queue nowhere")
-    assert hand_in(office, "#PBS -q nowhere").status == 170
-    unknown = hand_in(office, "#PBS -W depend=afterok:999999")
-    unknown.refused("Invalid Job Dependency")
-    assert unknown.status == 206
-    wide = hand_in(office, "#PBS -l select=3:ncpus=1")
-    wide.refused("Job violates queue and/or server resource limits", "3 PEs")
-    assert wide.status == 188
+    for options, status, words in (
+        ("-q nowhere", 170, ("Unknown queue nowhere",)),
+        ("-W depend=afterok:999999", 206, ("Invalid Job Dependency",)),
+        ("-l select=3:ncpus=1", 188, ("Job violates queue and/or server resource limits", "3 PEs")),
+    ):
+        assert hand_in(office, f"#PBS {options}").refused(*words).status == status
 
 
 def test_a_queue_may_be_named_with_this_server_and_with_no_other(office):

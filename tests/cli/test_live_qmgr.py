@@ -99,9 +99,7 @@ def test_commands_come_as_options_from_a_file_and_from_standard_input(office):
 
 
 def test_a_file_goes_on_after_an_error_unless_it_is_atomic(office):
-    office.write(
-        "some.qmgr", "create batch kept\nset queue nowhere run_limit=1\nset queue kept run_limit=2\n"
-    )
+    office.write("some.qmgr", "create batch kept\nset queue nowhere run_limit=1\nset run_limit=2 kept\n")
     before = office.qmgr("show all").out
     for word in ("--atomic", "apply", "-n"):
         office.run("qmgr", word, "some.qmgr").refused("some.qmgr, line 2", "nowhere")

@@ -85,7 +85,7 @@ def test_a_plan_does_not_wait_long_for_the_last_night(night, monkeypatch, capfd)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs people of other names")
-def test_who_may_not_read_the_journal_is_told_so_in_one_line(make_live, open_folder):
+def test_who_may_not_read_the_journal_is_told_so_in_one_line(open_folder):
     live = Live(open_folder / "home", open_folder / "work")
     live.site(ONE_PE + "set managers = (nobody:m)\n").start()
     try:

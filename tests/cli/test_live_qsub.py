@@ -14,10 +14,7 @@ def test_the_identifier_stands_alone_and_the_end_can_be_read(office):
     )  # fmt: skip
     assert office.text(f"first.o{seq}") == "out\n"
     assert office.text(f"first.e{seq}") == "err\n"
-    assert (job["output"], job["error"]) == (
-        str(office.work / f"first.o{seq}"),
-        str(office.work / f"first.e{seq}"),
-    )
+    assert (job["output"], job["error"]) == tuple(f"{office.work}/first.{stream}{seq}" for stream in "oe")
 
 
 def test_arguments_and_the_environment_reach_the_script(office):

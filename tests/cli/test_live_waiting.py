@@ -74,9 +74,7 @@ def test_after_its_time_it_is_124_and_the_request_goes_on(office):
     assert office.run("qwait", "--timeout", "0", id).status == 124
     over = office.submit("exit 3\n")
     assert office.run("qwait", over).status == 1
-    assert office.run("qwait", "--timeout", "0", over).status == 1, (
-        "a timeout of nothing asks whether it has ended"
-    )
+    assert office.run("qwait", "--timeout", "0", over).status == 1, "it asks whether it has ended"
 
 
 def test_ranges_names_and_all_of_ones_own(office):
