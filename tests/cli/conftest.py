@@ -1,18 +1,17 @@
 """The user commands against a real server on a real socket, whose answers the test chooses."""
 
 import importlib
-import queue
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from daemon import live as stage
+from rpc.conftest import Counter
 
 from nqspy.cli import fast
 from nqspy.rpc import messages
-from nqspy.rpc.server import Asked, RpcServer
+from nqspy.rpc.server import Asked
 
 make_live, live, office, shared = stage.make_live, stage.live, stage.office, stage.shared
 open_folder = stage.open_folder
@@ -20,37 +19,25 @@ open_folder = stage.open_folder
 NOON = 1772449200000  # 2026-03-02 12:00 +01:00
 
 
-class Desk:
+class Desk(Counter):
     """Answers every command in text form and keeps what was asked; ``answers`` overrides by command."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
+        super().__init__(home / "nqsd.sock", self._taken)
+        self.home, self.count = home, 0
         self.messages: list[dict[str, Any]] = []
         self.answers: dict[str, Callable[[int, dict[str, Any]], bytes]] = {}
-        self.count = 0
-        self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
-        socket = str(home / "nqsd.sock")
-        self._server = RpcServer(socket, self._inbox.put, allow_uid=lambda uid: True, mode=0o600)
-        self._thread = threading.Thread(target=self._serve)
 
     def start(self) -> "Desk":
         (self.home / "nqsd.pid").write_text("1\n")
-        self._server.start()
-        self._thread.start()
+        super().start()
         return self
 
-    def stop(self) -> None:
-        self._inbox.put(None)
-        self._thread.join()
-        self._server.close()
+    def _taken(self, asked: Asked) -> bytes:
+        self.messages.append(asked.message)
+        return self.answers.get(asked.message["cmd"], self._usual)(asked.handle.id, asked.message)
 
-    def _serve(self) -> None:
-        while (asked := self._inbox.get()) is not None:
-            self.messages.append(asked.message)
-            answer = self.answers.get(asked.message["cmd"], self._answer)
-            self._server.reply(asked.handle, answer(asked.handle.id, asked.message))
-
-    def _answer(self, id: int, message: dict[str, Any]) -> bytes:
+    def _usual(self, id: int, message: dict[str, Any]) -> bytes:
         if message["cmd"] == "now":
             return messages.result_answer(id, {"now": NOON, "zone": "Europe/Paris"})
         if message["cmd"] == "submit":
@@ -78,7 +65,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.chdir(tmp_path)
     one = Desk(home).start()
     yield one
-    one.stop()
+    one.close()
 
 
 class Screen:

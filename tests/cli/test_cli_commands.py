@@ -265,7 +265,7 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
 
 def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
     waiting = threading.Event()
-    desk.stop()
+    desk.close()
     again = type(desk)(desk.home)
 
     def slept(seconds: float) -> None:
@@ -277,7 +277,7 @@ def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
         patch.setattr(fast.time, "sleep", slept)
         assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
     assert waiting.is_set()
-    again.stop()
+    again.close()
     (desk.home / "nqsd.pid").unlink()
     desk.start = lambda: desk
 
@@ -288,8 +288,8 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
     def submit(id, message):
         seen.append(message["key"])
         if len(seen) == 1:
-            for connection in tuple(desk._server.connections):
-                desk._server._loop.call_soon_threadsafe(connection.cut_off)
+            for connection in tuple(desk.server.connections):
+                desk.server._loop.call_soon_threadsafe(connection.cut_off)
             return b"\n"
         return messages.text_answer(id, 0, "1.ymp\n")
 
@@ -304,7 +304,7 @@ def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, desk
     deep.mkdir(parents=True)
     other = type(desk)(deep).start()
     assert screen.run(f"qstat --home {deep}") == (0, "qstat done\n", "")
-    other.stop()
+    other.close()
 
 
 def test_who_submits_in_slurms_words_asks_as_others_do(desk, screen, monkeypatch):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from report.pbs_book import house
 
 from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
@@ -87,6 +88,12 @@ class Diary:
 @pytest.fixture
 def diary() -> type[Diary]:
     return Diary
+
+
+@pytest.fixture
+def book(diary: type[Diary]) -> Diary:
+    """A site with a request that runs, one that waits and one that is held."""
+    return house(diary)
 
 
 @pytest.fixture

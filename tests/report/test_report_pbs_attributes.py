@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.structs import replace
-from report.pbs_book import CONTEXT, ended, house, subject
+from report.pbs_book import CONTEXT, ended, subject
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
@@ -19,11 +19,6 @@ from nqspy.report.pbs_attributes import asked_for, attributes, resource_list
 from nqspy.report.pbs_forms import JobWriter, Written, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
 from nqspy.rpc import messages
-
-
-@pytest.fixture
-def book(diary):
-    return house(diary)
 
 
 def text(one, **wish):

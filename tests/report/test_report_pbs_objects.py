@@ -1,18 +1,10 @@
 """Queues, the server and the node as PBS's commands show them."""
 
-import pytest
-from report.pbs_book import house
-
 from nqspy.model.queues import Queue
 from nqspy.report import pbs_objects, pbs_tables
 
 COUNTS = {"running": 1, "queued": 1, "held": 2, "routing": 3, "suspended": 1}
 STATES = "Transit:3 Queued:1 Held:2 Waiting:0 Running:2 Exiting:0 Begun:0 "
-
-
-@pytest.fixture
-def book(diary):
-    return house(diary)
 
 
 def test_a_queue_with_its_limits_and_what_its_jobs_hold(book):

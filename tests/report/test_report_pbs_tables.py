@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 from msgspec.structs import replace
-from report.pbs_book import PARIS, ended, house, subject
+from report.pbs_book import PARIS, ended, subject
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE
@@ -38,11 +38,6 @@ ALTERNATE = (
     "2.ymp           anne     night    a-very-lo*    --    1   1    --    --  Q   -- \n"
     "3.ymp           anne     day      job           --    1   1    --    --  H   -- \n"
 )
-
-
-@pytest.fixture
-def book(diary):
-    return house(diary)
 
 
 def default(subjects, server="ymp", *, wide=False, done=False):

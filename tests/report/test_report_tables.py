@@ -1,9 +1,6 @@
 """What `qstat --why` says, and the summaries of queues, character by character where other programs read
 them."""
 
-import pytest
-from report.pbs_book import house
-
 from nqspy.core import features  # noqa: F401  declares the kinds of reasons
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
@@ -14,11 +11,6 @@ from nqspy.report.time_text import zone_of
 from nqspy.report.why import eta_text, why_text
 
 PARIS = zone_of("Europe/Paris")
-
-
-@pytest.fixture
-def book(diary):
-    return house(diary)
 
 
 def objects(book):

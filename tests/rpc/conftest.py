@@ -35,6 +35,7 @@ class Counter:
             with contextlib.suppress(queue.Empty):
                 while (more := self.inbox.get_nowait()) is not None:
                     group.append(more)
+                self.inbox.put(None)  # it ends the other loop too
             self.asked += group
             answers = [(asked.handle, self._answer(asked)) for asked in group]
             self.server.reply_many([(handle, data) for handle, data in answers if data])
