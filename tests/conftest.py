@@ -92,19 +92,13 @@ def _misfits_raise() -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A run that leaves processes behind has failed, whichever test it was."""
     factory = getattr(session.config, "_tmp_path_factory", None)
-    if hasattr(session.config, "workerinput") or factory is None or not _begun(factory):
+    if hasattr(session.config, "workerinput") or factory is None or factory._basetemp is None:
         return
     if left := leftovers.of(factory.getbasetemp()):
         leftovers.end(left)
         lines = "\n".join(f"  {pid} {command}" for pid, command in sorted(left.items()))
         print(f"\nprocesses left behind by the tests (killed now):\n{lines}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def _begun(factory: Any) -> bool:
-    """Whether the run has a temporary folder at all."""
-    folder: Path | None = factory._basetemp
-    return folder is not None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, Live, command, until
@@ -42,18 +43,13 @@ def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(stopped):
         waiting = subprocess.Popen(
             [*command("qstat")], env=live.environment, cwd=live.work, stderr=subprocess.PIPE, text=True
         )
-        until(lambda: _sleeps(waiting.pid), "it waits")
+        until(lambda: "nanosleep" in Path(f"/proc/{waiting.pid}/wchan").read_text(), "it waits")
     finally:
         os.killpg(holder.pid, 9)
         holder.wait()
     said = waiting.communicate(timeout=30)[1]
     assert waiting.returncode == 1
     assert [line.startswith("qstat: no nqsd answers") for line in said.splitlines()] == [True]
-
-
-def _sleeps(pid: int) -> bool:
-    with open(f"/proc/{pid}/wchan") as wchan:
-        return "nanosleep" in wchan.read()
 
 
 def test_a_person_is_told_that_a_command_waits(shared):

@@ -2,20 +2,10 @@
 
 import json
 
-LONG = "while [ ! -e {} ]; do sleep 0.02; done"
-
-
-def gate(office, name):
-    """A script that runs until its file is made."""
-    return LONG.format(office.work / name)
-
-
-def open_gate(office, name):
-    (office.work / name).write_text("")
-
 
 def test_a_request_waits_for_another_and_says_so_everywhere(office):
-    first = office.submit(gate(office, "one"), name="first")
+    gate = office.work / "one"
+    first = office.submit(f"while [ ! -e {gate} ]; do sleep 0.02; done", name="first")
     script = office.write("second.sh", "echo second\n")
     second = office.run("qsub", "-s", "/bin/sh", "--after", first, str(script)).ok().lines[0]
     third = office.run("qsub", "-s", "/bin/sh", "--after", f"{second}:any", str(script)).ok().lines[0]
@@ -26,7 +16,7 @@ def test_a_request_waits_for_another_and_says_so_everywhere(office):
         (third, second, "any"), (second, first, "ok"),
     ]  # fmt: skip
     assert f"{third} waits for {second}:any, held" in office.run("qstat", "--why", third).ok().out
-    open_gate(office, "one")
+    gate.touch()
     assert office.ended(third)["exit_status"] == 0
     order = [event["request"] for event in office.events("starting")]
     assert order.index(first) < order.index(second) < order.index(third)

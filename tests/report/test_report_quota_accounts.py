@@ -107,13 +107,6 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
     assert "d2" not in own.partition('id="parts-desc"')[2].partition("</svg>")[0]
 
 
-def live(centre):
-    """What the scheduler's own accounts say at this moment."""
-    level = balance_of(centre.site).groups.copy()
-    level.advance(centre.sim.now, balance_of(centre.site).terms)
-    return {name: (e.entitled, e.got) for name, e in level.members().items()}
-
-
 def told(centre, begin):
     """What a report of the same events, which follows the settings with them, says."""
     charge = centre.site.settings.usage.charge
@@ -129,10 +122,12 @@ def told(centre, begin):
 
 
 def agree(centre, begin):
-    now, report = live(centre), told(centre, begin)
-    assert {name: report[name] for name in now} == {
-        n: pytest.approx(sums, abs=2_000) for n, sums in now.items()
-    }
+    """The departments of the scheduler's own accounts, which say what the report does."""
+    level = balance_of(centre.site).groups.copy()
+    level.advance(centre.sim.now, balance_of(centre.site).terms)
+    now = {name: pytest.approx((e.entitled, e.got), abs=2_000) for name, e in level.members().items()}
+    report = told(centre, begin)
+    assert {name: report[name] for name in now} == now
     return set(now)
 
 
