@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from core.harness import mold_of
@@ -35,6 +36,7 @@ from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.parser import parse_text
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
+from nqspy.userexit.site_exits import SiteExits
 
 ROOT = Caller("root", 0, 0, ("root",), True)
 MAX = Caller("max", 1100, 100, ("staff",))
@@ -43,6 +45,7 @@ ANNE = Caller("anne", 1001, 100, ("users",))
 BEN = Caller("ben", 1002, 100, ("users",))
 PEOPLE = {"root": ROOT, "max": MAX, "olga": OLGA, "anne": ANNE, "ben": BEN}
 
+SHIPPED = Path(__file__).parents[2] / "exits"
 CONSUMABLES = ("gpu", "gpus", "ngpus", "matlab", "fpga", "card")
 """What the words of a submission may ask for by the unit."""
 
@@ -275,6 +278,26 @@ def submit(owner: str, centre: Centre, key: str = "") -> cm.Submit:
     return cm.Submit((item(owner, centre.sim.now),), key)
 
 
+def by_name(request: Request) -> Run:
+    """A request named bad7 ends with status 7, one named long runs an hour, others ten minutes."""
+    status = int(request.name[3:]) if request.name.startswith("bad") else 0
+    return Run(wall=3_600_000 if request.name == "long" else 600_000, status=status)
+
+
+def exits_of(folder: Path, *shipped: str, **own: str) -> SiteExits:
+    """Shipped exits by name, and others by their text, in a folder that is made."""
+    folder.mkdir(mode=0o755)
+    texts = {name: (SHIPPED / f"{name}.py").read_text() for name in shipped}
+    for name, text in (texts | own).items():
+        (folder / f"{name}.py").write_text(text)
+        (folder / f"{name}.py").chmod(0o644)
+    return SiteExits(folder)
+
+
+class Crash(BaseException):
+    """The process dies here: nothing in it may catch that."""
+
+
 class Failpoint:
     """Makes the commits of the given numbers fail, counted from now."""
 
@@ -305,6 +328,12 @@ def replies_to(handles: Sequence[Any], replies: Sequence[tuple[Any, Any]]) -> li
     return [found[id(handle)] for handle in handles]
 
 
+CELLS = (
+    "seq", "date", "cpu", "memory", "wall", "pes", "rank", "count", "turn", "given", "priority", "contract",
+)  # fmt: skip
+"""Columns of those that wait, but for names."""
+
+
 def observable(site: Site) -> dict[str, Any]:
     """Everything of a site that anybody can see, in a form that compares; row numbers and stale entries are
     nobody's business."""
@@ -315,23 +344,7 @@ def observable(site: Site) -> dict[str, Any]:
     for queue, columns in site.waiting.items():
         for row, request in enumerate(columns.requests()):
             assert request.slot == row
-            cells = {
-                n: getattr(columns, n)[row].item()
-                for n in (
-                    "seq",
-                    "date",
-                    "cpu",
-                    "memory",
-                    "wall",
-                    "pes",
-                    "rank",
-                    "count",
-                    "turn",
-                    "given",
-                    "priority",
-                    "contract",
-                )
-            }
+            cells = {name: getattr(columns, name)[row].item() for name in CELLS}
             names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
             waiting[request.seq] = (queue, cells | names)
     return {

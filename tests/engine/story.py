@@ -39,7 +39,7 @@ ACTS: dict[str, Any] = {
     "schedule": lambda ids, place: cm.ScheduleRequest(ids, place),
     "exchange": lambda ids: cm.ExchangeRequests(ids),
     "signal": lambda ids, number: cm.SignalRequests(ids, number),
-    "message": lambda ids, text: cm.WriteMessage(ids, text),
+    "message": lambda ids, text, streams=("stderr",): cm.WriteMessage(ids, text, tuple(streams)),
     "modify": lambda ids, **values: cm.ModifyRequest(
         ids, {k.replace(".", "/"): v for k, v in values.items()}
     ),

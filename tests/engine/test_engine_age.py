@@ -1,26 +1,13 @@
 """From when a request's age counts, and that a burst chained by dependencies does not by-pass machine_gun."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from engine.harness import PLAIN, Centre
+from engine.harness import PLAIN, Centre, exits_of
 from engine.story import play
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.userexit.site_exits import SiteExits
 
-SHIPPED = Path(__file__).parents[2] / "exits"
 SUBMITTED = f"{PLAIN}set queue batch age_from=submitted\n"
-
-
-@pytest.fixture
-def machine_gun(tmp_path):
-    folder = tmp_path / "exits"
-    folder.mkdir(mode=0o755)
-    shutil.copy(SHIPPED / "machine_gun.py", folder)
-    return SiteExits(folder)
 
 
 def others_wait(centre, chained):
@@ -36,6 +23,11 @@ def others_wait(centre, chained):
     centre.later(hours=12)
     begun = {each.event.seq: each.at for each in centre.journal.events() if each.event.kind == "starting"}
     return sum(begun[seq] - at for seq, at in others.items()) / len(others) / 60_000
+
+
+@pytest.fixture
+def machine_gun(tmp_path):
+    return exits_of(tmp_path / "exits", "machine_gun")
 
 
 @pytest.mark.parametrize("settings", [PLAIN, SUBMITTED])

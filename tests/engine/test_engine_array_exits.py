@@ -1,39 +1,14 @@
 """User exits and arrays: one view with its multiplicity, asked anew for each next index."""
 
-from pathlib import Path
-from shutil import copy
-
-import pytest
-from engine.harness import PLAIN, Centre
+from engine.harness import PLAIN, Centre, exits_of
 
 from nqspy.model import events as ev
 from nqspy.model.ids import index_of
-from nqspy.userexit.site_exits import SiteExits
-
-SHIPPED = Path(__file__).parents[2] / "exits"
 
 
-@pytest.fixture
-def exits(tmp_path: Path):  # type: ignore[no-untyped-def]
-    """Shipped exits by name, or one of its own text."""
-
-    def load(*names: str, **own: str) -> SiteExits:
-        folder = tmp_path / "exits"
-        folder.mkdir(mode=0o700)
-        for name in names:
-            copy(SHIPPED / f"{name}.py", folder)
-        for name, text in own.items():
-            (folder / f"{name}.py").write_text(text)
-        for file in folder.iterdir():
-            file.chmod(0o600)
-        return SiteExits(folder)
-
-    return load
-
-
-def test_an_elected_index_makes_the_rest_of_its_array_young(exits) -> None:  # type: ignore[no-untyped-def]
+def test_an_elected_index_makes_the_rest_of_its_array_young(tmp_path):
     """As with a burst of single requests: who shoots many at once waits with the rest behind others."""
-    centre = Centre(PLAIN, exits=exits("machine_gun"), pes=1, length=60)
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "machine_gun"), pes=1, length=60)
     (array,) = centre.submit("anne array=1-5")
     centre.later(seconds=10)
     others = centre.submit("ben", "carl")
@@ -45,8 +20,8 @@ def test_an_elected_index_makes_the_rest_of_its_array_young(exits) -> None:  # t
     centre.is_sound()
 
 
-def test_indices_of_one_array_are_no_equal_names(exits) -> None:  # type: ignore[no-untyped-def]
-    centre = Centre(PLAIN, exits=exits("dependency"), pes=4, length=60)
+def test_indices_of_one_array_are_no_equal_names(tmp_path):
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "dependency"), pes=4, length=60)
     centre.qmgr("set exit dependency queues=batch")
     centre.submit("anne array=1-3 name=step")
     (later,) = centre.submit("anne name=step")
@@ -57,7 +32,7 @@ def test_indices_of_one_array_are_no_equal_names(exits) -> None:  # type: ignore
     assert centre.state(later) == "ended"
 
 
-def test_jobselect_sees_how_many_are_left_and_is_asked_for_each(exits) -> None:  # type: ignore[no-untyped-def]
+def test_jobselect_sees_how_many_are_left_and_is_asked_for_each(tmp_path):
     """At most two indices of an array of more than three run, and the last ones wait for nobody."""
     text = '''"""Counts."""
 from nqspy.userexit import refuse, userexit
@@ -69,7 +44,7 @@ def jobselect(request, view):
         return refuse(f"{request.count} left, {len(mine)} run")
     return None
 '''
-    centre = Centre(PLAIN, exits=exits(count=text), pes=8, length=60)
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", count=text), pes=8, length=60)
     (array,) = centre.submit("anne array=1-7")
     assert [index_of(seq) for seq in centre.starts()] == [1, 2]
     assert centre.engine.plan.reasons.own[array].text == "5 left, 2 run"

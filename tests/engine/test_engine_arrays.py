@@ -152,9 +152,6 @@ def test_an_array_is_one_row_and_its_indices_start_one_by_one() -> None:
     centre.is_sound()
 
 
-# ---------------------------------------------------------------- parts of it
-
-
 # ---------------------------------------------------------------- dependencies
 
 

@@ -161,9 +161,6 @@ def test_the_coming_holidays_have_names():
     assert found == [(date(2026, 12, 25), "Christmas Day"), (date(2027, 1, 1), "New Year's Day")]
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 # ---------------------------------------------------------------- on a running site
 
 SHIFTS = """

@@ -39,9 +39,6 @@ def units(centre, seq):
     return {name: list(each) for name, each in centre.request(seq).units}
 
 
-# ---------------------------------------------------------------- asking
-
-
 # ---------------------------------------------------------------- settings
 
 

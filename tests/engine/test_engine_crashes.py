@@ -1,7 +1,7 @@
 """An engine that dies at any commit, and what the next one makes of it."""
 
 import pytest
-from engine.harness import Centre, Failpoint, asked, submit
+from engine.harness import Centre, Crash, Failpoint, asked, submit
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -13,10 +13,6 @@ from nqspy.model.requests import Used
 from nqspy.ports import CommitFailed
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.memory import MemoryJournal
-
-
-class Crash(BaseException):
-    """The process dies here: nothing in it may catch that."""
 
 
 def story(centre: Centre) -> None:

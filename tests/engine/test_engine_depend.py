@@ -2,11 +2,10 @@
 the others, of the daemon and of its commits."""
 
 import pytest
-from engine.harness import BEN, OLGA, Centre, item
+from engine.harness import BEN, OLGA, Centre, by_name, item
 from engine.story import play
 
 from nqspy.engine.explain import chain, reason_of
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Dependency
@@ -46,14 +45,8 @@ def test_stories(title):
 WORDS = ("ok", "any", "fail", "start")
 
 
-def by_name(request):
-    """A request named bad7 ends with status 7, one named long runs an hour, others ten minutes."""
-    status = int(request.name[3:]) if request.name.startswith("bad") else 0
-    return Run(wall=3_600_000 if request.name == "long" else 600_000, status=status)
-
-
-def centre(**more):
-    return Centre(lengths=by_name, pes=4, **more)
+def centre():
+    return Centre(lengths=by_name, pes=4)
 
 
 def why(site, seq):

@@ -1,12 +1,11 @@
 """Requests that wait for others, whatever becomes of the daemon, of its commits and of any graph of them."""
 
 import pytest
-from engine.harness import Centre, Failpoint
+from engine.harness import Centre, Crash, Failpoint, by_name
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.store.journal import SqliteJournal
@@ -16,18 +15,7 @@ WORDS = ("ok", "any", "fail", "start")
 
 
 def centre(**more):
-    """Ten minutes each; a request named bad7 ends with status 7."""
-    return Centre(
-        lengths=lambda r: Run(
-            600_000, status=int(r.name.removeprefix("bad")) if r.name.startswith("bad") else 0
-        ),
-        pes=4,
-        **more,
-    )
-
-
-class Crash(BaseException):
-    """The process dies here."""
+    return Centre(lengths=by_name, pes=4, **more)
 
 
 def story(site):

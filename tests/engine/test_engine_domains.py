@@ -2,7 +2,7 @@
 
 import pytest
 from engine.harness import Centre
-from engine.story import play
+from engine.story import Story, play
 
 from nqspy.core import domains
 from nqspy.model import commands as cm
@@ -82,12 +82,10 @@ def centre():
 
 
 def test_settings_with_domains_are_written_and_read_again(centre):
-    centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 kind=command")
-    text = print_settings(centre.site.settings)
-    assert "set domain application placement=contiguous" in text
-    assert "create domain wide pes=(4-7) kind=command depth=3" in text
-    assert text.index("create domain wide") < text.index("create batch_queue day")
-    again = Centre(text, pes=8)
+    Story(centre).play(CHOOSY)
+    centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 accounts=(cfd, p17)")
+    centre.qmgr("set domain wide takes=interactive features=(swap)")
+    again = Centre(print_settings(centre.site.settings), pes=8)
     assert dump(again.site.settings) == dump(centre.site.settings)
     assert load(dump(centre.site.settings)).domains == centre.site.settings.domains
     centre.is_sound()
@@ -111,28 +109,13 @@ def test_the_machine_keeps_the_pes_of_its_domains_and_of_those_that_shifts_set(c
     centre.qmgr("delete shift late")
     centre.qmgr("set machine pes=6")
     assert centre.site.domain("wide").pes == ("4-5",)
-    text = print_settings(centre.site.settings)
-    assert dump(Centre(text, pes=8).site.settings) == dump(centre.site.settings)
-
-
-SPILLS = """
-define shift away when=("0 3 1 1 *") spill=suspend
-  stop queue day
-end
-define shift back when=("0 4 1 1 *")
-  start queue day
-end
-"""
 
 
 @pytest.fixture
 def parked(centre):
     """A request of four PEs that the shift away has suspended: its PEs are idle."""
-    centre.qmgr(SPILLS + "create batch_queue aux domain=wide\nenable queue aux\nstart queue aux")
-    (seq,) = centre.submit("anne pes=4 queue=day")
-    centre.qmgr("switch shift away")
-    assert centre.request(seq).pes_released
-    return seq
+    Story(centre).play(PARKED)
+    return 1
 
 
 def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, parked):
@@ -153,21 +136,13 @@ def test_how_many_pes_are_free_for_one_that_an_operator_lets_go_on_is_told(centr
         assert f"it needs 4 PEs to go on, and {told} free" in failure["text"]
 
 
-PICKY = (
-    "set domain wide smallest=2 largest=3 users=(anne) groups=(staff)\n"
-    "create pipe_queue in destination=(day, batch)\nenable queue in\nstart queue in\n"
-)
-
-
-def test_whom_a_domain_takes_is_shown_written_and_read_again(centre):
-    centre.qmgr(PICKY + "set domain wide accounts=(cfd, p17) takes=interactive")
+def test_whom_a_domain_takes_is_shown(centre):
+    Story(centre).play(f"{CHOOSY}; qmgr set domain wide accounts=(cfd, p17) takes=interactive")
     said = "  takes interactive requests of 2 to 3 PEs; users anne; Unix groups staff; accounts cfd, p17"
     assert said in domains.text(centre.site).splitlines()
     [_, row] = domains.rows(centre.site)
     assert (row["smallest"], row["largest"], row["takes"]) == (2, 3, "interactive")
     assert (row["users"], row["groups"], row["accounts"]) == (["anne"], ["staff"], ["cfd", "p17"])
-    again = Centre(print_settings(centre.site.settings), pes=8)
-    assert dump(again.site.settings) == dump(centre.site.settings)
 
 
 def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre):
@@ -189,12 +164,10 @@ def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre
         ("all", None, None),
     ],
 )
-def test_the_features_of_a_domain_are_shown_written_and_read_again(centre, typed, kept, shown):
+def test_the_features_of_a_domain_are_kept_and_shown(centre, typed, kept, shown):
     centre.qmgr("set domain wide features=health")
     centre.qmgr(f"set domain wide features={typed}")
     assert centre.site.domain("wide").features == kept
     assert domains.rows(centre.site)[1]["features"] == (None if kept is None else list(kept))
     assert (f"  features={shown}" in domains.text(centre.site, ("wide",)).splitlines()) == (kept is not None)
-    again = Centre(print_settings(centre.site.settings), pes=8)
-    assert again.site.domain("wide").features == kept
     centre.is_sound()

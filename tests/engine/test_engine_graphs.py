@@ -2,22 +2,16 @@
 waits."""
 
 import pytest
-from engine.harness import ANNE, Centre, item
+from engine.harness import ANNE, Centre, by_name, item
 from engine.story import play
 
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.requests import Dependency
 
 
-def by_name(request):
-    """A request named bad7 ends with status 7, others well, after ten minutes."""
-    return Run(wall=600_000, status=int(request.name[3:]) if request.name.startswith("bad") else 0)
-
-
-def centre(**more):
-    return Centre(lengths=by_name, pes=8, **more)
+def centre():
+    return Centre(lengths=by_name, pes=8)
 
 
 def graph(site, *lines, by=ANNE, **more):

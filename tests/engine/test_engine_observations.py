@@ -72,6 +72,7 @@ class HandsStory(Story):
         for each in self.hands.told(ac.Action):
             more = (each.reason, each.grace, each.signal) if isinstance(each, ac.Kill) else ()
             more = (each.signal,) if isinstance(each, ac.Signal) else more
+            more = (repr(each.text), *each.streams) if isinstance(each, ac.WriteOutput) else more
             name = type(each).__name__.lower()
             found.append(":".join(map(str, (name, self.centre.id(each.seq)[:-4], each.attempt, *more))))
         assert found == words.strip("-").split(), found
@@ -133,12 +134,26 @@ STORIES = {
     "a delivery can be ended and not run again": """see exiting 1 1; events started 1; delete 1 kill by anne
         orders start:1:1 kill:1:1:deleted:0:9; rerun 1 by anne -> 1:wrong_state
         see ended 1 1 reason=exit status=3; end 1 exit 3""",
+    "one whose output is being delivered is altered no more": """see exiting 1 1
+        modify 1 name=x by anne -> 1:wrong_state""",
+    "a signal goes to what runs, and 0 only looks": """qmgr set machine pes=1; submit anne, ben
+        orders start:1:1; signal 1 number=0; orders -
+        signal 1+2+3+9 number=0 by anne -> 1 2:wrong_state 3:not_permitted 9:unknown_request
+        signal 1 number=10; orders signal:1:1:10; signal 1 number=65 by anne -> !bad_signal""",
+    "a rerun by force is a kill at once": "rerun 1 force; orders start:1:1 kill:1:1:requeued:0:9",
+    "messages are written in the order in which they came": """message 1 text=one by anne
+        message 1 text=two streams=["stdout","stderr"] by olga
+        orders start:1:1 writeoutput:1:1:'one\\n':stderr writeoutput:1:1:'two\\n':stdout:stderr""",
     "lost while it exits it is run again": """see exiting 1 1 used=[5,7]; see lost 1 1; events requeued 1
         has 1 attempts=2""",
 }
 ONCE = {
     "a lost end fails where the request says so": "see lost 1 1; end 1 lost",
     "lost and never void": "see running 1 1; see void 1 1; end 1 lost",
+    "its shepherd is told what changes while it runs": """see running 1 1
+        modify 1 name=other mail.end=true mail.to=ben rerunnable=true output.stdout=/tmp/x by anne
+        orders start:1:1 adjust:1:1; has 1 name=other spec.name_given=true spec.mail.end=true spec.mail.to=ben
+        has 1 spec.rerunnable=true spec.output.stdout=/tmp/x; pes 1 0""",
     "not run again it is ended, with an alarm": """see running 1 1; see lost 1 1 unsure=true; end 1 lost
         alarms 1""",
 }  # fmt: skip

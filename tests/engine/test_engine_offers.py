@@ -1,10 +1,9 @@
 """A pass offers so many candidates to jobselect and no more; the next one goes on where it stopped."""
 
 import pytest
-from engine.harness import PLAIN, Centre, asked, item
+from engine.harness import PLAIN, Centre, asked, exits_of, item
 
 from nqspy.model import commands as cm
-from nqspy.userexit.site_exits import SiteExits
 
 EXIT = """
 from nqspy.userexit import refuse, userexit
@@ -17,10 +16,7 @@ def jobselect(request):
 
 @pytest.fixture
 def choosy(tmp_path):
-    folder = tmp_path / "exits"
-    folder.mkdir()
-    (folder / "choosy.py").write_text(EXIT)
-    return SiteExits(folder)
+    return exits_of(tmp_path / "exits", choosy=EXIT)
 
 
 BY_CLASS = "create class production\nset queue batch order=class\n"
@@ -64,10 +60,7 @@ def jobselect(request, view):
 
 def test_events_that_keep_coming_do_not_keep_a_pe_idle_behind_three_hundred_refused(tmp_path):
     """Every event changes what the refusals rest on, and comes before the walk is at its end."""
-    folder = tmp_path / "exits"
-    folder.mkdir()
-    (folder / "busy.py").write_text(BUSY)
-    exits = SiteExits(folder)
+    exits = exits_of(tmp_path / "exits", busy=BUSY)
     centre = Centre(f"{PLAIN}set global offers_per_pass=100\n", exits=exits, pes=2, length=36_000)
     engine, now = centre.engine, centre.sim.now
     centre.submit("zoe name=y")
@@ -98,10 +91,8 @@ def jobselect(request, view):
 
 def test_a_refusal_from_before_a_change_is_asked_about_again_after_the_round(tmp_path):
     """The fourth in line is refused in the first pass of a round, and a setting changes before the second."""
-    folder = tmp_path / "exits"
-    folder.mkdir()
-    (folder / "waits.py").write_text(WAITS)
-    centre = Centre(f"{PLAIN}set global offers_per_pass=4\n", exits=SiteExits(folder), pes=2, length=36_000)
+    exits = exits_of(tmp_path / "exits", waits=WAITS)
+    centre = Centre(f"{PLAIN}set global offers_per_pass=4\n", exits=exits, pes=2, length=36_000)
     engine, now = centre.engine, centre.sim.now
     centre.qmgr("stop queue batch")
     *_, freed = centre.submit(*["anne name=x"] * 3, "ben name=z")

@@ -52,6 +52,14 @@ MOVES = {
         move 2 to=other by anne -> 2:queue_disabled; qmgr enable queue other | set users=(ben) other
         move 2 to=other by anne -> 2:no_access; move 2 to=other by olga
         move 3 to=nowhere by anne -> !unknown_queue""",
+    "modified while it waits within the limits of its queue": """qmgr stop queue all
+        submit anne queue=other cpu=30; modify 1 ask.cpu=61000 by anne -> 1:above_limit
+        modify 1 ask.cpu=50000 name=new priority=5 ask.per_process.stack_limit=8192 by anne
+        has 1 spec.ask.cpu=50000 name=new spec.name_given=true spec.priority=5
+        has 1 spec.ask.others=[["per_process/stack_limit",8192]]""",
+    "a new date makes it wait, and none lets it go": """qmgr stop queue all; submit anne
+        modify 1 eligible=1772478060000 by anne; state 1 waiting; later 30s; modify 1 eligible=null by anne
+        state 1 queued; moved 1 0""",
 }
 
 
@@ -81,10 +89,6 @@ def test_what_is_being_ended_is_neither_suspended_nor_let_go_on(ending, resume):
     story.centre.is_sound()
 
 
-def failures(answer) -> dict[str, str]:
-    return {each["id"]: each["text"] for each in answer["failed"]}
-
-
 def test_a_request_rerun_is_queued_again_with_its_date_and_starts_anew():
     centre = Centre()
     [seq] = centre.submit("anne")
@@ -99,34 +103,6 @@ def test_a_request_rerun_is_queued_again_with_its_date_and_starts_anew():
     assert centre.site.accounts["g:default"].value == pytest.approx(90_000, rel=1e-3)
     centre.later(minutes=10)
     assert centre.state(seq) == "ended"
-    centre.is_sound()
-
-
-def test_a_waiting_request_is_modified_within_its_queues_limits():
-    centre = Centre(OTHER + "stop queue all\n")
-    [seq] = centre.submit("anne queue=other cpu=30")
-    values = {"ask/cpu": 50_000, "name": "new", "priority": 5, "ask/per_process/stack_limit": 8192}
-    centre.ask(cm.ModifyRequest(("1",), values), ANNE)
-    spec = centre.request(seq).spec
-    assert (spec.ask.cpu, spec.name, spec.name_given, spec.priority) == (50_000, "new", True, 5)
-    assert spec.ask.others == (("per_process/stack_limit", 8192),)
-    assert (
-        "above the limit of 60 s"
-        in failures(centre.ask(cm.ModifyRequest(("1",), {"ask/cpu": 61_000}), ANNE))["1"]
-    )
-    assert centre.site.columns("other").cpu.tolist() == [50_000]
-    centre.is_sound()
-
-
-def test_a_new_date_makes_a_queued_request_wait_and_none_lets_it_go():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    centre.ask(cm.ModifyRequest(("1",), {"eligible": centre.sim.now + 60_000}), ANNE)
-    assert centre.state(seq) == "waiting"
-    centre.later(seconds=30)
-    centre.ask(cm.ModifyRequest(("1",), {"eligible": None}), ANNE)
-    assert centre.state(seq) == "queued"
-    assert centre.request(seq).date_in_queue == centre.sim.now
     centre.is_sound()
 
 

@@ -134,9 +134,6 @@ def test_a_switch_by_hand_until_after_the_morning_moves_the_end_of_the_night():
     assert place.state(1) == "running"
 
 
-# ---------------------------------------------------------------- requeue
-
-
 # ---------------------------------------------------------------- told
 
 
