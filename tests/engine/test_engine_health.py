@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.story import play
-from engine.test_engine_late_plans import Late
+from engine.test_engine_late_plans import play_late
 
 from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
@@ -192,42 +192,24 @@ def test_stories(title):
 
 # ---------------------------------------------------------------- late plans
 
-
-def test_a_start_falls_when_what_it_needs_breaks_before_the_plan_arrives():
-    centre = Late(NIGHT.format("hold"))
-    centre.submit("anne queue=night", "ben queue=batch needs=licence")
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", ""), ob.ObservedResource("licence", "broken", "")])
-    centre.answer()
-    assert centre.starts() == []
-    centre.sim.feed([ob.ObservedResource("nfs", "ok", ""), ob.ObservedResource("licence", "ok", "")])
-    centre.answer()
-    assert sorted(centre.starts()) == [1, 2]
-
-
-@pytest.mark.parametrize("running", ["suspend", "requeue"])
-def test_nothing_gives_way_for_what_is_well_again_when_the_plan_arrives(running):
-    centre = Late(NIGHT.format(running), length=7200)
-    centre.submit("anne queue=night")
-    centre.answer()
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
-    centre.sim.feed([ob.ObservedResource("nfs", "ok", "")])
-    centre.answer()
-    assert centre.state(1) == "running"
-    assert not centre.events(ev.Suspended, ev.Deleting)
+LATE = {
+    "a start falls when what it needs breaks": ("hold", """submit anne queue=night, ben needs=licence
+        probe nfs broken; probe licence broken; plans; starts -; probe nfs ok; probe licence ok; plans
+        starts 1 2"""),
+    "what is parked stays so when it breaks again": ("suspend", """submit anne queue=night; plans
+        probe nfs broken; plans; state 1 suspended; probe nfs ok; probe nfs broken; plans
+        state 1 suspended; events resumed 0"""),
+} | {
+    f"nothing gives way for what is well again: {running}": (running, """submit anne queue=night; plans
+        probe nfs broken; probe nfs ok; plans; state 1 running; events suspended 0; events deleting 0""")
+    for running in ("suspend", "requeue")
+}  # fmt: skip
 
 
-def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
-    centre = Late(NIGHT.format("suspend"), length=7200)
-    centre.submit("anne queue=night")
-    centre.answer()
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
-    centre.answer()
-    assert centre.state(1) == "suspended"
-    centre.sim.feed([ob.ObservedResource("nfs", "ok", "")])
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
-    centre.answer()
-    assert centre.state(1) == "suspended"
-    assert not centre.events(ev.Resumed)
+@pytest.mark.parametrize("title", LATE)
+def test_late_plans(title):
+    running, story = LATE[title]
+    play_late(story, NIGHT.format(running))
 
 
 def test_a_dry_run_names_the_broken_resource_for_there_is_no_reason_to_look_at():

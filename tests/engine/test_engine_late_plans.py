@@ -3,6 +3,7 @@
 import pytest
 from core.harness import House, promised, spec_of
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
+from engine.story import Story
 from msgspec.structs import replace
 
 from nqspy.core.gate.gate import Gate
@@ -13,7 +14,7 @@ from nqspy.engine.inputs import Decision
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.actions import ExitFailure, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
 from nqspy.model.ids import Instant, Seq, array_key, member
@@ -62,58 +63,128 @@ class Late(Centre):
         self.is_sound()
 
 
-def test_nothing_starts_before_the_plan_arrives_and_one_plan_is_in_flight():
-    centre = Late()
-    before = centre.later_plans.asked
-    centre.submit("anne", "anne", "anne")
-    assert centre.later_plans.asked == before + 1
-    assert [centre.state(seq) for seq in (1, 2, 3)] == ["queued"] * 3
-    centre.arrive()
-    assert centre.state(1) == "running"
-    assert centre.later_plans.asked == before + 2, "what came meanwhile asks for the next"
-    centre.answer()
-    assert centre.starts() == [1, 2]
+class LateStory(Story):
+    """A story whose plans come late."""
+
+    def __init__(self, centre: Late) -> None:
+        super().__init__(centre)
+        self._asked = centre.later_plans.asked
+
+    def plans(self, _: str) -> None:
+        """Have the plan in flight arrive, and whatever is asked for after it."""
+        self.centre.answer()
+
+    def plan(self, _: str) -> None:
+        """Have only the plan in flight arrive."""
+        self.centre.arrive()
+
+    def asked(self, number: str) -> None:
+        """Check how many plans were asked for since the last such check."""
+        before, self._asked = self._asked, self.centre.later_plans.asked
+        assert self._asked - before == int(number), self._asked - before
+
+    def lost(self, _: str) -> None:
+        """Have the news arrive that there will be no plan."""
+        self.centre.later_plans.plans.clear()
+        self.centre.sim.feed([Decision(None)])
+
+    def rests(self, word: str) -> None:
+        """Have the engine rest, or go on."""
+        self.centre.engine.resting = word == "on"
+        self.centre.sim.feed([])
+
+
+def play_late(text: str, settings: str = PLAIN, **more) -> None:
+    """Play a story on a site of its own whose plans come late."""
+    LateStory(Late(settings, **more)).play(text)
+
+
+OTHER = "qmgr create batch_queue other | enable queue other | start queue other; plans; asked 2"
+STORIES = {
+    "one plan is in flight, and nothing starts before": """submit anne, anne, anne; asked 1
+        state 1 queued 2 queued 3 queued; plan; state 1 running; asked 1; plans; starts 1 2""",
+    "what has not changed is started": """qmgr stop queue batch; submit anne, ben; plans
+        qmgr start queue batch; plans; starts 1 2""",
+    "whatever becomes of others it is started": """qmgr set machine pes=3; plans; submit anne; submit ben
+        delete 2; plan; starts 1""",
+    "a shift that comes meanwhile voids the plan": """until 20:59:59
+        qmgr define shift night when=("0 21 * * *") | stop queue batch | end; qmgr start queue batch; plans
+        submit anne; later 1s; plans; starts -""",
+    "ends are taken while a plan is in flight": """submit anne, ben, cleo; plans; later 600s
+        state 1 ended 2 ended; plans; state 3 running""",
+    "a start falls whose group has come to its cap": """qmgr set machine pes=4
+        qmgr create group d1 share=1 limit=50% members=(anne) | create group d2 share=1 members=(ben); plans
+        submit anne, ben; qmgr set usage of group d1 1000h; plan; starts -; plans; starts 2
+        qmgr set usage of group d1 0; plans; starts 1""",
+    "where there will be no plan another is asked for": """submit anne; asked 1; lost; asked 1; plans
+        starts 1""",
+    "no start on a PE that is offline by then": "submit anne; qmgr set machine offline=(0); plans; pes 1 1",
+    "while it rests no pass is run, and no plan taken": """submit anne; asked 1; rests on; plan; submit ben
+        starts -; asked 0; rests off; asked 1""",
+} | {
+    f"a start falls whose request has changed: {act}": f"""{OTHER}; submit anne; {act}
+        plan; starts -; asked 2"""
+    for act in ("delete 1", "hold 1", "modify 1 ask.cpu=5000", "move 1 to=other", "schedule 1 place=first")
+} | {
+    f"a change of settings, shift or exits voids the plan: {command}": f"""
+        qmgr define shift night when=("0 21 * * *") | set run_limit=0 batch | end
+        qmgr set queue batch run_limit=5; plans; submit anne; qmgr {command}; plan; starts -"""
+    for command in (
+        "set queue batch run_limit=0", "switch shift night", "reload exits", "set shift automatic"
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_late_plans(title):
+    play_late(STORIES[title])
+
+
+FIRST = Start(1, 1, (0,))
+CAPPED = "set machine pes=4\ncreate group default share=0 limit=25%\n"
+STALE = {
+    "a PE is given once": ("", (FIRST, Start(2, 1, (0,))), [1]),
+    "another attempt, an unknown request": ("", (Start(1, 2, (0,)), Start(9, 1, (1,))), []),
+    "a forced start passes limits": (
+        "set queue batch run_limit=1\n", (FIRST, Start(2, 1, (1,), forced=True)), [1, 2]
+    ),
+    "groups hold no more together than their caps": (CAPPED, (FIRST, Start(2, 1, (1,))), [1]),
+    "a redating falls with the start that it belongs to": (
+        "", (Start(1, 2, (0,)), Redate((2,), 1_772_478_000_000, 1, "gun")), []
+    ),
+} | {
+    f"a limit is kept: {limit}": (f"set {limit}\n", (FIRST, Start(2, 1, (1,))), [1])
+    for limit in ("queue batch run_limit=1", "global run_limit=1", "queue batch user_limit=1")
+} | {
+    f"nonsense: {action}": ("", (action,), [])
+    for action in (
+        Start(1, 1, (0, 1)), Start(1, 1, ()), Start(1, 1, (-1,)), Start(1, 1, (7,)), Move(1, "nowhere"),
+        Redate((1, 2), 1 << 52, 0, "gun"), Redate((1, 2), -5, 0, "gun"), Suspend(1, 1), Resume(1, 1),
+        Requeue(1, 1, cause_of("gun"), "why not"),
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("title", STALE)
+def test_actions_of_a_late_plan_are_examined_one_after_the_other(title, fresh):
+    settings, planned, starts = STALE[title]
+    centre = Late(PLAIN + settings)
+    for owner in ("anne", "ben"):
+        centre.engine.feed([asked(cm.Submit((item(owner, centre.sim.now),)), ANNE)], centre.sim.now)
+    centre.engine.feed((), centre.sim.now)
+    before = centre.count()
+    centre.sim.feed([Decision(Plan(signed(*planned), as_of=centre.site.n * fresh))])
+    assert centre.starts() == starts
+    assert centre.count() == before + 1 + len(starts), "nothing else happens"
+    centre.is_sound()
 
 
 def test_a_plan_that_nobody_asked_for_changes_nothing():
     centre = Late()
     n = centre.count()
-    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,)))))])
+    centre.sim.feed([Decision(Plan(signed(FIRST)))])
     assert centre.count() == n
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        cm.Delete(("1",)),
-        cm.HoldRequests(("1",)),
-        cm.ModifyRequest(("1",), {"ask/cpu": 5000}),
-        cm.MoveRequests(("1",), "other"),
-        cm.ScheduleRequest(("1",), "first"),
-    ],
-)
-def test_a_start_falls_whose_request_has_changed(order):
-    centre = Late(PLAIN + "create batch_queue other\nenable queue other\nstart queue other\n")
-    centre.submit("anne")
-    centre.ask(order)
-    centre.arrive()
-    assert centre.starts() == []
-    assert centre.later_plans.plans, "another pass looks at what is now"
-
-
-def test_what_has_not_changed_is_started_all_the_same():
-    centre = Late(PLAIN + "stop queue batch\n")
-    centre.submit("anne", "ben")
-    centre.answer()
-    centre.qmgr("start queue batch")
-    centre.answer()
-    assert centre.starts() == [1, 2]
-    centre = Late(pes=3)
-    centre.submit("anne")
-    centre.submit("ben")
-    centre.ask(cm.Delete(("2",)))
-    centre.arrive()
-    assert centre.starts() == [1]
 
 
 @pytest.mark.parametrize(("late", "starts"), [(1, [1, 3]), (2, [1])])
@@ -127,73 +198,6 @@ def test_a_start_that_just_fits_before_a_reservation_may_come_a_moment_late(late
     centre.later(seconds=late)
     centre.arrive()
     assert centre.starts() == starts
-
-
-@pytest.mark.parametrize(
-    "command", ["set queue batch run_limit=0", "switch shift night", "reload exits", "set shift automatic"]
-)
-def test_a_change_of_settings_shift_or_exits_voids_the_whole_plan(command):
-    centre = Late(PLAIN + 'define shift night when=("0 21 * * *")\nset run_limit=0 batch\nend\n')
-    centre.qmgr("set queue batch run_limit=5")
-    centre.answer()
-    centre.submit("anne")
-    centre.qmgr(command)
-    centre.arrive()
-    assert centre.starts() == []
-
-
-def test_a_shift_that_comes_meanwhile_voids_it_too():
-    centre = Late(
-        PLAIN + 'define shift night when=("0 21 * * *")\nstop queue batch\nend\n',
-        at="2026-03-02T20:59:59+01:00",
-    )
-    centre.qmgr("start queue batch")
-    centre.answer()
-    centre.submit("anne")
-    centre.later(seconds=1)
-    centre.answer()
-    assert centre.starts() == []
-
-
-def two_waiting(settings: str = "") -> Late:
-    """Two queued requests, and a plan asked for after both of them."""
-    centre = Late(PLAIN + settings)
-    for owner in ("anne", "ben"):
-        centre.engine.feed([asked(cm.Submit((item(owner, centre.sim.now),)), ANNE)], centre.sim.now)
-    centre.engine.feed((), centre.sim.now)
-    return centre
-
-
-FIRST = Start(1, 1, (0,))
-LIMITS = ("queue batch run_limit=1", "global run_limit=1", "queue batch user_limit=1")
-
-
-@pytest.mark.parametrize(
-    ("settings", "planned", "starts"),
-    [
-        ("", (FIRST, Start(2, 1, (0,))), [1]),  # a PE is given once
-        ("", (Start(1, 2, (0,)), Start(9, 1, (1,))), []),  # another attempt, an unknown request
-        *((f"set {limit}\n", (FIRST, Start(2, 1, (1,))), [1]) for limit in LIMITS),
-        ("set queue batch run_limit=1\n", (FIRST, Start(2, 1, (1,), forced=True)), [1, 2]),
-    ],
-)
-def test_starts_of_a_late_plan_are_examined_one_after_the_other(settings, planned, starts):
-    centre = two_waiting(settings)
-    centre.sim.feed([Decision(Plan(signed(*planned), as_of=0))])
-    assert centre.starts() == starts
-    centre.is_sound()
-
-
-def test_a_redating_falls_with_the_start_it_belongs_to():
-    centre = Late()
-    centre.submit("anne", "anne", "anne")
-    centre.ask(cm.HoldRequests(("1",)))
-    dates = [centre.request(seq).date_in_queue for seq in (2, 3)]
-    now = centre.sim.now = centre.sim.now + 1000
-    plan = Plan(signed(Start(1, 1, (0,)), Redate((2, 3), now, 1, "gun"), Hold(3, "gun", "later")), as_of=0)
-    centre.sim.feed([Decision(plan)])
-    assert [centre.request(seq).date_in_queue for seq in (2, 3)] == dates
-    assert centre.starts() == []
 
 
 def test_a_plan_from_before_a_failed_commit_is_dropped():
@@ -212,31 +216,6 @@ def test_a_plan_from_before_a_failed_commit_is_dropped():
     centre.later(seconds=2)
     centre.answer()
     assert centre.starts() == [1]
-
-
-def test_while_resting_no_pass_is_run_and_no_plan_taken():
-    centre = Late()
-    centre.submit("anne")
-    centre.engine.resting = True
-    before = centre.later_plans.asked
-    centre.arrive()
-    centre.submit("ben")
-    assert centre.starts() == []
-    assert centre.later_plans.asked == before
-    centre.engine.resting = False
-    outcome = centre.engine.feed((), centre.sim.now)
-    assert centre.later_plans.asked == before + 1
-    assert not outcome.again
-
-
-def test_ends_are_taken_while_a_plan_is_in_flight():
-    centre = Late(length=60)
-    centre.submit("anne", "ben", "cleo")
-    centre.answer()
-    centre.later(seconds=60)
-    assert (centre.state(1), centre.state(2)) == ("ended", "ended")
-    centre.answer()
-    assert centre.state(3) == "running"
 
 
 def test_what_a_pass_saw_and_how_exits_failed_is_journaled_before_its_starts():
@@ -269,65 +248,6 @@ def test_a_failure_is_told_though_the_plan_is_void(command, off):
     centre.is_sound()
 
 
-def test_a_start_falls_whose_group_has_come_to_its_cap_meanwhile():
-    groups = "create group d1 share=1 limit=50% members=(anne)\ncreate group d2 share=1 members=(ben)\n"
-    centre = Late(PLAIN + groups, pes=4)
-    centre.submit("anne", "ben")
-    centre.qmgr("set usage of group d1 1000h")
-    centre.arrive()
-    assert centre.starts() == []
-    centre.answer()
-    assert centre.starts() == [2], "one plan saw anne alone, the next both and the use of her group"
-    centre.qmgr("set usage of group d1 0")
-    centre.answer()
-    assert centre.starts() == [2, 1]
-
-
-def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap():
-    settings = PLAIN + "create group d1 share=1 limit=50% members=(anne)\nset machine pes=4\n"
-    centre = Late(settings, pes=4)
-    centre.hand_in("anne", "anne", "anne")
-    centre.later_plans.plans.clear()
-    forged = Plan(signed(*(Start(seq, 1, (seq,)) for seq in (1, 2, 3))))
-    centre.sim.feed([Decision(forged)])
-    assert centre.starts() == [1, 2]
-    centre.is_sound()
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        Start(1, 1, (0, 1)),
-        Start(1, 1, ()),
-        Start(1, 1, (-1,)),
-        Start(1, 1, (7,)),
-        Redate((1, 2), 1 << 52, 0, "gun"),
-        Redate((1, 2), -5, 0, "gun"),
-        Move(1, "nowhere"),
-        Suspend(1, 1),
-        Resume(1, 1),
-        Requeue(1, 1, cause_of("gun"), "why not"),
-    ],
-)
-def test_a_plan_that_is_nonsense_changes_nothing_however_fresh_it_is(action):
-    centre = two_waiting()
-    before = centre.count()
-    centre.sim.feed([Decision(Plan(signed(action), as_of=centre.site.n))])
-    assert centre.events()[before:] == [centre.events(ev.Decided)[-1]]
-    centre.is_sound()
-
-
-def test_where_there_will_be_no_plan_another_is_asked_for():
-    centre = Late()
-    centre.submit("anne")
-    before = centre.later_plans.asked
-    centre.later_plans.plans.clear()
-    centre.sim.feed([Decision(None)])
-    assert centre.later_plans.asked == before + 1
-    centre.answer()
-    assert centre.starts() == [1]
-
-
 def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause():
     centre = Late(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=2, length=100)
     for line in ("anne pes=2 wall=100", "ben pes=2 wall=10"):
@@ -341,15 +261,6 @@ def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause():
     assert centre.starts() == [1, 2]
     [event] = centre.events(ev.Reserved)[before:]
     assert event.starts == {2: replace(promised, late=MISSED)}
-
-
-def test_nothing_starts_where_a_pe_was_set_offline_meanwhile():
-    centre = Late(pes=2)
-    seq = centre.submit("anne")[0]
-    assert centre.later_plans.plans[0].starts == [seq]
-    centre.qmgr("set machine offline=(0)")
-    centre.answer()
-    assert centre.request(seq).pes == (1,), "the plan had it start on PE 0"
 
 
 def front_and_behind() -> House:

@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import ANNE, PLAIN, Failpoint, asked, item, moment
 from engine.story import Story
-from engine.test_engine_late_plans import Late
+from engine.test_engine_late_plans import play_late
 from scenarios.computing_centre import Site
 
 from nqspy.engine.calendar import look_at_stops
@@ -185,36 +185,18 @@ define shift night when=("0 21 * * *")
   start queue night
 end
 """
+LATE = {
+    "it leaves what was deleted meanwhile": f"""submit anne queue=night; plans; until {MORNING}
+        delete 1 force; plans; events suspended 0; later 0s; state 1 ended""",
+    "a start falls that would outlast the night by now": """qmgr set shift day spill=drain; plans
+        submit anne queue=night wall=11:00:00, ben queue=night wall=10:00:00
+        until 2026-03-02T21:31:00+01:00; plans; state 1 queued 2 running""",
+}
 
 
-def late() -> Late:
-    """A request of the night runs, and the day has just come; the plan is in flight."""
-    place = Late(PLAIN + SHORT, at="2026-03-02T21:30:00+01:00", length=14 * 3600)
-    place.submit("anne queue=night")
-    place.answer()
-    place.until(MORNING)
-    assert place.later_plans.plans
-    return place
-
-
-def test_a_late_plan_leaves_what_was_deleted_meanwhile():
-    place = late()
-    place.ask(cm.Delete(("1",), force=True))
-    place.answer()
-    assert not place.events(ev.Suspended)
-    place.sim.run(place.sim.now)
-    assert place.state(1) == "ended"
-
-
-def test_a_late_start_falls_when_it_would_now_outlast_the_night():
-    place = Late(PLAIN + SHORT, at="2026-03-02T21:30:00+01:00", length=3600)
-    place.qmgr("set shift day spill=drain")
-    place.answer()
-    place.submit("anne queue=night wall=11:00:00", "ben queue=night wall=10:00:00")
-    place.until("2026-03-02T21:31:00+01:00")
-    place.answer()
-    assert place.state(1) == "queued", "eleven hours fitted when it was asked, and fit no more"
-    assert place.state(2) == "running"
+@pytest.mark.parametrize("title", LATE)
+def test_late_plans(title):
+    play_late(LATE[title], PLAIN + SHORT, at="2026-03-02T21:30:00+01:00", length=14 * 3600)
 
 
 # ---------------------------------------------------------------- when queues are stopped next
