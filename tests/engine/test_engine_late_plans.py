@@ -140,7 +140,7 @@ def test_late_plans(title):
     play_late(STORIES[title])
 
 
-FIRST = Start(1, 1, (0,))
+FIRST, LATER = Start(1, 1, (0,)), Instant(1_772_478_001_000)
 CAPPED = "set machine pes=4\ncreate group default share=0 limit=25%\n"
 STALE = {
     "a PE is given once": ("", (FIRST, Start(2, 1, (0,))), [1]),
@@ -150,7 +150,7 @@ STALE = {
     ),
     "groups hold no more together than their caps": (CAPPED, (FIRST, Start(2, 1, (1,))), [1]),
     "a redating falls with the start that it belongs to": (
-        "", (Start(1, 2, (0,)), Redate((2,), 1_772_478_000_000, 1, "gun")), []
+        "", (Start(1, 2, (0,)), Redate((2,), LATER, 1, "gun")), []
     ),
 } | {
     f"a limit is kept: {limit}": (f"set {limit}\n", (FIRST, Start(2, 1, (1,))), [1])
@@ -173,7 +173,7 @@ def test_actions_of_a_late_plan_are_examined_one_after_the_other(title, fresh):
     for owner in ("anne", "ben"):
         centre.engine.feed([asked(cm.Submit((item(owner, centre.sim.now),)), ANNE)], centre.sim.now)
     centre.engine.feed((), centre.sim.now)
-    before = centre.count()
+    before, centre.sim.now = centre.count(), LATER
     centre.sim.feed([Decision(Plan(signed(*planned), as_of=centre.site.n * fresh))])
     assert centre.starts() == starts
     assert centre.count() == before + 1 + len(starts), "nothing else happens"
