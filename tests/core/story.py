@@ -26,7 +26,6 @@ from nqspy.model.shifts import UpcomingStop
 from nqspy.ports import Answer, PassView, RequestView
 from nqspy.shares import FairShare, balance_of
 
-MW = 8 * 2**20
 WORDS = {"all": None, "on": True, "off": False, "-": None, "''": ""}
 
 

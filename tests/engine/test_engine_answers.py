@@ -13,12 +13,6 @@ from nqspy.model import indices
 from nqspy.model.ids import Seq, member
 
 
-def why(centre: Centre, seq: Seq) -> tuple[str, str, str]:
-    reason = reason_of(centre.engine, centre.request(seq))
-    assert reason is not None
-    return reason.code.value, reason.who, reason.text
-
-
 def starts_at(centre: Centre, seq: Seq) -> tuple[int | None, str]:
     """Seconds from now until the estimated start, and its basis; the asking changes nothing."""
     before = observable(centre.site)

@@ -6,12 +6,12 @@ from datetime import date
 from zoneinfo import ZoneInfo
 
 import pytest
-from engine.harness import PLAIN, Centre, moment, settings_of
+from engine.harness import PLAIN, moment, settings_of
+from engine.story import play
 
 from nqspy.engine import calendar, zones
-from nqspy.model import events as ev
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import HOUR, Instant
+from nqspy.model.ids import Instant
 from nqspy.model.shifts import Calendar, Shift
 
 PARIS = "Europe/Paris"
@@ -21,53 +21,6 @@ CEA = (
     Shift("night", ("0 21 * * mon-fri",)),
     Shift("report", ("0 6 * * mon-fri",)),
 )
-
-
-def in_force(shifts, text: str) -> str | None:
-    firing = calendar.in_force(settings_of(shifts), PARIS, moment(text))
-    return firing and firing.shift
-
-
-def firings(shifts, since: str, hours: float) -> list[str]:
-    start = moment(since)
-    found = calendar.coming(settings_of(shifts), PARIS, start, Instant(round(start + hours * HOUR)))
-    return [f"{zones.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
-
-
-def test_without_shifts_or_before_the_first_there_is_none():
-    assert in_force((), "2026-03-02T08:30:00+01:00") is None
-    assert calendar.next_firing(settings_of(()), PARIS, Instant(0)) is None
-
-
-def test_of_several_skipped_times_the_latest_on_the_wall_is_in_force():
-    shifts = (Shift("late", ("50 2 * * *",)), Shift("zero", ("10 2 * * *",)), Shift("mid", ("30 2 * * *",)))
-    assert in_force(shifts, "2026-03-29T03:00:00+02:00") == "late"
-    assert in_force((*shifts, Shift("after", ("0 3 * * *",))), "2026-03-29T03:00:00+02:00") == "after"
-    assert in_force(shifts, "2026-03-28T02:15:00+01:00") == "zero"
-
-
-@pytest.mark.parametrize("cron", ["0 0 * * *", "30 0 * * *", "59 0 * * *", "0 3 * * *", "59 1 * * *"])
-@pytest.mark.parametrize("since", ["2026-03-25T12:00:00+01:00", "2026-10-22T12:00:00+02:00"])
-def test_no_day_is_left_out_and_none_comes_twice_around_the_changes(cron, since):
-    found = firings((Shift("x", (cron,)),), since, 7 * 24)
-    days = [text[:10] for text in found]
-    assert len(days) == len(set(days)) == 7
-
-
-@pytest.mark.parametrize(
-    ("cron", "day"),
-    [
-        ("0 9 * * 0", "2026-03-08"),
-        ("0 9 * * 7", "2026-03-08"),
-        ("0 9 * * 1", "2026-03-09"),
-        ("0 9 * * SUN", "2026-03-08"),
-        ("0 9 * jun wed", "2026-06-03"),
-        ("0 9 13 * fri", "2026-03-06"),
-    ],
-)
-def test_weekdays_and_months_are_debians(cron, day):
-    [first, *_] = firings((Shift("x", (cron,)),), "2026-03-02T10:00:00+01:00", 24 * 100)
-    assert first.startswith(day)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +55,30 @@ def test_what_is_no_time_of_day_is_refused(text):
         calendar.until_of(text, PARIS, Instant(0))
 
 
-def test_a_time_of_day_is_the_next_one():
-    now = moment("2026-03-02T21:30:00+01:00")
-    assert calendar.until_of("06:00", PARIS, now) == moment("2026-03-03T06:00:00+01:00")
-    assert calendar.until_of("22:00", PARIS, now) == moment("2026-03-02T22:00:00+01:00")
+def test_without_shifts_none_is_in_force():
+    assert calendar.in_force(settings_of(()), PARIS, Instant(0)) is None
+    assert calendar.next_firing(settings_of(()), PARIS, Instant(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "at", "shift"),
+    [
+        ((), "2026-03-29T03:00:00+02:00", "late"),
+        ((Shift("after", ("0 3 * * *",)),), "2026-03-29T03:00:00+02:00", "after"),
+        ((), "2026-03-28T02:15:00+01:00", "zero"),
+    ],
+)
+def test_of_several_skipped_times_the_latest_on_the_wall_is_in_force(more, at, shift):
+    shifts = (Shift("late", ("50 2 * * *",)), Shift("zero", ("10 2 * * *",)), Shift("mid", ("30 2 * * *",)))
+    assert calendar.in_force(settings_of((*shifts, *more)), PARIS, moment(at)).shift == shift
+
+
+@pytest.mark.parametrize(
+    ("cron", "day"), [("0 9 * * SUN", "03-08"), ("0 9 * jun wed", "06-03"), ("0 9 13 * fri", "03-06")]
+)
+def test_weekdays_and_months_have_names(cron, day):
+    settings, now = settings_of((Shift("x", (cron,)),)), moment("2026-03-02T10:00:00+01:00")
+    assert f"{zones.local(calendar.next_firing(settings, PARIS, now).at, PARIS):%m-%d}" == day
 
 
 def test_a_zone_that_does_not_exist_is_refused():
@@ -128,11 +101,9 @@ def test_on_a_holiday_nothing_of_the_week_fires_and_the_night_goes_on():
     # The 14th of July 2026 is a Tuesday.
     found = on_wall(FRANCE, "2026-07-13T12:00:00+02:00", "2026-07-15T09:00:00+02:00")
     assert found == ["Mon 13 17:00 evening", "Mon 13 21:00 night", "Wed 15 06:00 report", "Wed 15 08:30 day"]
-    assert (
-        calendar.in_force(settings_of(CEA, FRANCE), PARIS, moment("2026-07-14T12:00:00+02:00")).shift
-        == "night"
-    )
-    assert calendar.in_force(settings_of(CEA), PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "day"
+    noon = moment("2026-07-14T12:00:00+02:00")
+    for days, shift in ((FRANCE, "night"), (Calendar(), "day")):
+        assert calendar.in_force(settings_of(CEA, days), PARIS, noon).shift == shift
 
 
 def test_extra_days_and_days_that_are_worked():
@@ -142,6 +113,9 @@ def test_extra_days_and_days_that_are_worked():
     assert calendar.special_days(days, 2026)[date(2026, 12, 25)] == "Christmas Day"
     assert on_wall(days, "2026-11-11T00:00:00+01:00", "2026-11-11T07:00:00+01:00") == ["Wed 11 06:00 report"]
     assert on_wall(days, "2026-12-24T00:00:00+01:00", "2026-12-26T00:00:00+01:00") == []
+    since, until = moment("2026-12-20T00:00:00+01:00"), moment("2027-01-02T00:00:00+01:00")
+    coming = calendar.sundays(settings_of((), FRANCE), PARIS, since, until)
+    assert coming == [(date(2026, 12, 25), "Christmas Day"), (date(2027, 1, 1), "New Year's Day")]
     assert calendar.special_days(Calendar(), 2026) == {}
 
 
@@ -149,16 +123,6 @@ def test_a_part_of_a_country_has_its_own():
     bavaria = calendar.special_days(Calendar("DE-BY"), 2026)
     assert date(2026, 1, 6) in bavaria
     assert date(2026, 1, 6) not in calendar.special_days(Calendar("DE"), 2026)
-
-
-def test_the_coming_holidays_have_names():
-    found = calendar.sundays(
-        settings_of((), FRANCE),
-        PARIS,
-        moment("2026-12-20T00:00:00+01:00"),
-        moment("2027-01-02T00:00:00+01:00"),
-    )
-    assert found == [(date(2026, 12, 25), "Christmas Day"), (date(2027, 1, 1), "New Year's Day")]
 
 
 # ---------------------------------------------------------------- on a running site
@@ -173,37 +137,26 @@ end
 """
 
 
-def test_the_calendar_of_a_running_site_is_looked_at_anew():
-    place = Centre(PLAIN + SHIFTS, at="2026-07-14T12:00:00+02:00")
-    assert place.site.shift.current == "day"
-    place.qmgr("set calendar holidays=FR")
-    assert place.site.shift.current == "day", "its firing has counted"
-    place.until("2026-07-14T22:00:00+02:00")
-    assert place.site.shift.current == "day"
-    place.until("2026-07-16T00:00:00+02:00")
-    assert [e.shift for e in place.events(ev.ShiftChanged)] == ["day", "day", "night"]
-    assert place.events(ev.ShiftChanged)[1].fired == moment("2026-07-15T08:30:00+02:00")
+STORIES = {
+    "its firing has counted, and the next holiday is none": ("2026-07-14T12:00:00+02:00", """shift day 1
+        qmgr set calendar holidays=FR; shift day 1; until 2026-07-14T22:00:00+02:00; shift day 1
+        until 2026-07-15T08:29:59+02:00; events shift_changed 1; until 2026-07-15T08:30:00+02:00
+        events shift_changed 2; until 2026-07-16T00:00:00+02:00; shift night 5; events shift_changed 3"""),
+    "made a holiday today has its right shift at once by automatic": ("2026-07-14T12:00:00+02:00", """
+        qmgr set calendar extra=(2026-07-14) | set shift automatic; shift night 5
+        until 2026-07-15T08:30:00+02:00; shift day 1"""),
+    "dates are added and taken out, and stay over a restart": ("2026-12-23T22:00:00+01:00", """
+        qmgr set calendar extra=(2026-12-24, 2026-12-31) | add calendar extra=(2026-12-28)
+        qmgr remove calendar extra=(2026-12-31); restart; until 2026-12-24T23:00:00+01:00; shift night 5"""),
+}  # fmt: skip
 
 
-def test_who_makes_today_a_holiday_has_the_right_shift_at_once_by_automatic():
-    place = Centre(PLAIN + SHIFTS, at="2026-07-14T12:00:00+02:00")
-    place.qmgr("set calendar extra=(2026-07-14)\nset shift automatic")
-    assert place.site.shift.current == "night"
-    place.until("2026-07-15T08:30:00+02:00")
-    assert place.site.shift.current == "day"
-    place.is_sound()
-
-
-def test_dates_are_added_and_taken_out_and_stay_over_a_restart():
-    place = Centre(PLAIN + SHIFTS, at="2026-12-23T22:00:00+01:00")
-    place.qmgr("set calendar extra=(2026-12-24, 2026-12-31)\nadd calendar extra=(2026-12-28)")
-    place.qmgr("remove calendar extra=(2026-12-31)")
-    assert place.site.settings.calendar.extra == ("2026-12-24", "2026-12-28")
-    place.sim.restart()
-    assert place.site.settings.calendar.extra == ("2026-12-24", "2026-12-28")
-    place.until("2026-12-24T23:00:00+01:00")
-    assert place.site.shift.current == "night"
-    place.is_sound()
+@pytest.mark.parametrize("title", STORIES)
+def test_days_of_a_running_site(title):
+    at, story = STORIES[title]
+    site = play(story, settings=PLAIN + SHIFTS, at=at).centre.site
+    if "taken out" in title:
+        assert site.settings.calendar.extra == ("2026-12-24", "2026-12-28")
 
 
 def test_starting_up_without_holidays_does_not_load_them():

@@ -14,19 +14,6 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, MailWishes, Output
 from nqspy.ports import SubmitAnswer
 
-QUEUES = """
-create batch_queue express priority=50
-set per_request cpu_limit=30 express
-set per_request memory_limit=8mw express
-create batch_queue normal priority=30
-set per_request cpu_limit=600 normal
-set per_request memory_limit=32mw normal
-set per_request pe_limit=1 normal
-create pipe_queue day priority=20 destination=(express, normal)
-enable queue express, normal, day
-set managers = (max:m, olga:o)
-"""
-
 
 def refused(centre: Centre, *lines: str, by: Caller = ANNE, **more) -> Refusal:
     items = tuple(item(line, centre.sim.now, number=n, **more) for n, line in enumerate(lines, 1))
@@ -54,14 +41,10 @@ def test_a_list_is_accepted_whole_and_in_its_order_by_one_commit():
     assert [centre.request(seq).name for seq in (2, 3, 4)] == ["a", "b", "c"]
 
 
-def test_an_empty_list_is_refused():
-    assert refused(Centre()).code == "empty_list"
-
-
 def test_one_bad_line_refuses_the_whole_list_and_is_named():
     centre = Centre()
     refusal = refused(centre, "anne name=a", "anne queue=nowhere", "anne name=c")
-    assert str(refusal) == "line 2: Unknown queue nowhere; queues: batch"
+    assert str(refusal).startswith("line 2: ")
     assert refusal.code == "unknown_queue"
     assert not centre.site.requests
     assert centre.submit("anne") == [1], "a number was given away by the refused list"
@@ -176,8 +159,7 @@ def test_only_a_manager_submits_for_somebody_else():
     centre = Centre()
     spec = cm.Spec("ben", 1002, "x", "", "", "", "/home")
     command = cm.Submit((cm.Submission(spec, "true", user="ben"),))
-    assert "submitting as ben needs a manager" in str(centre.refused(command, ANNE))
-    assert "needs a manager" in str(centre.refused(command, OLGA))
+    assert [centre.refused(command, by).kind for by in (ANNE, OLGA)] == ["needs_role"] * 2
     centre.ask(command, MAX)
     assert centre.request(1).owner == "ben"
 
@@ -200,7 +182,7 @@ class Door(NoExits):
 
 def test_a_submit_exit_may_refuse():
     centre = Centre(exits=Door(lambda r: SubmitAnswer("no jobs of that name", "names")))
-    assert str(refused(centre, "anne name=x")) == "line 1: no jobs of that name (exit names)"
+    assert refused(centre, "anne name=x").code == "exit_refused"
 
 
 def test_a_submit_exit_may_change_queue_and_priority():
@@ -224,15 +206,16 @@ def test_a_dry_run_says_what_would_become_of_it_and_submits_nothing():
     assert centre.submit("ben") == [2]
 
 
-def test_what_is_too_large_is_refused():
+def test_what_is_too_large_or_no_text_or_empty_is_refused():
     centre = Centre()
     spec = cm.Spec("anne", 1, "x", "", "", "", "/home")
-    big = cm.Submission(spec, "true", "A=" + "x" * (1 << 20))
-    assert "environment is larger than 1 MiB" in str(centre.refused(cm.Submit((big,)), ANNE))
-    odd = cm.Submission(spec, "echo \u20ac")
-    assert "Latin-1" in str(centre.refused(cm.Submit((odd,)), ANNE))
-    nameless = cm.Submission(spec, "true", "A=x\0y")
-    assert centre.refused(cm.Submit((nameless,)), ANNE).code == "bad_value"
+    for code, *given in (
+        ("too_large", "true", "A=" + "x" * (1 << 20)),
+        ("bad_value", "echo \u20ac"),
+        ("bad_value", "true", "A=x\0y"),
+    ):
+        assert centre.refused(cm.Submit((cm.Submission(spec, *given),)), ANNE).code == code
+    assert centre.refused(cm.Submit(()), ANNE).code == "empty_list"
 
 
 @pytest.mark.parametrize("field", ["cpu", "wall", "memory", "memory_process", "nice"])
