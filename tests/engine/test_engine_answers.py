@@ -1,7 +1,7 @@
 """Why a request waits, in which place, and when it would start."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item, observable
+from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item
 from engine.story import play
 from engine.test_engine_swap import Prime
 
@@ -13,19 +13,11 @@ from nqspy.model import indices
 from nqspy.model.ids import Seq, member
 
 
-def starts_at(centre: Centre, seq: Seq) -> tuple[int | None, str]:
-    """Seconds from now until the estimated start, and its basis; the asking changes nothing."""
-    before = observable(centre.site)
-    at, basis = centre.estimate(seq)
-    assert observable(centre.site) == before
-    return (None if at is None else (at - centre.sim.now) // 1000), basis
-
-
 def test_every_waiting_request_has_a_reason():
     play("""qmgr create batch_queue shut | enable queue shut | set queue batch user_limit=1
         submit anne, anne, anne held, anne at=60, anne queue=shut, ben pes=2, cleo
-        why 2 LIMIT queue batch; says 2 user limit 1 of queue batch is reached for anne; why 3 HELD owner
-        why 4 DATE; why 5 STOPPED queue shut; why 6 NO_PES machine""")
+        why 2 LIMIT queue batch; why 3 HELD owner; why 4 DATE; why 5 STOPPED queue shut
+        why 6 NO_PES machine""")
 
 
 def test_places_are_the_order_of_the_starts():
@@ -42,33 +34,6 @@ def test_places_are_the_order_of_the_starts():
     assert centre.starts()[1:] == order == [3, 2, 4]
 
 
-def test_an_estimate_is_when_pes_become_free_by_what_requests_asked_for():
-    centre = Centre(PLAIN, pes=1)
-    centre.submit("anne wall=100", "ben wall=200", "cleo", "dora held", "eva at=50 wall=10")
-    centre.later(seconds=10)
-    assert starts_at(centre, 2)[0] == 90
-    assert starts_at(centre, 3)[0] == 290
-    assert starts_at(centre, 4) == (None, "it is held")
-    start, basis = starts_at(centre, 5)
-    assert start is None
-    assert "none has ended yet" in basis, "it is not known how long cleo's will run"
-
-
-@pytest.mark.parametrize(
-    ("settings", "basis"),
-    [
-        ("stop queue batch\n", "queue batch is stopped"),
-        ("set queue batch run_limit=0\n", "nothing that is to come"),
-    ],
-)
-def test_no_estimate_is_better_than_a_wrong_one(settings, basis):
-    centre = Centre(PLAIN + settings)
-    centre.submit("anne")
-    start, text = starts_at(centre, 1)
-    assert start is None
-    assert basis in text
-
-
 def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     """Else its department seems to be owed more than it is, and comes next too soon."""
     groups = "create group d1 share=1 members=(anne)\ncreate group d2 share=1 members=(ben)\n"
@@ -82,23 +47,6 @@ def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     real = {recorded.event.seq: recorded.at for recorded in centre.journal.events()
             if isinstance(recorded.event, ev.Starting)}  # fmt: skip
     assert told == {seq: real[seq] for seq in waiting}
-
-
-@pytest.mark.parametrize(
-    ("asked", "limit", "seconds"),
-    [
-        ("pes=4 cpu=40:00", "", 600),  # on all its PEs at once
-        ("pes=4 cpu=40:00 wall=5:00", "", 300),
-        ("pes=1 cpu=40:00", "", 2400),
-        ("pes=4", "set per_request cpu_limit=1:20:00 batch", 1200),
-        ("pes=4", "set per_process cpu_limit=10:00 batch", 600),  # of each process
-        ("pes=4", "set per_request wall_limit=7:00 batch", 420),
-    ],
-)
-def test_cpu_time_of_a_wide_request_is_no_wall_time(asked, limit, seconds):
-    centre = Centre(PLAIN + limit + "\n", pes=4)
-    centre.submit(f"anne {asked}", "ben pes=4")
-    assert starts_at(centre, 2)[0] == seconds
 
 
 def test_what_a_later_one_of_the_same_list_was_started_before_is_journaled_with_its_reason():

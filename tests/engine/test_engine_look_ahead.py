@@ -2,14 +2,16 @@
 
 from cProfile import Profile
 from itertools import count
+from typing import Any
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, asked, item, moment, observable
+from engine.story import Story
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROMISED, LookAhead, never
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -28,15 +30,78 @@ def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
     return None if found.start is None else (found.start - centre.sim.now) / 1000
 
 
-def test_at_the_latest_goes_by_limits_and_probably_by_what_ended_before():
-    centre = Centre(PLAIN, pes=1, lengths=lambda request: Run(60_000))
-    centre.submit(*["anne name=sweep wall=10:00"] * 3)
-    centre.later(minutes=10)
-    centre.submit("anne name=sweep wall=20:00", "ben wall=10")
-    outlook = centre.outlooks(5)[5]
-    assert seconds(centre, 5) == 1200
-    assert seconds(centre, 5, "probably") == 120, "a tenth of its limit, as the others"
-    assert (outlook.latest.basis, outlook.probably.basis) == (LATEST, PROBABLY)
+def ahead_of(centre: Centre, **more: Any) -> LookAhead:
+    """A look from now on."""
+    return LookAhead(centre.site, centre.sim.now, centre.engine.between, **more)
+
+
+class OutlookStory(Story):
+    """A story in which people ask when requests start; the asking changes nothing."""
+
+    def latest(self, words: str, of: str = "latest") -> None:
+        """Check in how many seconds a request starts at the latest; ``-``: nobody knows, for these."""
+        name, wanted, *by = words.split()
+        seq = self.seq(name)
+        found = seconds(self.centre, seq, of)
+        assert found == (None if wanted == "-" else float(wanted)), found
+        told = getattr(self.centre.outlooks(seq)[seq], of)
+        assert wanted != "-" or [*told.by] == [self.seq(each) for each in by], told
+
+    def probably(self, words: str) -> None:
+        """The same of when it starts probably."""
+        self.latest(words, "probably")
+
+
+STORIES = {
+    "at the latest by limits, and probably by what ended before": """site pes=1 length=60
+        submit anne name=sweep wall=10:00, anne name=sweep wall=10:00, anne name=sweep wall=10:00; later 10m
+        submit anne name=sweep wall=20:00, ben wall=10; latest 5 1200; probably 5 120""",
+    "when PEs become free by what requests asked for": """site pes=1
+        submit anne wall=100, ben wall=200, cleo, dora held, eva at=50 wall=10; later 10s; probably 2 90
+        probably 3 290; probably 4 -; probably 5 - 3""",
+    "a CPU limit is no wall limit": """site pes=4; submit anne pes=4 cpu=40:00, ben; latest 2 - 1
+        probably 2 600""",
+    "a default wall limit counts until it is over": """site pes=1 length=5000
+        qmgr set default wall_limit=10:00; submit anne, ben; latest 2 600; later 11m; latest 2 - 1""",
+    "one that is suspended": """site pes=1; submit anne wall=100, ben wall=100; suspend 1; latest 2 - 1""",
+    "of a stopped queue": "qmgr stop queue batch; submit anne; probably 1 -",
+    "that a limit of nothing holds": "qmgr set queue batch run_limit=0; submit anne; probably 1 -",
+} | {
+    f"CPU time of a wide request is no wall time: {asked} {limit}": f"""site pes=4; qmgr {limit}
+        submit anne {asked}, ben pes=4; probably 2 {seconds}"""
+    for asked, limit, seconds in (
+        ("pes=4 cpu=40:00", "", 600),  # on all its PEs at once
+        ("pes=4 cpu=40:00 wall=5:00", "", 300), ("pes=1 cpu=40:00", "", 2400),
+        ("pes=4", "set per_request cpu_limit=1:20:00 batch", 1200),
+        ("pes=4", "set per_process cpu_limit=10:00 batch", 600),  # of each process
+        ("pes=4", "set per_request wall_limit=7:00 batch", 420),
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_starts_that_are_foreseen(title):
+    OutlookStory(Centre()).play(STORIES[title])
+
+
+ONE_PROMISED = "set queue batch order=fcfs reserve=1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "basis"),
+    [
+        ("", LATEST),
+        (ONE_PROMISED, PROMISED),
+        (f"{ONE_PROMISED} backfill=probable", LATEST + CHANCES.format(queue="batch")),
+    ],
+)
+def test_what_a_start_at_the_latest_rests_on(setting, basis):
+    centre = Centre(f"{PLAIN}{setting}\n", pes=4, length=100)
+    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
+    centre.submit("cleo pes=4 wall=30")
+    outlook = centre.outlooks(2)[2]
+    assert (seconds(centre, 2), outlook.latest.basis) == (100, basis)
+    assert outlook.probably.basis.startswith(BY_LIMITS)
 
 
 def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
@@ -46,35 +111,8 @@ def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
     centre.later(minutes=10)
     centre.submit("anne name=new wall=100", "ben wall=1000", "cleo wall=10")
     assert seconds(centre, 9, "probably") == 50
+    assert centre.outlooks(9)[9].probably.basis == PROBABLY
     assert seconds(centre, 10, "probably") == 150
-
-
-def test_a_cpu_limit_is_no_wall_limit():
-    centre = Centre(PLAIN, pes=4)
-    centre.submit("anne pes=4 cpu=40:00", "ben")
-    outlook = centre.outlooks(2)[2]
-    assert outlook.latest.start is None
-    assert outlook.latest.basis == "{by}: no wall limit ends it"
-    assert seconds(centre, 2, "probably") == 600
-
-
-def test_a_default_wall_limit_counts_until_it_is_over():
-    centre = Centre(PLAIN + "set default wall_limit=10:00\n", pes=1, length=5_000)
-    centre.submit("anne", "ben")
-    assert seconds(centre, 2) == 600
-    centre.later(minutes=11)
-    assert centre.outlooks(2)[2].latest.basis == "{by}: no wall limit ends it"
-
-
-def test_a_promised_start_bounds_the_latest():
-    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=4, length=100)
-    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
-    promised = centre.request(2).reservation
-    assert promised is not None
-    centre.submit("cleo wall=30")
-    outlook = centre.outlooks(2)[2]
-    assert (outlook.latest.start, outlook.latest.basis) == (promised.at, PROMISED)
-    assert outlook.probably.basis == BY_LIMITS
 
 
 def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
@@ -102,13 +140,6 @@ def test_nobody_knows_when_a_resource_is_well_again():
     assert looking.outlooks([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
 
 
-def test_a_time_that_was_told_where_chances_are_taken_is_called_no_promise():
-    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1 backfill=probable\n", pes=4, length=100)
-    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
-    assert centre.request(2).reservation is not None
-    assert centre.outlooks(2)[2].latest.basis == LATEST + CHANCES.format(queue="batch")
-
-
 def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
     centre = Centre(PLAIN + "create batch_queue lucky priority=5 backfill=probable reserve=1\n", pes=4)
     centre.qmgr("create domain apart pes=(3)\ncreate batch_queue alone domain=apart\nenable queue alone")
@@ -131,24 +162,14 @@ def test_of_an_array_each_index_has_its_own():
 def test_an_array_of_which_all_indices_have_begun_waits_for_nothing():
     centre = Centre(PLAIN, pes=2)
     centre.submit("anne array=1-2 wall=100", "anne array=1-2 wall=100")
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    assert ahead.outlooks(None, NoExits(), never).keys() == {array_key(2)}
-
-
-def test_a_suspended_one_goes_on_nobody_knows_when():
-    centre = Centre(PLAIN, pes=1)
-    centre.submit("anne wall=100", "ben wall=100")
-    centre.ask(cm.SuspendRequests(("1",)))
-    outlook = centre.outlooks(2)[2]
-    assert outlook.latest.basis == "{by}: suspended for an unknown time"
+    assert ahead_of(centre).outlooks(None, NoExits(), never).keys() == {array_key(2)}
 
 
 def test_a_look_that_may_take_no_longer_says_how_far_it_came():
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 20)
     steps = count()
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    found = ahead.outlooks(None, NoExits(), lambda: next(steps) / 20)
+    found = ahead_of(centre).outlooks(None, NoExits(), lambda: next(steps) / 20)
     assert found[2].latest.start is not None
     assert "starts, and it is not among them" in found[20].latest.basis
     roughly = found[20].probably
@@ -161,8 +182,7 @@ def test_a_rough_figure_takes_what_has_no_limit_to_run_as_long_as_the_last_that_
     centre.submit(*["anne"] * 5)
     centre.later(minutes=10)
     centre.submit(*["anne"] * 20)
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    roughly = ahead.outlooks((25,), NoExits(), lambda: 1)[25].probably
+    roughly = ahead_of(centre).outlooks((25,), NoExits(), lambda: 1)[25].probably
     assert roughly.basis.startswith("roughly, by the work that waits before it")
     assert roughly.start == centre.sim.now + 19 * 30_000
 
@@ -171,10 +191,9 @@ def test_of_very_many_those_in_front_are_looked_at(monkeypatch):
     monkeypatch.setattr(look_ahead, "MOST", 5)
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 12)
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between, wanted=(12,))
-    found = ahead.outlooks((12,), NoExits(), never)[12]
+    found = ahead_of(centre, wanted=(12,)).outlooks((12,), NoExits(), never)[12]
     assert found.latest.basis == f"{LATEST}; of 11 that wait 5 were looked at"
-    everybody = LookAhead(centre.site, centre.sim.now, centre.engine.between).outlooks(None, NoExits(), never)
+    everybody = ahead_of(centre).outlooks(None, NoExits(), never)
     assert everybody.keys() == set(range(2, 13)), "nobody is told nothing"
     assert everybody[12].latest.basis == "of 11 that wait 5 were looked at"
 
@@ -183,8 +202,7 @@ def test_settings_may_be_tried():
     centre = Centre(PLAIN + "set queue batch run_limit=0\n", pes=1)
     centre.submit("anne wall=100")
     ahead = [
-        LookAhead(centre.site, centre.sim.now, centre.engine.between, changes=changes)
-        for changes in ((), (Change("set", "queue/batch/run_limit", 1),))
+        ahead_of(centre, changes=changes) for changes in ((), (Change("set", "queue/batch/run_limit", 1),))
     ]
     assert [each.starts(NoExits(), never) for each in ahead] == [{}, {1: centre.sim.now}]
 
@@ -201,29 +219,23 @@ def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
 def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_counted_for_each():
     calls = Profile()
     centre = behind_an_endless_one(2_000, "backfill=none")
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    found = calls.runcall(ahead.outlooks, None, NoExits(), never)
+    found = calls.runcall(ahead_of(centre).outlooks, None, NoExits(), never)
     assert {each.latest.by for each in found.values()} == {(1,)}
-    assert {each.latest.basis for each in found.values()} == {"{by}: no wall limit ends it"}
     each = sum(entry.callcount for entry in calls.getstats()) / len(found)
     assert each < 200, f"{each:.0f} calls for each that waits"
 
 
 def test_a_look_without_time_left_still_knows_that_nothing_is_to_come():
     centre = behind_an_endless_one(20)
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    found = ahead.outlooks(None, NoExits(), lambda: 1.0)
-    assert found[20].latest.basis == "{by}: no wall limit ends it"
-    assert found[20].probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
+    found = ahead_of(centre).outlooks(None, NoExits(), lambda: 1.0)
+    assert found[20].latest.by == found[20].probably.by == (1,)
 
 
 def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_endless_one():
     centre = behind_an_endless_one(20)
     centre.qmgr('define shift day when=("0 8 * * *")\nset queue batch user_limit=5\nend')
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    latest = ahead.outlooks((20,), NoExits(), lambda: 1.0)[20].latest
+    latest = ahead_of(centre).outlooks((20,), NoExits(), lambda: 1.0)[20].latest
     assert latest.by == (1,)
-    assert latest.basis.startswith("{by}: no wall limit ends it; the estimate ended after 0 starts")
 
 
 def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():
@@ -232,8 +244,7 @@ def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():
     shut = centre.submit("cleo wall=10", queue="shut")[0]
     chained = centre.submit("dora wall=10 after=2:ok")[0]
     found = centre.outlooks(shut, chained)
-    assert found[shut].latest.basis == "queue shut is stopped"
-    assert found[chained].latest.basis == "{by}: no wall limit ends it"
+    assert (found[shut].latest.by, found[chained].latest.by) == ((), (1,))
 
 
 def test_a_dry_run_is_answered_by_the_site_as_it_was_when_somebody_asked():
@@ -257,8 +268,7 @@ def test_a_rough_guess_knows_when_a_shift_starts_the_queue(shift, start):
     night = 'define shift night when=("0 21 * * *")\nstart queue batch\nend\n' if shift else ""
     centre = Centre(PLAIN + night + "stop queue batch\n", pes=2)
     (seq,) = centre.submit("anne cpu=60")
-    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
-    found = ahead.outlooks((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
+    found = ahead_of(centre).outlooks((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
     assert found.start == (None if start is None else moment(start))
 
 
