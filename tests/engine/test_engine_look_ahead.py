@@ -11,7 +11,7 @@ from engine.story import Story
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROMISED, LookAhead, never
+from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
