@@ -5,7 +5,6 @@ from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.story import play
 from engine.test_engine_late_plans import play_late
 
-from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
@@ -40,40 +39,26 @@ def broken(centre, name="nfs", state="broken", text="gone"):
     centre.is_sound()
 
 
-def reason(centre, seq):
-    return reasons_of(centre.engine, [seq])[seq]
-
-
 # ---------------------------------------------------------------- the night
 
 
-def test_suspended_what_runs_gives_its_pes_away_and_goes_on_at_one_oclock():
-    centre = night("suspend", pes=1, length=3600)
-    centre.submit("anne queue=night", "ben queue=batch", "ben queue=batch")
-    centre.until("2026-03-02T23:30:00+01:00")
-    assert [centre.state(seq) for seq in (1, 2, 3)] == ["suspended", "running", "queued"]
-    assert centre.request(1).pes_released
-    assert "since 23:00:12" in reason(centre, 1).text
-    assert reason(centre, 1).text.endswith("it goes on when probe nfs is well again")
-    centre.later(hours=6)
-    assert not centre.site.requests
-    [end] = [e for e in centre.events(ev.Ended) if e.seq == 1]
-    assert end.used.wall == 3_600_000, "the time in which it was suspended is no use of it"
-    assert [(e.by, e.parked) for e in centre.events(ev.Suspended)] == [("probe nfs", True)]
-    centre.is_sound()
+AT_ONE = "until 2026-03-03T01:00:00+01:00; probe nfs ok"
+NIGHTS = {
+    "suspended what runs gives its PEs away and goes on once it is well": ("suspend", 1, 3600, f"""
+        submit anne queue=night, ben queue=batch, ben queue=batch; until 23:00:12; probe nfs broken
+        until 23:30; state 1 suspended 2 running 3 queued; has 1 pes_released=true; why 1 RESOURCE probe nfs
+        {AT_ONE}; later 6h; empty; ran 1 3600; events suspended 1"""),
+    "requeued what may be run again waits and starts again once it is well": ("requeue", 2, 7200, f"""
+        submit anne queue=night, anne once queue=night; until 23:00:12; probe nfs broken; until 23:30
+        state 1 queued 2 running; events requeued 1; {AT_ONE}; state 1 running; has 1 attempts=2"""),
+    "of a good result nobody is told": ("hold", 2, 60, "probe nfs ok; mails 0"),
+}  # fmt: skip
 
 
-def test_requeued_what_may_be_run_again_waits_and_starts_again_at_one_oclock():
-    centre = night("requeue", pes=2, length=7200)
-    centre.submit("anne queue=night", "anne once queue=night")
-    centre.until("2026-03-02T23:30:00+01:00")
-    assert [centre.state(seq) for seq in (1, 2)] == ["queued", "running"]
-    [text] = [e.text for e in centre.events(ev.Requeued)]
-    assert "probe nfs" in text
-    assert "stale file handle" in text
-    centre.until("2026-03-03T01:00:00+01:00")
-    assert (centre.state(1), centre.request(1).attempts) == ("running", 2)
-    centre.is_sound()
+@pytest.mark.parametrize("title", NIGHTS)
+def test_nights(title):
+    running, pes, length, text = NIGHTS[title]
+    play(text, settings=NIGHT.format(running), at="2026-03-02T22:50:00+01:00", pes=pes, length=length)
 
 
 def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
@@ -92,13 +77,6 @@ def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
         ("probe nfs", "resource nfs is broken: stale file handle")
     ]
     assert "resource nfs is broken: stale file handle" in centre.sim.log
-
-
-def test_the_first_result_is_known_and_nobody_is_told_of_a_good_one():
-    centre = Centre(NIGHT.format("hold"))
-    broken(centre, state="ok")
-    assert centre.site.resources["nfs"].state == "ok"
-    assert not centre.sim.notices
 
 
 # ---------------------------------------------------------------- what else happens
@@ -157,12 +135,10 @@ def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along
     centre = night("suspend", length=7200)
     centre.submit("anne queue=night", "ben needs=licence")
     centre.until("2026-03-02T23:10:00+01:00")
-    refusal = centre.refused(centre.command("delete probe nfs"))
-    assert str(refusal) == "probe nfs is needed by queue night; take it out of its needs first"
-    refusal = centre.refused(centre.command("delete probe licence"))
-    assert str(refusal) == "probe licence is needed by 2.sim; modify or delete them first"
-    centre.qmgr("set queue night needs=()")
-    centre.qmgr("delete probe nfs")
+    for name, needed in (("nfs", "queue night"), ("licence", "2.sim")):
+        refusal = centre.refused(centre.command(f"delete probe {name}"))
+        assert (refusal.code, needed in str(refusal)) == ("bad_settings", True)
+    centre.qmgr("set queue night needs=()\ndelete probe nfs")
     assert centre.state(1) == "running"
     assert centre.site.resources == {}
     broken(centre)
