@@ -136,8 +136,7 @@ def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along
     centre.submit("anne queue=night", "ben needs=licence")
     centre.until("2026-03-02T23:10:00+01:00")
     for name, needed in (("nfs", "queue night"), ("licence", "2.sim")):
-        refusal = centre.refused(centre.command(f"delete probe {name}"))
-        assert (refusal.code, needed in str(refusal)) == ("bad_settings", True)
+        assert needed in str(centre.refused(centre.command(f"delete probe {name}")))
     centre.qmgr("set queue night needs=()\ndelete probe nfs")
     assert centre.state(1) == "running"
     assert centre.site.resources == {}

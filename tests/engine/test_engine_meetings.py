@@ -2,14 +2,15 @@
 queues, a clock that was far off, and words over the wire that nobody would type."""
 
 import pytest
-from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, item
+from engine.harness import ANNE, BEN, PLAIN, Centre, item
+from engine.story import Story
 from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
-from nqspy.model.observations import ObservedMachine, ObservedPressure, ObservedResource, ObservedUse
+from nqspy.model.observations import ObservedMachine, ObservedPressure, ObservedUse
 from nqspy.model.requests import Used
 
 NIGHT = """
@@ -55,32 +56,6 @@ def test_what_gave_way_to_memory_over_a_closing_is_stopped_for_the_day_like_the_
     centre.is_sound()
 
 
-def test_a_parked_request_that_lost_a_cpu_goes_on_with_the_others():
-    centre = Centre(f"{PLAIN}create probe nfs file=/x running=suspend\n", length=3600)
-    [wide] = centre.submit("anne pes=2 needs=nfs")
-    centre.later(seconds=5)
-    see(centre, ObservedResource("nfs", "broken", ""))
-    see(centre, ObservedMachine((0,), 0))
-    see(centre, ObservedResource("nfs", "ok", ""))
-    [other] = centre.submit("ben")
-    assert (centre.state(wide), centre.state(other)) == ("running", "queued")
-    centre.later(hours=3)
-    assert (centre.state(wide), centre.state(other)) == ("ended", "ended")
-    centre.is_sound()
-
-
-def test_others_start_at_once_when_an_operator_lets_the_last_one_that_gave_way_go_on():
-    centre = Centre(PLAIN + SWAP, pes=3, length=86400)
-    large, small = centre.submit("anne", "ben")
-    centre.later(seconds=1)
-    memory(centre, "high", 90.0, (large, 8 * GB), (small, 2 * GB))
-    memory(centre, "calm", 69.0, (large, 0), (small, 2 * GB))
-    [waits] = centre.submit("cleo")
-    centre.ask(cm.SuspendRequests((centre.id(large),), True))
-    centre.later(seconds=1)
-    assert centre.state(waits) == "running"
-
-
 def test_swap_control_that_is_switched_on_again_looks_anew():
     centre = Centre(PLAIN + SWAP)
     memory(centre, "high", 90.0)
@@ -90,16 +65,43 @@ def test_swap_control_that_is_switched_on_again_looks_anew():
     centre.is_sound()
 
 
-def test_a_machine_that_came_back_smaller_says_so_to_who_asks_for_more():
-    centre = Centre(pes=4, length=36000)
-    [wide] = centre.submit("anne pes=4")
-    centre.later(seconds=5)
-    centre.sim.executor.fail()
-    centre.sim._found = Found((0, 1), 0)
-    centre.sim.restart()
-    centre.later(seconds=5)
-    assert centre.site.pes() == 2
-    assert "more than the machine's 2" in centre.engine.plan.reasons.of(wide, "batch").text
+class MemoryStory(Story):
+    """A story with readings of the memory, and with CPUs that go."""
+
+    def memory(self, words: str) -> None:
+        """Read the memory: level, per cent in use, GB that requests hold in their order."""
+        level, used, *held = words.split()
+        memory(self.centre, level, float(used), *((seq, int(size) * GB) for seq, size in enumerate(held, 1)))
+
+    def cpus(self, number: str) -> None:
+        """Find so many CPUs."""
+        see(self.centre, ObservedMachine(tuple(range(int(number))), 0))
+
+    def power_cut(self, cpus: str) -> None:
+        """Come back after a power cut with so many CPUs."""
+        self.centre.sim.executor.fail()
+        self.centre.sim._found = Found(tuple(range(int(cpus))), 0)
+        self.centre.sim.restart()
+
+
+STORIES = {
+    "a parked request that lost a CPU goes on with the others": """site length=3600
+        qmgr create probe nfs file=/x running=suspend; submit anne pes=2 needs=nfs; later 5s
+        probe nfs broken; cpus 1; probe nfs ok; submit ben; state 1 running 2 queued; later 3h
+        state 1 ended 2 ended""",
+    "others start when an operator lets the last one that gave way go on": f"""site pes=3 length=86400
+        qmgr {SWAP.strip()}; submit anne, ben; later 1s; memory high 90 8 2; memory calm 69 0 2; submit cleo
+        resume 1; later 1s; state 3 running""",
+    "a machine that came back smaller is too small for one that asks for more": """site pes=4 length=36000
+        submit anne pes=4; later 5s; power_cut 2; later 5s; why 1 NEVER machine""",
+}
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_meetings(title):
+    story = MemoryStory(Centre())
+    story.play(STORIES[title])
+    story.centre.is_sound()
 
 
 # ---------------------------------------------------------------- lists
@@ -175,10 +177,4 @@ def test_a_limit_that_is_none_refuses_its_own_submission_and_nobody_elses(path):
     )
     told = dict(centre.sim.replies[-2:])
     assert told["ben"].value["ids"]
-    assert f"'{path}' is no limit of a request" in str(told["anne"].refusal)
-
-
-def test_a_shift_is_not_switched_to_for_longer_than_a_year():
-    centre = Centre(NIGHT + "set shift day spill=drain\n")
-    refusal = centre.refused(cm.SwitchShift("night", Instant(10**18)), ROOT)
-    assert "more than a year off" in str(refusal)
+    assert told["anne"].refusal.kind == "no_such_limit"

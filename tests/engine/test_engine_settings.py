@@ -52,19 +52,11 @@ def test_a_group_that_comes_back_in_the_same_step_may_go():
     assert centre.site.settings.groups["d1"].share == 3
 
 
-def test_a_check_changes_nothing():
+def test_a_check_changes_nothing_and_what_can_lead_nowhere_is_warned_of():
     centre = Centre()
-    n = centre.count()
-    assert (
-        centre.ask(cm.Configure((Change("set", "queue/batch/run_limit", 3),), check_only=True))["changed"]
-        == 1
-    )
-    assert centre.count() == n
-
-
-def test_what_can_lead_nowhere_is_accepted_with_a_warning():
-    answer = Centre().ask(cm.Configure((Change("create", "queue/p", {"kind": "pipe"}),)))
-    assert "pipe queue p has no destination" in answer["warnings"][0]
+    n, change = centre.count(), Change("create", "queue/p", {"kind": "pipe"})
+    answer = centre.ask(cm.Configure((change,), check_only=True))
+    assert (answer["changed"], len(answer["warnings"]), centre.count()) == (1, 1, n)
 
 
 class Doors(NoExits):
@@ -83,8 +75,8 @@ def test_settings_of_exits_are_checked_by_the_exits():
     centre.qmgr("set exit memory hmax=115mw\ndisable exit memory\nset exit memory budget=80ms")
     found = centre.site.settings.exits["memory"]
     assert (found.values, found.enabled, found.budget) == ({"hmax": "115mw"}, False, 80)
-    assert "no setting nmax" in str(centre.refused(centre.command("set exit memory nmax=3")))
-    assert "there is no exit gun; loaded: memory" in str(centre.refused(centre.command("enable exit gun")))
+    for wrong, told in (("set exit memory nmax=3", "nmax"), ("enable exit gun", "loaded: memory")):
+        assert told in str(centre.refused(centre.command(wrong)))
 
 
 def _texts():
@@ -135,6 +127,9 @@ def test_no_name_in_a_path_and_no_command_of_a_shift_has_them_either():
         assert said.isprintable()
 
 
+# ---------------------------------------------------------------- queues.d
+
+
 def test_a_new_measure_of_use_takes_nothing_back_from_what_runs():
     centre = Centre(length=600)
     centre.submit("anne pes=2")
@@ -146,9 +141,6 @@ def test_a_new_measure_of_use_takes_nothing_back_from_what_runs():
     centre.later(seconds=500)
     assert centre.state(1) == "ended"
     assert before < centre.site.accounts["g:default"].value < before + 1_001_000
-
-
-# ---------------------------------------------------------------- queues.d
 
 
 def test_files_are_applied_in_order_as_one_change():
@@ -165,12 +157,12 @@ def test_files_are_applied_in_order_as_one_change():
 
 def test_an_error_in_any_line_of_any_file_leaves_everything_as_it_was():
     centre = Centre("")
-    refusal = centre.refused(
-        cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "\nset run_limit=3 b")))
-    )
-    assert str(refusal).startswith("20, line 2: there is no queue b")
-    refusal = centre.refused(cm.ApplyFiles((file("30", "delete request 17"),)))
-    assert str(refusal) == "30, line 1: only settings may stand in queues.d, not delete"
+    for place, *files in (
+        ("20, line 2: ", file("10", "create batch_queue a"), file("20", "\nset run_limit=3 b")),
+        ("30, line 1: ", file("30", "delete request 17")),
+    ):
+        refusal = centre.refused(cm.ApplyFiles(tuple(files)))
+        assert (refusal.kind, str(refusal).startswith(place)) == ("in_file", True)
 
 
 def test_only_files_that_changed_are_applied_again():
@@ -227,13 +219,12 @@ def test_files_and_shifts_may_take_out_what_is_out_already():
 
 def test_refusals_name_gates_by_the_words_that_were_typed():
     centre = Centre()
-    for text in (
+    gates = (
         "enable queue all",
         "disable queue batch",
         "start queue batch",
         "stop queue all",
         "disable exit x",
-    ):
-        assert str(centre.refused(centre.command(text), BEN)).startswith(
-            f"Unauthorized Request: {text} needs an operator"
-        )
+    )
+    for text in gates:
+        assert f" {text} " in str(centre.refused(centre.command(text), BEN))

@@ -49,8 +49,9 @@ STORIES = {
     "drain holds what would outlast the night until one is long enough": (2, "drain", """
         submit anne name=h9-a mem=1mw wall=11:30:00 queue=night
         submit anne name=h9-b mem=1mw wall=11:45:00 queue=night, anne name=h1-c wall=2:00:00 queue=night
-        until 21:00; state 1 running 2 queued 3 running; why 2 SHIFT shift day; until 2026-03-06T20:59:59+01:00; state 2 queued
-        until 2026-03-06T21:00:00+01:00; state 2 running; events suspended 0"""),
+        until 21:00; state 1 running 2 queued 3 running; why 2 SHIFT shift day
+        until 2026-03-06T20:59:59+01:00; state 2 queued; until 2026-03-06T21:00:00+01:00; state 2 running
+        events suspended 0"""),
     "night work steps aside for the day and goes on in the evening": (2, "suspend", f"""
         submit anne name=h14-a mem=1mw queue=night, anne name=h14-b mem=1mw queue=night
         until 2026-03-03T08:29:59+01:00; state 1 running 2 running; until {MORNING}
