@@ -84,7 +84,7 @@ def centre():
 def test_settings_with_domains_are_written_and_read_again(centre):
     Story(centre).play(CHOOSY)
     centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 accounts=(cfd, p17)")
-    centre.qmgr("set domain wide takes=interactive features=(swap)")
+    centre.qmgr("set domain wide takes=interactive features=(swap)\nset default mpprun queue batch")
     again = Centre(print_settings(centre.site.settings), pes=8)
     assert dump(again.site.settings) == dump(centre.site.settings)
     assert load(dump(centre.site.settings)).domains == centre.site.settings.domains

@@ -42,8 +42,8 @@ STORIES = {
         qmgr set no_default batch_request queue; deny delete queue batch -> bad_shift""",
     "deleted in force it gives way to the one that is due": """qmgr switch shift report by olga
         qmgr delete shift report; shift day 1""",
-    "at its minute it runs its commands as one change": """until 20:59:59
-        shift day 1; until 21:00; shift night 5; events shift_changed 2""",
+    "at its minute it runs its commands as one change": """events settings_changed 9; until 20:59:59
+        shift day 1; until 21:00; shift night 5; events settings_changed 10""",
     "a shift may purge": """qmgr define shift tea when="30 20 * * *" | purge queue batch | end
         submit anne held; until 20:30; end 1 dropped calendar; submit anne; state 2 running""",
 }

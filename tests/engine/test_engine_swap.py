@@ -16,26 +16,29 @@ from nqspy.engine.explain import reason_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
-from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 
 MW = 8 * 2**20
 ON = PLAIN + "set swap_control on high=85 low=70 min_resident=120\n"
 
 
+NOBODY = ("09:00", "09:00")
+
+
 class Prime(Centre):
     """A morning on a machine of 128 Mw: ``mem=`` of a request is what it really holds; ``demand``: what
-    people hold, as (minutes after 09:00, Mw)."""
+    people hold, as (minutes after 09:00, Mw); ``people``: from when until when they type."""
 
-    def __init__(self, *demand, text=ON, pes=4, length=3600, swap=True, people=None, **more):
+    def __init__(self, *demand, text=ON, pes=4, length=3600, swap=True, people=NOBODY, **more):
         def run(request):
             return Run(wall=round(length * 1000), memory=request.spec.ask.memory or 0)
 
         super().__init__(text, at="2026-03-02T09:00:00+01:00", pes=pes, lengths=run, **more)
         start = self.sim.now
         held = [(Instant(round(start + 60_000 * minutes)), size * MW) for minutes, size in demand]
-        options = {} if people is None else {"people": people}
-        self.memory = SimulatedMemory(self.sim, 128 * MW, held, swap=swap, **options)
+        first, last = (moment(f"2026-03-02T{each}:00+01:00") for each in people)
+        typing = {"people": lambda now: first <= now < last}
+        self.memory = SimulatedMemory(self.sim, 128 * MW, held, swap=swap, **typing)
 
     def away(self):
         """Who gave way, each time, in order."""
@@ -89,32 +92,6 @@ def test_sizes_are_told_in_words():
 # ---------------------------------------------------------------- giving way, coming back
 
 
-def test_at_ten_the_people_come_and_the_largest_request_gives_way_until_they_have_gone():
-    centre = Prime((60, 60), (180, 10), length=7200)
-    small, large = centre.submit("anne mem=20mw", "ben mem=40mw")
-    centre.until("2026-03-02T09:59:00+01:00")
-    assert centre.away() == []
-    centre.until("2026-03-02T10:01:00+01:00")
-    assert (centre.state(small), centre.state(large)) == ("running", "suspended")
-    assert centre.request(large).pes
-    assert not centre.request(large).pes_released
-    reason = centre.why(large)
-    assert (reason.code, reason.who) == (ReasonCode.MEMORY, "swap")
-    [event] = centre.events(ev.Suspended)
-    assert event.text == (
-        "its memory (40 Mw resident) gives way: 94 % in use; it comes back when there is room"
-    )
-    assert reason.text == (
-        "its memory (40 Mw) gave way: 62 % in use now; it comes back when that leaves room under 70 %"
-    )
-    centre.until("2026-03-02T12:10:00+01:00")
-    assert (centre.away(), centre.back()) == ([large], [large])
-    centre.until("2026-03-02T14:00:00+01:00")
-    assert centre.state(large) == "ended"
-    assert centre.end_of(large).used.wall == 7_200_000, "its time stood still while it was away"
-    centre.is_sound()
-
-
 class SwapStory(Story):
     """A story with what gave way and came back so far, each time, in order."""
 
@@ -126,6 +103,16 @@ class SwapStory(Story):
 
 
 STORIES = {
+    "people come at ten, and the largest gives way until they have gone": ({"length": 7200},
+        [(60, 60), (180, 10)], """submit anne mem=20mw, ben mem=40mw; until 09:59; away; until 10:01
+        state 1 running 2 suspended; has 2 pes_released=false pes=[1]; why 2 MEMORY swap; until 12:10; away 2
+        back 2; until 14:00; state 2 ended; ran 2 7200"""),
+    "while people type even the last one gives way until they rest": (
+        {"length": 7200, "people": ("09:00", "09:40")}, [(10, 20)], """submit anne mem=100mw
+        until 09:11; away 1; until 09:39; state 1 suspended; until 12:00; away 1; back 1; state 1 ended"""),
+    "while people type memory is short half way between the marks": (
+        {"length": 7200, "people": ("09:30", "10:00")}, [(0, 70)], """submit anne mem=20mw, ben mem=12mw
+        until 09:29; away; until 09:31; away 1"""),
     "nothing new starts while others wait to come back": ({"length": 5400}, [(60, 60), (80, 30)], """
         submit anne mem=20mw, ben mem=40mw; until 10:01; submit ben mem=1mw; state 3 queued
         says 3 requests that gave way to memory pressure come back first
@@ -168,57 +155,19 @@ def test_giving_way(title):
     story.centre.is_sound()
 
 
-def test_while_people_type_even_the_last_one_gives_way_and_comes_back_when_they_rest():
-    def morning(now):
-        return now < moment("2026-03-02T09:40:00+01:00")
-
-    centre = Prime((10, 20), people=morning, length=7200)
-    centre.submit("anne mem=100mw")
-    centre.until("2026-03-02T09:11:00+01:00")
-    assert centre.away() == [1]
-    centre.until("2026-03-02T09:39:00+01:00")
-    assert centre.state(1) == "suspended"
-    centre.until("2026-03-02T12:00:00+01:00")
-    assert (centre.away(), centre.back(), centre.state(1)) == ([1], [1], "ended")
-
-
-def test_while_people_type_it_is_short_half_way_between_the_marks():
-    def lunch(now):
-        return moment("2026-03-02T09:30:00+01:00") <= now < moment("2026-03-02T10:00:00+01:00")
-
-    centre = Prime((0, 70), people=lunch, length=7200)
-    centre.submit("anne mem=20mw", "ben mem=12mw")
-    centre.until("2026-03-02T09:29:00+01:00")
-    assert centre.away() == []
-    centre.until("2026-03-02T09:31:00+01:00")
-    assert centre.away() == [1]
-    assert "80 % in use, people are at work" in centre.events(ev.Suspended)[0].text
-
-
-def test_a_late_decider_lets_nobody_give_way_when_it_is_calm_again():
-    late = Late(ON, pes=4, lengths=lambda r: Run(wall=7_200_000, memory=r.spec.ask.memory or 0))
-    late.submit("anne mem=40mw", "ben mem=20mw")
-    late.answer()
-    now = late.sim.now
-    SimulatedMemory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW), (Instant(now + 605_000), MW)])
-    late.sim.run(Instant(now + 600_000))
-    plan = late.later_plans.plans[0]
-    assert [action.seq for action in plan.actions] == [1]
-    late.sim.run(Instant(now + 605_000))
-    late.answer()
-    assert [late.state(seq) for seq in (1, 2)] == ["running"] * 2
-    assert not late.events(ev.Suspended)
-
-
-def test_a_late_decider_answers_each_reading_once():
+@pytest.mark.parametrize("then", [60, 1])
+def test_a_late_decider_answers_each_reading_once_and_lets_none_give_way_when_it_is_calm_again(then):
     late = Late(ON, pes=4, lengths=lambda r: Run(wall=7_200_000, memory=r.spec.ask.memory or 0))
     late.submit("anne mem=40mw", "ben mem=30mw", "max mem=20mw")
     late.answer()
     now = late.sim.now
-    SimulatedMemory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW)])
+    held = [(Instant(now + 600_000), 60 * MW), (Instant(now + 605_000), then * MW)]
+    SimulatedMemory(late.sim, 128 * MW, held)
     late.sim.run(Instant(now + 620_000))
+    assert [action.seq for action in late.later_plans.plans[0].actions] == [1]
     late.answer()
-    assert [event.seq for event in late.events(ev.Suspended)] == [1], "four readings, one answer"
+    gave_way = [event.seq for event in late.events(ev.Suspended)]
+    assert gave_way == ([1] if then == 60 else []), "four readings, one answer"
 
 
 def test_a_day_of_scarcity_does_not_fill_the_journal():
