@@ -40,8 +40,9 @@ from nqspy.model.units import parse_count, parse_size, parse_time
 from nqspy.ports import Answer
 
 START = Instant(1_000_000_000_000)
-CONSUMABLES = ("barrier", "gpu", "matlab")
-"""Consumables that a line of `House.submit` may ask for."""
+TIMES = {"cpu": "cpu", "wall": "wall", "guess": "best_guess"}
+CONSUMABLES = ("barrier", "gpu", "gpus", "ngpus", "matlab", "fpga", "card")
+"""Consumables that a submission may ask for by the unit."""
 _FACTORS = ("share", "cpu", "memory", "time")
 
 
@@ -319,19 +320,23 @@ class House:
         return standing(self.site, queue or self._last_queue, self.now, self.door, self.samples, **more)
 
 
-def spec_of(owner: str, **given: str) -> Spec:
-    """A request as its owner would ask for it."""
-    ask = Ask(
-        cpu=parse_time(given["cpu"]) if "cpu" in given else None,
+def ask_of(given: Mapping[str, str]) -> Ask:
+    """What the words of a submission ask for."""
+    times = {name: parse_time(given[word]) for word, name in TIMES.items() if word in given}
+    return Ask(
         memory=parse_size(given["mem"]) if "mem" in given else None,
-        wall=parse_time(given["wall"]) if "wall" in given else None,
         pes=int(given.get("pes", 1)),
         needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
         consumables=tuple((name, int(n)) for name, n in given.items() if name in CONSUMABLES),
+        **times,
     )
+
+
+def spec_of(owner: str, **given: str) -> Spec:
+    """A request as its owner would ask for it."""
     named = "name" in given
-    made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
-                group=given.get("group", "default"), contract="contract" in given,
+    made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named,
+                ask=ask_of(given), group=given.get("group", "default"), contract="contract" in given,
                 job_class=given.get("class", ""), rerunnable=given.get("rerun") != "no",
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
     return settled(replace(made, mold=mold_of(given))) if "sizes" in given else made

@@ -214,6 +214,11 @@ class Story:
             each for each in acts if each != "-"
         ]
 
+    def routes(self, *moves: str) -> None:
+        """Run a pass, which moves requests to other queues: ``anne:express``."""
+        moved = self.house.go().moves()
+        assert [f"{self._names([seq])[0]}:{queue}" for seq, queue in moved.items()] == list(moves)
+
     def picks(self, *names: str) -> None:
         """Check what a pass would start; nothing changes."""
         assert self._names(self.house.run_pass().starts) == list(names)

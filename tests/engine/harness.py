@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from core.harness import mold_of
+from core.harness import ask_of, mold_of
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
@@ -27,12 +27,11 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq, request_named
 from nqspy.model.people import Caller
-from nqspy.model.requests import Ask, MailWishes, Request, Spec
+from nqspy.model.requests import MailWishes, Request, Spec
 from nqspy.model.settings import Settings
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
-from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.parser import parse_text
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
@@ -46,8 +45,6 @@ BEN = Caller("ben", 1002, 100, ("users",))
 PEOPLE = {"root": ROOT, "max": MAX, "olga": OLGA, "anne": ANNE, "ben": BEN}
 
 SHIPPED = Path(__file__).parents[2] / "exits"
-CONSUMABLES = ("gpu", "gpus", "ngpus", "matlab", "fpga", "card")
-"""What the words of a submission may ask for by the unit."""
 
 PLAIN = """
 create batch_queue batch priority=10
@@ -234,15 +231,6 @@ def item(
     """One submission from its words."""
     words = shlex.split(line)[1:]
     given = dict(word.split("=", 1) for word in words if "=" in word)
-    ask = Ask(
-        cpu=parse_time(given["cpu"]) if "cpu" in given else None,
-        wall=parse_time(given["wall"]) if "wall" in given else None,
-        best_guess=parse_time(given["guess"]) if "guess" in given else None,
-        memory=parse_size(given["mem"]) if "mem" in given else None,
-        pes=int(given.get("pes", 1)),
-        needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
-        consumables=tuple((name, int(n)) for name, n in given.items() if name in CONSUMABLES),
-    )
     spec = Spec(
         owner="whoever",
         uid=99,
@@ -253,7 +241,7 @@ def item(
         workdir=given.get("workdir", "/home"),
         name_given="name" in given,
         account=given.get("account"),
-        ask=ask,
+        ask=ask_of(given),
         held="held" in words,
         rerunnable="once" not in words,
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,

@@ -18,13 +18,11 @@ create group guests share=1
 set usage half_life=10000h
 create domain nqs kind=command
 create batch_queue front domain=nqs
-enable queue front
-start queue front
 create class production priority=2 wait=30:00 do_not_disturb=0
 create class interactive priority=4 wait=0 do_not_disturb=0
 create batch_queue apps order=class
-enable queue apps
-start queue apps
+enable queue all
+start queue all
 set default mpprun queue apps
 set managers = (max:m)
 """

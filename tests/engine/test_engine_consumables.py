@@ -170,18 +170,11 @@ OFFLINE = st.sets(st.sampled_from("0123")).map(
     lambda units: ev.Change("set", "consumable/gpu/offline", sorted(units))
 )
 OTHERS = st.sampled_from(
-    (
-        ev.Change("set", "consumable/gpu/policy", "round_robin"),
-        ev.Change("set", "consumable/gpu/policy", "nearest"),
-        ev.Change("set", "consumable/gpu/policy", "lowest"),
-        ev.Change("set", "consumable/gpu/units", ["0", "1", "2", "3", "4"]),
-        ev.Change("set", "consumable/gpu/units", ["0", "1"]),
-        ev.Change("set", "global/consumable_user_limit", ["gpu=2"]),
-        ev.Change("set", "global/consumable_user_limit", []),
-        ev.Change("set", "queue/batch/consumable_limit", ["gpu=3", "matlab=1"]),
-        ev.Change("set", "queue/batch/consumable_limit", []),
-        ev.Change("delete", "consumable/matlab"),
-    )
+    [ev.Change("set", "consumable/gpu/policy", policy) for policy in ("round_robin", "nearest", "lowest")]
+    + [ev.Change("set", "consumable/gpu/units", list(units)) for units in ("01234", "01")]
+    + [ev.Change("set", "global/consumable_user_limit", most) for most in (["gpu=2"], [])]
+    + [ev.Change("set", "queue/batch/consumable_limit", most) for most in (["gpu=3", "matlab=1"], [])]
+    + [ev.Change("delete", "consumable/matlab")]
 )
 COMMANDS = st.one_of(
     st.builds(

@@ -23,12 +23,8 @@ create batch_queue apps order=class
 create batch_queue rows order=class domain=wide
 create batch_queue plain
 set gang large_size=5 large_limit=6
-enable queue apps
-enable queue rows
-enable queue plain
-start queue apps
-start queue rows
-start queue plain
+enable queue all
+start queue all
 """
 KINDS = ("production", "production", "interactive", "benchmark", "standby")
 JOB = st.fixed_dictionaries(

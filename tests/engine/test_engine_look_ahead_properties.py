@@ -21,14 +21,8 @@ create batch_queue back priority=10
 create batch_queue apart priority=10
 set queue apart domain=wide
 create pipe_queue door destination=(front, back)
-enable queue front
-enable queue back
-enable queue apart
-enable queue door
-start queue front
-start queue back
-start queue apart
-start queue door
+enable queue all
+start queue all
 create group d1 share=3 members=(anne, ben)
 create group d2 share=1 members=(cleo, dora)
 set global memory_limit=120mb

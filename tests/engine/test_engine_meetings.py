@@ -109,11 +109,9 @@ def test_meetings(title):
 
 SMALL = """
 create batch_queue small priority=20 run_limit=1
-enable queue small
-start queue small
 create pipe_queue pipe destination=(small, batch)
-enable queue pipe
-start queue pipe
+enable queue all
+start queue all
 """
 
 

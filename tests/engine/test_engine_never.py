@@ -15,11 +15,9 @@ from nqspy.report.time_text import zone_of
 
 SITE = f"""{PLAIN}
 create batch_queue q2
-enable queue q2
-start queue q2
 create pipe_queue pp destination=(batch)
-enable queue pp
-start queue pp
+enable queue q2, pp
+start queue q2, pp
 create complex both queues=(batch, q2)
 create consumable gpu units=(0, 1, 2, 3)
 create group d1 members=(anne)

@@ -59,11 +59,6 @@ def two_pass_by(house: House) -> tuple[int, int, int]:
     return first, second, third
 
 
-@pytest.fixture
-def house() -> House:
-    return House()
-
-
 # ---------------------------------------------------------------- what is altered is found
 
 

@@ -8,17 +8,11 @@ from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from shadow.judge import Shadow, Verdict
+from shadow.test_shadow import judged
 
 from nqspy.model import events as ev
-from nqspy.model.site import Site
 
 OWN = st.sampled_from([0, 0, 0, 0, 1, -3])
-
-
-def judged(events) -> Verdict:
-    """What the shadow says of a journal whose passes come when the test has them come."""
-    return Shadow(Site(host="ymp"), pause=None).take_all(events)
 
 
 def without(events, seq):

@@ -2,16 +2,10 @@
 name of the request that was left."""
 
 import pytest
-from core.harness import House
 from core.story import Story
 from shadow.test_shadow import found, setting, submission
 
 LEFT = "it was left waiting, and nothing kept it from starting"
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
 
 
 UNITS = "machine 6; create consumable/gpu units=(0,1,2)"

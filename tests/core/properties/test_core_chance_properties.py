@@ -3,6 +3,7 @@ keeps it, also beside those; who takes a hole by contract delays nobody."""
 
 from core.course import MINUTE, check_promises, course
 from core.harness import House
+from core.properties.worlds import ASKED, SETTINGS, asked_for, built
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,39 +12,28 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Used
 
-QUEUES = ("front", "back", "apart")
 LONGEST = 12
 REQUEST = st.fixed_dictionaries(
-    {
-        "queue": st.sampled_from(QUEUES),
-        "owner": st.sampled_from(["anne", "ben"]),
+    ASKED
+    | {
         "pes": st.sampled_from([1, 1, 2, 3, 6]),
-        "wall": st.integers(1, LONGEST),
         "early": st.sampled_from([0, 1, 6, 11]),
         "after": st.sampled_from([0, 0, 1, 3]),
         "gpu": st.sampled_from([0, 0, 1, 2]),
+        "mem": st.just(0),
         "contract": st.booleans(),
     }
 )
 QUEUE = st.fixed_dictionaries(
-    {
+    SETTINGS
+    | {
         "order": st.sampled_from(["fcfs", "sjf"]),
         "backfill": st.sampled_from(["probable", "probable", "contract", "limit", "none"]),
         "probability": st.sampled_from([30.0, 50.0, 90.0]),
         "reserve": st.sampled_from([1, 2, None]),
-        "backfill_order": st.sampled_from(["order", "shortest"]),
-        "pe_limit": st.sampled_from([None, 6]),
+        "user_limit": st.none(),
     }
 )
-
-
-def built(queues: list[dict]) -> House:
-    house = House().machine(pes=9)
-    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
-    house.change(ev.Change("create", "domain/wide", {"pes": ("6-8",)}))
-    for priority, (name, wanted) in enumerate(zip(QUEUES, queues, strict=True)):
-        house.queue(name, priority=priority, shortest_hole=MINUTE, **wanted)
-    return house.set("queue/apart/domain", "wide")
 
 
 def ended(house: House, seq: Seq) -> None:
@@ -53,10 +43,6 @@ def ended(house: House, seq: Seq) -> None:
     used = Used(0, house.now - run.started)
     reason = "contract" if cut else "exit"
     house._event(ev.Ended(seq, house.request(seq).attempts, reason, None if cut else 0, used=used))
-
-
-def asked_for(each: dict) -> str:
-    return (f" gpu={each['gpu']}" if each["gpu"] else "") + (" contract=yes" if each["contract"] else "")
 
 
 def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
@@ -69,7 +55,7 @@ def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=22))
 def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
-    house = built(queues)
+    house = built(queues, shortest_hole=MINUTE)
     told: dict[Seq, Instant] = {}
     chances = {name for name, each in house.site.settings.queues.items() if each.backfill == "probable"}
     slack = len(requests) * LONGEST * MINUTE
@@ -78,7 +64,7 @@ def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, reque
     assert not house.site.requests, "somebody never started"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST)), min_size=20, max_size=60),
     st.integers(2, 6),
@@ -91,7 +77,7 @@ def test_one_that_is_wide_starts_a_wall_limit_late_at_most_however_many_narrow_o
     ends: dict[Seq, Instant] = {}
     told: dict[Seq, Instant] = {}
     places = 0
-    for minute in range(200):
+    for minute in range(120):
         house.now = Instant(house.now + MINUTE)
         for seq in [seq for seq, end in ends.items() if end <= house.now]:
             ended(house, seq)

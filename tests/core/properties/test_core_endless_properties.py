@@ -3,7 +3,7 @@ loses nothing to all that pass him together, and whoever was promised a time kee
 
 from core.course import check_promises, course
 from core.harness import House
-from core.properties.worlds import two_queues
+from core.properties.worlds import ASKED, SETTINGS, asked_for, two_queues
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,30 +12,19 @@ from nqspy.model.ids import Instant, Seq
 
 PES, UNITS = 8, 2
 REQUEST = st.fixed_dictionaries(
-    {
+    ASKED
+    | {
         "queue": st.sampled_from(["front", "back"]),
-        "owner": st.sampled_from(["anne", "ben"]),
         "pes": st.sampled_from([1, 1, 2, 2, 3, 4, 6]),
-        "wall": st.integers(1, 12),
         "early": st.sampled_from([0, 0, 3]),
         "after": st.sampled_from([0, 0, 1, 3]),
         "gpu": st.sampled_from([0, 0, 1, 2]),
+        "mem": st.just(0),
         "endless": st.sampled_from([False, False, True]),
     }
 )
-QUEUE = st.fixed_dictionaries(
-    {
-        "order": st.sampled_from(["fcfs", "sjf"]),
-        "backfill": st.sampled_from(["limit", "limit", "none"]),
-        "reserve": st.sampled_from([1, 2, None]),
-        "backfill_order": st.sampled_from(["order", "shortest"]),
-    }
-)
-
-
-def asked_for(each: dict) -> str:
-    units = f" gpu={each['gpu']}" if each["gpu"] else ""
-    return units + (" wall=unlimited" if each["endless"] else "")
+UNLIMITED = {"user_limit": st.none(), "pe_limit": st.none(), "reserve": st.sampled_from([1, 2, None])}
+QUEUE = st.fixed_dictionaries(SETTINGS | UNLIMITED | {"order": st.sampled_from(["fcfs", "sjf"])})
 
 
 def amounts(house: House, seqs: list[Seq]) -> tuple[int, int]:

@@ -29,8 +29,13 @@ def molded(each: dict) -> str:
         return asked_for(each)
     most = 3 if each["queue"] == "apart" else 6
     fit = {pes: wall for pes, wall in each["sizes"].items() if pes <= most} or {1: 5, 2: 3}
-    walls = ",".join(f"{wall}:00" for wall in fit.values())
-    return f"{asked_for(each)} sizes={','.join(map(str, fit))} walls={walls}"
+    return asked_for(each) + words(fit)
+
+
+def words(sizes: dict[int, int]) -> str:
+    """Sizes with their times, as `House.submit` has them."""
+    walls = ",".join(f"{wall}:00" for wall in sizes.values())
+    return f" sizes={','.join(map(str, sizes))} walls={walls}"
 
 
 def ends_at(house: House, seq: Seq, at: Instant) -> Instant:
@@ -66,28 +71,23 @@ def test_the_size_with_the_earliest_end_is_the_one_that_trying_every_minute_find
             profile.hold(START + begin * MINUTE, START + (begin + length) * MINUTE, {"pes": pes})
     site, request = waiting(sizes)
     by = None if latest is None else START + latest * MINUTE
-    found = mold.soonest(site, START, request, lambda one: start_of(profile, one), by)
+
+    def start_of(one: Request) -> int | None:
+        return profile.earliest({"pes": one.spec.ask.pes}, one.spec.ask.wall)
+
+    found = mold.soonest(site, START, request, start_of, by)
     ends = {
         (minute + wall, minute, pes)
         for pes, wall in sizes.items()
         for minute in range(41)
         if min(free[minute : minute + wall]) >= pes and (latest is None or minute <= latest)
     }
-    if not ends:
-        assert found is None
-    else:
-        end, minute, pes = min(ends)
-        assert found is not None
-        assert (found[0].spec.ask.pes, found[1]) == (pes, START + minute * MINUTE), f"it could end at {end}"
-
-
-def start_of(profile: Profile, one: Request) -> int | None:
-    return profile.earliest({"pes": one.spec.ask.pes}, one.spec.ask.wall)
+    best = [(pes, START + minute * MINUTE) for _, minute, pes in sorted(ends)[:1]]
+    assert [(one.spec.ask.pes, at) for one, at in [found] if found] == best
 
 
 def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
-    walls = ",".join(f"{wall}:00" for wall in sizes.values())
-    spec = spec_of("anne", sizes=",".join(map(str, sizes)), walls=walls)
+    spec = spec_of("anne", **dict(word.split("=") for word in words(sizes).split()))
     return House().machine(pes=8).site, Request(1, spec, "q", State.QUEUED, START, START)
 
 
@@ -97,8 +97,7 @@ def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(ta
     house = House().machine(pes=8).queue("night", order="fcfs")
     if taken:
         house.run(f"ben pes={taken} wall=9:00")
-    walls = ",".join(f"{wall}:00" for wall in sizes.values())
-    (anne,) = house.run(f"anne sizes={','.join(map(str, sizes))} walls={walls}")
+    (anne,) = house.run(f"anne{words(sizes)}")
     fits = [(wall, pes) for pes, wall in sizes.items() if pes <= 8 - taken]
     assert len(house.request(anne).pes) == (min(fits)[1] if fits else 0)
 

@@ -83,37 +83,34 @@ def live(world: World, passes: int, check: Callable[[Told], None]) -> None:
 
 # ---------------------------------------------------------------- courses with reservations
 
-REQUEST = st.fixed_dictionaries(
-    {
-        "queue": st.sampled_from(("front", "back", "apart")),
-        "owner": st.sampled_from(["anne", "ben", "cleo"]),
-        "pes": st.integers(1, 6),
-        "wall": st.integers(1, 12),
-        "early": st.integers(0, 11),
-        "after": st.integers(0, 5),
-        "gpu": st.integers(0, 2),
-        "mem": st.integers(1, 60),
-    }
-)
-QUEUE = st.fixed_dictionaries(
-    {
-        "order": st.sampled_from(["fcfs", "sjf", "priority"]),
-        "backfill": st.sampled_from(["limit", "limit", "none"]),
-        "reserve": st.sampled_from([0, 1, 2, None]),
-        "backfill_order": st.sampled_from(["order", "shortest"]),
-        "user_limit": st.sampled_from([None, 1, 2]),
-        "pe_limit": st.sampled_from([None, 6, 7]),
-    }
-)
+ASKED = {
+    "queue": st.sampled_from(("front", "back", "apart")),
+    "owner": st.sampled_from(["anne", "ben", "cleo"]),
+    "pes": st.integers(1, 6),
+    "wall": st.integers(1, 12),
+    "early": st.integers(0, 11),
+    "after": st.integers(0, 5),
+    "gpu": st.integers(0, 2),
+    "mem": st.integers(1, 60),
+}
+SETTINGS = {
+    "order": st.sampled_from(["fcfs", "sjf", "priority"]),
+    "backfill": st.sampled_from(["limit", "limit", "none"]),
+    "reserve": st.sampled_from([0, 1, 2, None]),
+    "backfill_order": st.sampled_from(["order", "shortest"]),
+    "user_limit": st.sampled_from([None, 1, 2]),
+    "pe_limit": st.sampled_from([None, 6, 7]),
+}
+REQUEST, QUEUE = st.fixed_dictionaries(ASKED), st.fixed_dictionaries(SETTINGS)
 
 
-def built(queues: list[dict]) -> House:
+def built(queues: list[dict], **more: object) -> House:
     """Three queues, of which one has a domain of its own."""
     house = House().machine(pes=9).limit(memory_limit="120mb")
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1", "2")}))
     house.change(ev.Change("create", "domain/wide", {"pes": ("6-8",)}))
     for priority, (name, wanted) in enumerate(zip(("front", "back", "apart"), queues, strict=True)):
-        house.queue(name, priority=priority, share=1, time=1, **wanted)
+        house.queue(name, priority=priority, share=1, time=1, **wanted, **more)
     return house.set("queue/apart/domain", "wide")
 
 
@@ -128,4 +125,9 @@ def two_queues(queues: list[dict]) -> House:
 
 def asked_for(each: dict) -> str:
     """Return what a request of the course asks for besides PEs and time."""
-    return f" mem={each['mem']}mb" + (f" gpu={each['gpu']}" if each["gpu"] else "")
+    words = [f" {name}={each[name]}{unit}" for name, unit in (("mem", "mb"), ("gpu", "")) if each[name]]
+    words += [f" {word}" for name, word in OTHERS.items() if each.get(name)]
+    return "".join(words)
+
+
+OTHERS = {"contract": "contract=yes", "endless": "wall=unlimited"}
