@@ -6,14 +6,6 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Seq
 
 
-def house() -> House:
-    """One with two requests that wait."""
-    house = House()
-    house.queue("q")
-    house.submit("anne", "ben")
-    return house
-
-
 def begun_after(**away) -> list[ev.Event]:
     """What the journal has when one that was promised a start could have it in time, and nobody looks for so
     long after that."""

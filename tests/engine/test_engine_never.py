@@ -137,10 +137,7 @@ FREE = 'define shift free when="0 6 * * *"\n{}\nend\n'
         ),
         (f"set queue batch user_limit=1\n{ONE_GPU}", "gpu=2"),
         ("set group top limit=25%\nset group d1 limit=50%", "pes=3"),
-        (
-            FREE.format("set group d1 limit=100%") + "set group top limit=25%\nset group d1 limit=25%",
-            "pes=3",
-        ),
+        (FREE.format("set group d1 limit=100%") + "set group top limit=25%\nset group d1 limit=25%", "pes=3"),
         ("set queue batch consumable_limit=(gpu=1, matlab=1)", "gpu=1 matlab=2"),
     ],
 )

@@ -198,9 +198,7 @@ def test_a_site_with_odd_names_from_earlier_times_goes_on(monkeypatch):
     centre = Centre()
     with monkeypatch.context() as earlier:
         earlier.setitem(
-            loop.HANDLERS,
-            cm.PurgeQueue,
-            lambda tx, _, caller: commit_changes(tx, odd, caller.user, "qmgr"),
+            loop.HANDLERS, cm.PurgeQueue, lambda tx, _, caller: commit_changes(tx, odd, caller.user, "qmgr")
         )
         centre.ask(cm.PurgeQueue("batch"))
     centre.sim.restart()

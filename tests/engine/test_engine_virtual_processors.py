@@ -169,10 +169,7 @@ def test_one_that_is_killed_leaves_its_part_to_the_others():
     st.integers(1, 3),
     st.lists(
         st.tuples(
-            st.integers(0, 900),
-            st.integers(1, 900),
-            st.integers(0, 120),
-            st.sampled_from([1.0, 0.95, 0.5]),
+            st.integers(0, 900), st.integers(1, 900), st.integers(0, 120), st.sampled_from([1.0, 0.95, 0.5])
         ),
         min_size=1,
         max_size=8,
