@@ -71,15 +71,6 @@ def _change_of(start: str) -> tuple[int, ...]:
 
 
 @BOTH
-@pytest.mark.parametrize("step", [5, 19])
-def test_whatever_the_steps_of_the_clock(start, expected, step):
-    place = site(start)
-    while place.sim.now < end_of(start):
-        place.later(hours=step)
-    assert [each for each in switches(place) if each in expected] == expected
-
-
-@BOTH
 def test_a_restart_after_a_sleep_over_the_change_enters_only_what_is_due(start, expected):
     place = site(start)
     friday = "Fri 27" if start == SPRING else "Fri 23"

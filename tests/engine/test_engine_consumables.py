@@ -1,7 +1,7 @@
 """Consumables under a virtual clock: asked for, given, held over restarts, and never twice."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, ROOT, Centre, asked, item
+from engine.harness import OLGA, PLAIN, ROOT, Centre, asked, item
 from engine.story import play
 from engine.test_engine_forged_plans import plan
 from engine.test_engine_late_plans import Late
@@ -65,6 +65,14 @@ STORIES = {
         deny delete consumable matlab -> bad_setting; qmgr set consumable gpu units=(0, 1, 2, 3, 4); later 1h
         qmgr delete consumable gpu; qmgr set queue batch consumable_limit=(matlab=1); delete 2
         deny delete consumable matlab -> bad_settings""",
+    "operators take units out, and no more of it": """qmgr set consumable gpu offline=(2) by olga
+        deny set consumable gpu units=(0) by olga -> not_permitted
+        deny set consumable gpu offline=(1) by anne -> not_permitted""",
+    "a broken unit is given to none until it is well": """
+        qmgr create probe check units=gpu command=nvidia-smi running=requeue; submit anne gpu=1; units 1 gpu=0
+        probe gpu[0] broken; probe gpu[1] ok; later 1s; units 1 gpu=1; submit ben gpu=3
+        why 2 NO_UNITS consumable gpu; events alarm 1; restart; delete 1 kill; units 2 gpu=1,2,3
+        submit cleo gpu=1; state 3 queued; probe gpu[0] ok; units 3 gpu=0""",
     "a shift takes none away that is held": """
         qmgr define shift day when=("0 6 * * *") | set consumable gpu offline=(0) | end
         qmgr define shift night when=("0 21 * * *") | set consumable gpu units=(0, 2, 3) | end
@@ -75,15 +83,6 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_stories(title):
     play(STORIES[title], settings=LAB, pes=8)
-
-
-def test_operators_take_units_out(lab):
-    lab.qmgr("set consumable gpu offline=(2)", by=OLGA)
-    assert lab.refused(lab.command("set consumable gpu units=(0)"), by=OLGA).code == "not_permitted"
-    assert lab.refused(lab.command("set consumable gpu offline=(1)"), by=ANNE).code == "not_permitted"
-    assert consumables.rows(lab.site)[0] == {
-        "name": "gpu", "units": ["0", "1", "2", "3"], "offline": ["2"], "used": {},
-    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- holding
@@ -101,29 +100,6 @@ def test_who_holds_which_is_the_same_after_a_restart_also_whose_turn_it_is(tmp_p
         (c,) = centre.submit("cleo gpu=2 matlab=1")
         assert units(centre, c) == {"gpu": ["0", "1"], "matlab": ["1"]}
         centre.is_sound()
-
-
-def test_a_broken_unit_is_given_to_nobody_until_it_is_well(lab):
-    lab.qmgr("create probe check units=gpu command=nvidia-smi running=requeue")
-    (a,) = lab.submit("anne gpu=1")
-    assert units(lab, a) == {"gpu": ["0"]}
-    lab.sim.feed([ob.ObservedResource("gpu[0]", "broken", "Xid 79"), ob.ObservedResource("gpu[1]", "ok", "")])
-    lab.later(seconds=1)
-    assert units(lab, a) == {"gpu": ["1"]}, "it was queued again, and begun with another one"
-    (b,) = lab.submit("ben gpu=3")
-    reason = lab.engine.plan.reason(b, "batch")
-    assert reason.text == f"it asks for 3 gpu, 2 of 4 are free; held by {lab.id(a)}; offline: 0"
-    [alarm] = [each for each in lab.events(ev.Alarm) if "gpu[0]" in each.text]
-    assert alarm.text == "resource gpu[0] is broken: Xid 79"
-    lab.sim.restart()
-    assert consumables.rows(lab.site)[0]["offline"] == ["0"]
-    lab.ask(cm.Delete((str(a),), kill=True))
-    assert units(lab, b) == {"gpu": ["1", "2", "3"]}
-    (c,) = lab.submit("cleo gpu=1")
-    assert lab.state(c) == "queued"
-    lab.sim.feed([ob.ObservedResource("gpu[0]", "ok", "")])
-    assert units(lab, c) == {"gpu": ["0"]}
-    lab.is_sound()
 
 
 def test_a_forged_plan_gives_no_unit_twice_none_that_is_offline_and_not_another_number():

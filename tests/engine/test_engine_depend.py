@@ -2,7 +2,7 @@
 the others, of the daemon and of its commits."""
 
 import pytest
-from engine.harness import BEN, OLGA, Centre, by_name, item
+from engine.harness import BEN, Centre, by_name, item
 from engine.story import play
 
 from nqspy.engine.explain import chain, reason_of
@@ -26,6 +26,12 @@ STORIES = {
         state 2 held; queue 2 other; later 11m; starts 1 2""",
     "a rerun of the prerequisite is no end": """submit anne, ben after=1:any; later 5m; rerun 1; later 9m
         state 2 held; later 3m; state 2 running""",
+    "what can never be met is held and told, and an operator may let it run": """
+        submit anne name=bad3, ben after=1; later 11m; state 2 held; never 2; why 2 DEPENDENCY dependency
+        mails 1; release 2 letter=s by olga; starts 1 2""",
+    "a failure deletes the whole chain behind it": """qmgr set dependency_failed delete
+        submit anne name=bad3, ben after=1 mail=abort, ben after=2, ben after=2:any, ben after=2:fail
+        later 11m; state 2 ended 3 ended; end 2 dropped dependency; mails 1; starts 1 4 5""",
     "what never existed or says nothing": "submit anne; " + "; ".join(
         f"refuse ben after={after} -> bad_dependency"
         for after in ("99", "2", "1.elsewhere:ok", "0", "1:soon", ":ok", "1:", "job:ok")
@@ -147,39 +153,6 @@ def test_the_attributes_keep_what_is_no_dependency_and_each_is_kept_once():
 
 
 # ---------------------------------------------------------------- what can never be met
-
-
-def test_hold_keeps_it_tells_its_owner_and_an_operator_may_let_it_run():
-    site = centre()
-    site.submit("anne name=bad3", "ben after=1")
-    site.later(minutes=11)
-    assert why(site, 2) == f"{site.id(1)} ended with exit status 3: what it waits for can never come about"
-    [mail] = [notice for notice in site.sim.notices if notice.to == "ben"]
-    assert mail.subject == f"nqspy: {site.id(2)} is held"
-    assert f"It stays held: {site.id(2)} (STDIN)." in mail.text
-    site.ask(cm.ReleaseRequests(("2",), "s"), OLGA)
-    assert site.starts() == [1, 2]
-    assert site.request(2).never == ""
-    site.is_sound()
-
-
-def test_delete_deletes_the_whole_chain_behind_it():
-    site = centre().qmgr("set dependency_failed delete")
-    site.submit(
-        "anne name=bad3", "ben after=1 mail=abort", "ben after=2", "ben after=2:any", "ben after=2:fail"
-    )
-    site.later(minutes=11)
-    assert [site.state(seq) for seq in (2, 3)] == ["ended", "ended"]
-    end = site.end_of(2)
-    assert (end.who, end.text) == (
-        "dependency",
-        f"{site.id(1)} ended with exit status 3; it waited until {site.id(1)} has ended with exit status 0",
-    )
-    assert [notice.subject for notice in site.sim.notices if notice.to == "ben"] == [
-        f"nqspy: {site.id(2)} deleted"
-    ]
-    assert site.starts() == [1, 4, 5], "any and fail are met by a deletion"
-    site.is_sound()
 
 
 def test_what_a_deleted_dependant_waited_for_is_named_and_nothing_else():

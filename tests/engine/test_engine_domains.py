@@ -129,13 +129,6 @@ def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, park
     centre.is_sound()
 
 
-def test_how_many_pes_are_free_for_one_that_an_operator_lets_go_on_is_told(centre, parked):
-    for asked, told in (("ben pes=2", "2 are"), ("ben", "1 is"), ("ben", "none is")):
-        centre.submit(f"{asked} queue=aux")
-        [failure] = centre.ask(centre.command(f"resume request {parked}"))["failed"]
-        assert f"it needs 4 PEs to go on, and {told} free" in failure["text"]
-
-
 def test_whom_a_domain_takes_is_shown(centre):
     Story(centre).play(f"{CHOOSY}; qmgr set domain wide accounts=(cfd, p17) takes=interactive")
     said = "  takes interactive requests of 2 to 3 PEs; users anne; Unix groups staff; accounts cfd, p17"

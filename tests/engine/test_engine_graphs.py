@@ -4,6 +4,7 @@ waits."""
 import pytest
 from engine.harness import ANNE, Centre, by_name, item
 from engine.story import play
+from msgspec.structs import replace
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -17,14 +18,10 @@ def centre():
 def graph(site, *lines, by=ANNE, **more):
     """A list of (line, places and words that it waits for)."""
     items = [
-        cm.Submission(**{**_fields(item(line, site.sim.now, number=n)), "after": tuple(after)})
+        replace(item(line, site.sim.now, number=n), after=tuple(after))
         for n, (line, after) in enumerate(lines, 1)
     ]
     return site.ask(cm.Submit(tuple(items), **more), by)
-
-
-def _fields(submission):
-    return {name: getattr(submission, name) for name in submission.__struct_fields__}
 
 
 # ---------------------------------------------------------------- a list that is a graph
@@ -53,14 +50,9 @@ def test_a_diamond_runs_from_the_top_to_the_bottom():
 @pytest.mark.parametrize("after", [((1, "ok"),), ((2, "ok"),), ((-1, "ok"),), ((7, "any"),)])
 def test_nobody_waits_for_himself_or_for_a_later_one_and_then_nothing_is_accepted(after):
     site = centre()
-    items = (item("anne", site.sim.now, number=4), _with(item("anne", site.sim.now, number=9), after))
+    items = (item("anne", site.sim.now, number=4), replace(item("anne", site.sim.now, number=9), after=after))
     refusal = site.refused(cm.Submit(items), ANNE)
-    assert str(refusal).startswith("line 9: a request waits for earlier ones of its list")
-    assert refusal.status == 206
-
-
-def _with(submission, after):
-    return cm.Submission(**{**_fields(submission), "after": after})
+    assert (refusal.code, str(refusal)[:8]) == ("bad_dependency", "line 9: ")
 
 
 def test_a_list_is_a_graph_again_after_a_restart_and_the_same_key_gives_the_same():
@@ -70,7 +62,7 @@ def test_a_list_is_a_graph_again_after_a_restart_and_the_same_key_gives_the_same
     again = graph(site, ("anne held", ()), ("anne", ((0, "ok"),)), key="k")
     assert (again["ids"], again["repeated"]) == (answer["ids"], True)
     assert site.request(2).unmet == (Dependency(1),)
-    other = _with(item("anne", site.sim.now, number=2), ((0, "any"),))
+    other = replace(item("anne", site.sim.now, number=2), after=((0, "any"),))
     refusal = site.refused(cm.Submit((item("anne held", site.sim.now, number=1), other), "k"), ANNE)
     assert refusal.code == "key_reused"
 
@@ -80,10 +72,10 @@ def test_a_request_waits_for_a_thousand_of_its_list_and_for_no_more():
     many = [("anne", ())] * 1000
     graph(site, *many, ("anne", [(place, "ok") for place in range(1000)]))
     assert len(site.request(1001).unmet) == 1000
-    refused = _with(item("anne", site.sim.now, number=1002), [(place, "ok") for place in range(1001)])
+    refused = replace(item("anne", site.sim.now, number=1002), after=[(place, "ok") for place in range(1001)])
     items = tuple(item("anne", site.sim.now, number=n) for n in range(1, 1002))
     refusal = site.refused(cm.Submit((*items, refused)), ANNE)
-    assert str(refusal) == "line 1002: --after: a request may wait for 1000 others, not 1001"
+    assert (refusal.code, str(refusal)[:11]) == ("bad_dependency", "line 1002: ")
 
 
 def test_a_dry_run_of_a_graph_accepts_nothing():
@@ -113,11 +105,10 @@ def test_index_by_index_the_arrays_of_a_list_are_equal_or_refused(first, second)
     site = centre()
     items = (
         item(f"anne name=x {first}", site.sim.now, number=1),
-        _with(item(f"anne {second}", site.sim.now, number=2), ((0, "each"),)),
+        replace(item(f"anne {second}", site.sim.now, number=2), after=((0, "each"),)),
     )
     refusal = site.refused(cm.Submit(items), ANNE)
-    assert str(refusal).startswith("line 2: --after x:each: ")
-    assert refusal.status == 206
+    assert (refusal.code, str(refusal)[:8]) == ("bad_dependency", "line 2: ")
 
 
 def test_a_cascade_takes_along_what_waits_for_indices():

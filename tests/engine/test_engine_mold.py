@@ -1,13 +1,13 @@
 """Moldable requests in the engine: late plans, limits at the desk, alterations, other courses of a night."""
 
 import pytest
-from engine.harness import Centre, item, signed
+from engine.harness import Centre, signed
+from engine.story import play
 from engine.test_engine_late_plans import Late
 from engine.test_engine_replay import course
 
 from nqspy.engine.inputs import Decision
 from nqspy.engine.virtual.attempts import Run
-from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan, Start
 
@@ -16,17 +16,37 @@ SIZES = "anne sizes=1,2,4 walls=40:00,20:00,10:00"
 
 
 def by_size(request) -> Run:
-    """It takes nearly the time that is its limit."""
-    return Run(wall=request.spec.ask.wall - MINUTE)
+    """It takes nearly the time that is its limit; one named long takes an hour."""
+    return Run(wall=60 * MINUTE if request.name == "long" else request.spec.ask.wall - MINUTE)
+
+
+TWICE = "sizes=4,8 speedup=8:0 wall=2:00:00"
+"""A = 8 without variance: two hours on one PE, a quarter of that on four."""
+STORIES = {
+    "it is ended at the limit of its size and charged for its PEs": f"""submit {SIZES} name=long; later 5m
+        has 1 run.rate=4000; later 6m; end 1 wall_limit; ran 1 600""",
+    "a queue takes it when one size fits": f"""qmgr set per_request pe_limit=2 batch
+        qmgr set per_request wall_limit=1200 batch; submit {SIZES}; pes 1 0-1
+        refuse anne sizes=1,4 walls=40:00,10:00 -> above_limit""",
+    "operators give it one number of PEs or another time": f"""qmgr stop queue batch; submit {SIZES}, {SIZES}
+        qmgr modify request 1 pe_limit=2; has 1 spec.mold=null spec.ask.pes=2 spec.ask.wall=1200000
+        qmgr modify request 2 wall_limit=900; has 2 spec.mold.walls=[] spec.ask.wall=900000""",
+    "one number of PEs has the time of its speedup or that comes with it": f"""qmgr stop queue batch
+        submit anne {TWICE}, anne {TWICE}, anne {TWICE}; modify 1 ask.pes=1; modify 2 ask.pes=4
+        modify 3 ask.pes=4 ask.wall=3000000; has 1 spec.mold=null spec.ask.pes=1 spec.ask.wall=7200000
+        has 2 spec.mold=null spec.ask.pes=4 spec.ask.wall=1800000
+        has 3 spec.mold=null spec.ask.pes=4 spec.ask.wall=3000000""",
+}
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_stories(title):
+    play(STORIES[title], pes=4, lengths=by_size)
 
 
 @pytest.fixture
 def centre() -> Centre:
     return Centre(pes=4, lengths=by_size)
-
-
-def sizes(centre: Centre) -> list[int]:
-    return [len(event.pes) for event in centre.events(ev.Starting)]
 
 
 @pytest.mark.parametrize(
@@ -42,54 +62,6 @@ def test_a_plan_of_another_process_starts_it_on_one_of_its_sizes_alone(pes, runs
     assert centre.state(1) == ("running" if runs else "queued")
     if runs:
         assert centre.request(1).spec.ask.wall == {1: 40, 2: 20}[len(pes)] * MINUTE
-
-
-def test_it_is_ended_at_the_limit_of_its_size_and_charged_for_its_pes(centre):
-    centre.sim.executor._lengths = lambda request: Run(wall=60 * MINUTE)
-    (anne,) = centre.submit(SIZES)
-    centre.later(minutes=5)
-    assert centre.request(anne).run.rate == 4 * 1000
-    centre.later(minutes=6)
-    end = centre.end_of(anne)
-    assert (end.end_reason, end.used.wall) == ("wall_limit", 10 * MINUTE)
-
-
-def test_a_queue_takes_it_when_one_size_fits_and_refuses_it_when_none_does(centre):
-    centre.qmgr("set per_request pe_limit=2 batch\nset per_request wall_limit=1200 batch")
-    centre.submit(SIZES)
-    assert sizes(centre) == [2]
-    refusal = centre.refused(cm.Submit((item("anne sizes=1,4 walls=40:00,10:00", centre.sim.now),)))
-    assert "wall time 2400 s is above the limit of 1200 s" in str(refusal)
-
-
-def test_operators_give_it_one_number_of_pes_or_another_time(centre):
-    centre.qmgr("stop queue batch")
-    one, other = centre.submit(SIZES, SIZES)
-    centre.qmgr(f"modify request {one} pe_limit=2")
-    spec = centre.request(one).spec
-    assert (spec.mold, spec.ask.pes, spec.ask.wall) == (None, 2, 20 * MINUTE)
-    centre.qmgr(f"modify request {other} wall_limit=900")
-    assert centre.request(other).spec.mold.walls == ()
-    assert centre.request(other).spec.ask.wall == 15 * MINUTE
-
-
-def test_one_number_of_pes_has_the_time_that_its_speedup_says_or_that_comes_with_it(centre):
-    """A = 8 without variance: two hours on one PE, a quarter of that on four."""
-    centre.qmgr("stop queue batch")
-    lone, four, other = centre.submit(*["anne sizes=4,8 speedup=8:0 wall=2:00:00"] * 3)
-    for seq, values in (
-        (lone, {"ask/pes": 1}),
-        (four, {"ask/pes": 4}),
-        (other, {"ask/pes": 4, "ask/wall": 50 * MINUTE}),
-    ):
-        centre.ask(cm.ModifyRequest((str(seq),), values))
-    asked = [centre.request(seq).spec.ask for seq in (lone, four, other)]
-    assert [(each.pes, each.wall) for each in asked] == [
-        (1, 120 * MINUTE),
-        (4, 30 * MINUTE),
-        (4, 50 * MINUTE),
-    ]
-    assert all(centre.request(seq).spec.mold is None for seq in (lone, four, other))
 
 
 def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):

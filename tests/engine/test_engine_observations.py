@@ -1,7 +1,7 @@
 """What the executor tells, and what becomes of it."""
 
 import pytest
-from engine.harness import ANNE, PLAIN, Centre, goes_on, submit
+from engine.harness import PLAIN, Centre, goes_on, submit
 from engine.story import Story, value
 from msgspec.structs import replace
 
@@ -77,6 +77,11 @@ class HandsStory(Story):
             found.append(":".join(map(str, (name, self.centre.id(each.seq)[:-4], each.attempt, *more))))
         assert found == words.strip("-").split(), found
 
+    def retries(self, *causes: str) -> None:
+        """Check the causes for which attempts are tried again, with how many requests: ``gone=2``."""
+        found = {f"{cause}={count}" for cause, count in self.centre.site.causes_of_retries().items()}
+        assert found == set(causes[0].split()), found
+
     def alarms(self, number: str) -> None:
         """Check how many alarms there were."""
         assert len(self.centre.events(ev.Alarm)) == int(number)
@@ -134,6 +139,16 @@ STORIES = {
     "a delivery can be ended and not run again": """see exiting 1 1; events started 1; delete 1 kill by anne
         orders start:1:1 kill:1:1:deleted:0:9; rerun 1 by anne -> 1:wrong_state
         see ended 1 1 reason=exit status=3; end 1 exit 3""",
+    "what a cause outside hinders backs off, and keeps its place": """see void 1 1 text=gone later=true
+        state 1 waiting; retries gone=1; orders start:1:1 forget:1:1; later 1.9s; orders -; later 0.1s
+        orders start:1:2; see void 1 2 text=gone later=true; later 3.9s; orders forget:1:2; later 0.1s
+        orders start:1:3; see void 1 3 text=gone later=true; later 7.9s; orders forget:1:3; later 0.1s
+        orders start:1:4; see running 1 4; has 1 retry=null; moved 1 14; alarms 1""",
+    "others start meanwhile and share the alarm": """qmgr set machine pes=1; submit anne, ben
+        see void 1 1 text=gone later=true; see void 2 1 text=gone later=true; state 3 running
+        retries gone=2; alarms 1; delete 1 by anne; state 1 ended""",
+    "output that cannot be delivered for now": """see running 1 1; see exiting 1 1 used=[5,5] text=gone
+        retries gone=1; alarms 1; see ended 1 1 reason=exit status=0; end 1 exit 0; retries""",
     "one whose output is being delivered is altered no more": """see exiting 1 1
         modify 1 name=x by anne -> 1:wrong_state""",
     "a signal goes to what runs, and 0 only looks": """qmgr set machine pes=1; submit anne, ben
@@ -212,24 +227,6 @@ def test_what_an_earlier_attempt_used_is_not_charged_to_the_next():
 GONE = "the user database has no entry for anne (uid 1001)"
 
 
-def test_attempts_that_a_cause_outside_hinders_back_off_and_lose_no_place():
-    centre, executor = centre_with_one("anne name=first", pes=1)
-    date = centre.request(1).date_in_queue
-    for number, wait in ((1, 2), (2, 4), (3, 8)):
-        see(centre, ob.ObservedVoid(1, number, GONE, later=True))
-        executor.told()
-        assert (centre.state(1), centre.request(1).eligible) == ("waiting", centre.sim.now + wait * 1000)
-        reason = explain(centre.site, (1,), Reasons())[1]
-        assert (reason.text, centre.site.causes_of_retries()) == (
-            f"{GONE}; the next attempt comes later", {GONE: 1},
-        )  # fmt: skip
-        centre.later(seconds=wait)
-        assert executor.told(ac.Start) == [ac.Start(1, number + 1, (0,))]
-    see(centre, ob.ObservedRunning(1, 4))
-    assert (centre.request(1).retry, centre.request(1).date_in_queue) == (None, date)
-    assert len(centre.events(ev.Alarm)) == 1
-
-
 def test_one_that_cannot_start_for_a_day_is_held_and_a_release_tries_it_again():
     centre, _ = centre_with_one(pes=1)
     began = centre.sim.now
@@ -245,27 +242,6 @@ def test_one_that_cannot_start_for_a_day_is_held_and_a_release_tries_it_again():
     assert centre.request(1).run.starting
     see(centre, ob.ObservedVoid(1, centre.request(1).attempts, GONE, later=True))
     assert (centre.state(1), centre.request(1).retry.times) == ("waiting", 1)
-
-
-def test_others_start_meanwhile_and_share_the_alarm():
-    centre, _ = centre_with_one(pes=1)
-    centre.submit("anne name=second", "ben")
-    for seq in (1, 2):
-        see(centre, ob.ObservedVoid(seq, 1, GONE, later=True))
-    assert centre.state(3) == "running"
-    assert centre.site.causes_of_retries() == {GONE: 2}
-    assert len(centre.events(ev.Alarm)) == 1
-    centre.ask(cm.Delete(("1",)), ANNE)
-    assert centre.state(1) == "ended"
-
-
-def test_output_that_cannot_be_delivered_for_now_raises_an_alarm_while_it_lasts():
-    centre, _ = centre_with_one()
-    see(centre, ob.ObservedRunning(1, 1), ob.ObservedExiting(1, 1, Used(5, 5), GONE))
-    assert centre.site.causes_of_retries() == {GONE: 1}
-    assert [GONE in each.text for each in centre.events(ev.Alarm)] == [True]
-    see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0)))
-    assert (centre.end_of(1).exit_status, centre.site.causes_of_retries()) == (0, {})
 
 
 def test_a_submission_of_a_uid_without_a_name_is_refused():

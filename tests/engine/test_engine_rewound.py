@@ -15,13 +15,14 @@ from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
 
 
-def rewound(story):
-    """A centre whose journal is put back to the instant at which ``story`` gives it away; what happened in
-    the machine since stays."""
+def rewound(minutes, *lines):
+    """A centre whose journal is put back to so many minutes before; what happened in the machine since
+    stays."""
     centre = Centre(PLAIN, pes=1, length=600)
-    kept = []
-    story(centre, lambda: kept.append(copy.deepcopy(centre.journal.__dict__)))
-    centre.journal.__dict__.update(kept[0])
+    centre.submit(*lines)
+    kept = copy.deepcopy(centre.journal.__dict__)
+    centre.later(minutes=minutes)
+    centre.journal.__dict__.update(kept)
     return centre
 
 
@@ -39,24 +40,16 @@ def test_a_start_that_is_not_rewound_finds_nothing():
 
 
 def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_again():
-    def story(centre, keep):
-        centre.submit("anne", "ben")
-        keep()
-        centre.later(minutes=1)
-
-    centre = rewound(story)
+    centre = rewound(1, "anne", "ben")
     site = centre.site
     assert not site.touched.requests
     later = begin(centre, {2: 3, 9: 1})
     assert (later.next_seq, later.attempts) == (10, {2: 3, 9: 1})
     ben = centre.site.requests[2]
     assert (ben.state, ben.attempts, ben.holds) == (State.HELD, 3, "o")
-    assert ben.holds == "o"
     assert centre.site.next_seq == 10
     [alarm] = [each.event for each in centre.journal.events() if each.event.kind == "alarm"]
-    assert "the next identifier is 10." in alarm.text
-    assert "held, for they were started since or may have been: 2." in alarm.text
-    assert "not known any more: 9." in alarm.text
+    assert all(each in alarm.text for each in ("10.", ": 2.", ": 9."))
     [cleo] = centre.submit("cleo")
     assert cleo == 10
     replayed = Site()
@@ -66,12 +59,7 @@ def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_ag
 
 
 def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():
-    def story(centre, keep):
-        centre.submit("anne")
-        keep()
-        centre.later(minutes=30)  # it ends, and nothing of it stays
-
-    centre = rewound(story)
+    centre = rewound(30, "anne")  # it ends, and nothing of it stays
     begin(centre, {}, Later("a backup was restored", 7, {}))
     assert centre.site.requests[1].state is State.HELD
     assert centre.site.next_seq == 7
@@ -80,12 +68,7 @@ def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():
 
 
 def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
-    def story(centre, keep):
-        centre.submit("anne")
-        keep()
-        centre.later(minutes=1)
-
-    centre = rewound(story)
+    centre = rewound(1, "anne")
     begin(centre, {1: 1}, Later("a backup was restored", 2, {}))
     assert centre.site.requests[1].state is State.RUNNING
     centre.later(minutes=30)
@@ -119,13 +102,7 @@ def test_forgetting_names_changes_no_decision():
 
 def test_an_index_that_began_since_is_held_as_a_request_of_its_own():
     """Its array would start it again: in the backup it had not begun."""
-
-    def story(centre, keep):
-        centre.submit("anne array=1-4")
-        keep()
-        centre.later(minutes=25)
-
-    centre = rewound(story)
+    centre = rewound(25, "anne array=1-4")
     began = member(array_key(1), 2)
     begin(centre, {began: 1})
     assert centre.state(began) == "held"
