@@ -338,6 +338,13 @@ class Story:
         for group, part in pairs(parts).items():
             assert share(group=group) == pytest.approx(part, abs=1e-4), group
 
+    def usage(self, *parts: str) -> None:
+        """Check the parts that groups (``d1=0.5``) and owners (``:anne=1``) have of what was used."""
+        usage = FairShare(self.house.site, self.house.now, self.house.samples).usage
+        for name, part in pairs(parts).items():
+            group, _, owner = name.partition(":")
+            assert usage(group=group or None, owner=owner or None) == pytest.approx(part, abs=1e-4), name
+
     def works(self, *groups: str) -> None:
         """Check which groups have requests that could start, as a pass that starts nothing reports it."""
         self.house.tell_startable()

@@ -98,23 +98,20 @@ def test_the_group_default_is_there_without_being_made(house):
     assert set(entitlements(with_default(house.site.settings.groups)).values()) == {0.0}
 
 
-def test_use_decays_by_half_in_each_half_life(house):
-    house.queue("night")
-    used(house, "d1", "1:00:00")
-    house.later(hours=24)
-    used(house, "d2", "30:00")
-    assert ledger(house).usage(group="d1") == pytest.approx(0.5)
-    assert ledger(house).usage(owner="anne") == pytest.approx(1)
-    assert ledger(house).usage(group="d1", owner="ben") == 0
-    assert ledger(house).total == pytest.approx(HOUR)
+STORIES = {
+    "use decays by half in each half-life": """machine 1; queue night; run anne group=d1; end anne cpu=1:00:00
+        later 1440; run anne group=d2; end anne2 cpu=30:00; usage d1=0.5 :anne=1 d1:ben=0""",
+    "a parent's use is that of all below it": """machine 1; queue night; create group/ymp share=1
+        create group/d1 share=1 parent=ymp; create group/d2 share=1 parent=ymp; create group/t3d share=1
+        run anne group=d1; end anne cpu=10:00; run anne group=d2; end anne2 cpu=20:00
+        run anne group=t3d; end anne3 cpu=10:00; run anne group=ymp; end anne4 cpu=10:00
+        usage ymp=0.8 d1=0.2""",
+}
 
 
-def test_a_parents_use_is_that_of_all_below_it(house):
-    house.queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp").group("t3d", 1)
-    for group, cpu in (("d1", "10:00"), ("d2", "20:00"), ("t3d", "10:00"), ("ymp", "10:00")):
-        used(house, group, cpu)
-    assert ledger(house).usage(group="ymp") == pytest.approx(0.8)
-    assert ledger(house).usage(group="d1") == pytest.approx(0.2)
+@pytest.mark.parametrize("title", STORIES)
+def test_shares(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_a_running_request_debits_what_it_used_and_what_it_is_expected_to_use(house):
@@ -211,13 +208,6 @@ def test_the_exit_is_asked_once_for_each_pair_and_round(house):
     first_round = exits.called("shrpri")[:3]
     assert sorted(first_round) == [("anne", "d1"), ("anne", "d2"), ("ben", "d1")]
     assert len(exits.called("shrpri")) == 6
-
-
-def test_the_exit_is_not_asked_where_share_has_no_weight(house):
-    exits = house.machine(pes=1).queue("day", cpu=6, time=10).exits(shrpri=lambda owner, group, view: 1.0)
-    house.submit("anne", "ben")
-    house.run_pass()
-    assert exits.called("shrpri") == []
 
 
 def test_who_was_asked_about_in_a_round_is_not_asked_about_for_another_queue(house):

@@ -204,6 +204,11 @@ class Story:
         name, seconds = words.split()
         assert self.centre.end_of(self.seq(name)).used.wall == round(float(seconds) * 1000)
 
+    def used(self, words: str) -> None:
+        """Check the CPU time (s) that a request has used at its end."""
+        name, seconds = words.split()
+        assert self.centre.end_of(self.seq(name)).used.cpu == round(float(seconds) * 1000)
+
     def empty(self, _: str) -> None:
         """Check that every request has ended."""
         assert not self.centre.site.requests

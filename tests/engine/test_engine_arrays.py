@@ -7,10 +7,7 @@ from msgspec.structs import replace
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
-from nqspy.model import indices
-from nqspy.model.ids import Seq, index_of
-from nqspy.model.requests import Output, Request, State
+from nqspy.model.requests import Output
 
 OTHER = "qmgr create batch_queue other priority=5 | enable queue other"
 STORIES = {
@@ -27,6 +24,9 @@ STORIES = {
         modify 1[] array.limit=3 by anne; modify 1[] array.limit=null by anne
         modify 1[] array.limit=-1 -> 1[]:bad_array; modify 1[] array.limit=x -> 1[]:bad_value
         modify 1[1] array.limit=3 -> 1[1]:bad_array; modify 2 array.limit=3 -> 2:bad_array""",
+    "it is one row, and its indices start one by one": """site pes=3; submit anne name=sweep array=1-10
+        events submitted 1; starts 1[1] 1[2] 1[3]; left 1[] 4-10; has 1[] shown_state=running; later 1h; empty
+        starts 1[4] 1[5] 1[6] 1[7] 1[8] 1[9] 1[10]; end 1[] exit 0; used 1[] 6000""",
     "others take their turn between indices": """site pes=1 length=60; submit anne array=1-3, ben
         schedule 2 place=first; later 10m; starts 1[1] 2 1[2] 1[3]""",
     "a range is held and released in one event": """site pes=1; submit anne array=1-1000
@@ -124,32 +124,6 @@ STORIES |= {
 @pytest.mark.parametrize("title", STORIES)
 def test_arrays(title: str) -> None:
     play(STORIES[title])
-
-
-def _array(centre: Centre, seq: Seq) -> Request:
-    return centre.site.requests[seq]
-
-
-# ---------------------------------------------------------------- the way of an array
-
-
-def test_an_array_is_one_row_and_its_indices_start_one_by_one() -> None:
-    centre = Centre(pes=3)
-    (seq,) = centre.submit("anne name=sweep array=1-10")
-    assert centre.id(seq) == "1[].sim"
-    assert len(centre.events(ev.Submitted)) == 1
-    assert [centre.id(each) for each in centre.starts()] == ["1[1].sim", "1[2].sim", "1[3].sim"]
-    assert len(centre.site.waiting["batch"]) == 1
-    assert indices.show(_array(centre, seq).array.left) == "4-10"
-    assert _array(centre, seq).shown_state is State.RUNNING
-    centre.is_sound()
-    centre.later(hours=1)
-    assert centre.site.requests == {}
-    assert [index_of(each) for each in centre.starts()] == list(range(1, 11))
-    end = centre.end_of(seq)
-    assert (end.end_reason, end.exit_status, end.attempt) == ("exit", 0, 0)
-    assert end.used.cpu == 10 * 600_000
-    centre.is_sound()
 
 
 # ---------------------------------------------------------------- dependencies
