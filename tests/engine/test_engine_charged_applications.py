@@ -2,7 +2,8 @@
 twice or not at all."""
 
 import pytest
-from engine.harness import ANNE, BEN, MAX, Centre, item
+from engine.harness import MAX, Centre, item
+from engine.test_engine_applications import CallStory
 from msgspec.structs import replace
 
 from nqspy.engine.virtual.attempts import Run
@@ -37,21 +38,18 @@ def centre_of(runs, charge="pe_wall", pes=4):
     )
 
 
-def runs_application(centre, line, around=None, by=ANNE, kind="production"):
-    """An application, called in the request around it."""
-    plain = item(line, centre.sim.now)
-    within = centre.id(around) if around is not None else ""
-    spec = replace(plain.spec, caller=(77, 1234), job_class=kind, within=within)
-    [id] = centre.ask(cm.Submit((replace(plain, spec=spec),)), by)["ids"]
-    return int(id.partition(".")[0])
-
-
 def use(centre, group):
     """Minutes charged to a group, of all domains, once a pass has told what was used."""
     centre.submit("max name=tick queue=front")
     site, half_life = centre.site, centre.site.settings.usage.half_life
     found = (account for key, account in site.accounts.items() if key.rpartition("g:")[2] == group)
     return sum(each.at_time(centre.sim.now, half_life) for each in found) / MIN
+
+
+def called(centre, line):
+    """Call an application by its owner; return its number."""
+    CallStory(centre).call(line)
+    return centre.site.next_seq - 1
 
 
 RUNS = {"script": (60, 2), "wide": (20, 70), "narrow": (50, 30), "tick": (0, 0)}
@@ -66,8 +64,8 @@ def test_a_script_is_charged_what_it_uses_itself_and_its_applications_their_pes(
     [one], [other] = (
         centre.submit(f"{who} name=script pes={pes} queue=front") for who, pes in (("anne", 4), ("ben", 1))
     )
-    runs_application(centre, "anne name=wide pes=4", one)
-    runs_application(centre, "ben name=narrow pes=1", other, by=BEN)
+    called(centre, f"anne name=wide pes=4 within={one}")
+    called(centre, f"ben name=narrow pes=1 within={other}")
     centre.later(minutes=10)
     assert use(centre, "d1") == pytest.approx(early, rel=1e-2)
     centre.later(hours=2)
@@ -84,8 +82,8 @@ def test_the_report_of_quotas_has_what_was_charged():
     centre = centre_of(RUNS, pes=5).qmgr("set group d1 limit=unlimited")
     begin = centre.sim.now
     [script] = centre.submit("anne name=script pes=4 queue=front")
-    runs_application(centre, "anne name=wide pes=4", script)
-    runs_application(centre, "ben name=narrow", by=BEN)
+    called(centre, f"anne name=wide pes=4 within={script}")
+    called(centre, "ben name=narrow")
     centre.later(minutes=30)
     use(centre, "d1")
     period = Period(begin, centre.sim.now, None, True)
@@ -95,37 +93,34 @@ def test_the_report_of_quotas_has_what_was_charged():
     assert got["d1"]["could_s"] == pytest.approx(80 * 60, rel=1e-2), "its script has no PE time to come"
 
 
-def test_one_that_gave_its_pes_is_not_charged_until_it_has_some_again():
-    centre = centre_of({**RUNS, "long": (60, 60), "short": (30, 30)}, pes=2)
-    centre.qmgr("set group d1 limit=unlimited")
-    long = runs_application(centre, "anne name=long pes=2")
-    centre.later(minutes=20)
-    runs_application(centre, "ben name=short pes=2", by=BEN, kind="interactive")
-    centre.later(minutes=20)
-    assert centre.state(long) == "suspended"
-    assert (use(centre, "d1"), use(centre, "d2")) == pytest.approx((40, 40), rel=1e-2)
-    centre.later(minutes=20)
-    assert (use(centre, "d1"), use(centre, "d2")) == pytest.approx((60, 60), rel=1e-2)
-    centre.later(hours=1)
-    assert use(centre, "d1") == pytest.approx(120, rel=1e-2)
-    centre.is_sound()
+class ChargeStory(CallStory):
+    """A story of applications with what departments are charged."""
+
+    def use(self, words: str) -> None:
+        """Check the minutes that are charged to groups: ``d1=40``."""
+        wanted = {group: float(minutes) for group, minutes in (each.split("=") for each in words.split())}
+        assert {group: use(self.centre, group) for group in wanted} == pytest.approx(wanted, rel=1e-2)
 
 
-def test_a_script_leaves_its_departments_cap_to_its_applications():
-    centre = centre_of(RUNS, pes=4)
-    [script] = centre.submit("anne name=script pes=2 queue=front")
-    application = runs_application(centre, "anne name=wide pes=2", script)
-    assert centre.state(application) == "running", "d1 may hold two PEs, and its script holds none"
-    [more] = centre.submit("anne name=script pes=4 queue=front")
-    assert centre.state(more) == "running", "however many it asks for"
+STORIES = {
+    "one that gave its PEs is not charged until it has some again": (2, """qmgr set group d1 limit=unlimited
+        call anne name=long pes=2; later 20m; call ben name=short pes=2 class=interactive; later 20m
+        state 1 suspended; use d1=40 d2=40; later 20m; use d1=60 d2=60; later 1h; use d1=120"""),
+    "a script leaves its department's cap to its applications": (4, """
+        submit anne name=script pes=2 queue=front; call anne name=wide pes=2 within=1; state 2 running
+        submit anne name=script pes=4 queue=front; state 3 running"""),
+    "a department whose use is spent starts no scripts either": (4, """qmgr set usage half_life=1h
+        qmgr set usage of group d1 10h; submit anne name=script queue=front, ben name=script queue=front
+        state 1 queued 2 running"""),
+}  # fmt: skip
 
 
-def test_a_department_whose_use_is_spent_starts_no_scripts_either():
-    centre = centre_of(RUNS, pes=4).qmgr("set usage half_life=1h")
-    centre.qmgr("set usage of group d1 10h", by=MAX)
-    [script] = centre.submit("anne name=script queue=front")
-    [other] = centre.submit("ben name=script queue=front")
-    assert (centre.state(script), centre.state(other)) == ("queued", "running")
+@pytest.mark.parametrize("title", STORIES)
+def test_charges(title):
+    pes, text = STORIES[title]
+    story = ChargeStory(centre_of({**RUNS, "long": (60, 60), "short": (30, 30)}, pes=pes))
+    story.play(text)
+    story.centre.is_sound()
 
 
 def test_an_application_is_charged_to_the_department_of_the_request_around_it():
@@ -135,7 +130,7 @@ def test_an_application_is_charged_to_the_department_of_the_request_around_it():
     handed_in = replace(handed_in, spec=replace(handed_in.spec, owner="anne"))
     [id] = centre.ask(cm.Submit((handed_in,)), MAX)["ids"]
     script = int(id.partition(".")[0])
-    application = centre.request(runs_application(centre, "anne name=wide", script))
+    application = centre.request(called(centre, f"anne name=wide within={script}"))
     assert (application.group, application.spec.account) == ("guests", "guests")
     centre.later(minutes=20)
     assert use(centre, "guests") == pytest.approx(20, rel=1e-2)

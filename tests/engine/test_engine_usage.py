@@ -3,14 +3,15 @@
 from math import log
 
 import pytest
-from engine.harness import MAX, PLAIN, ROOT, Centre
+from engine.harness import MAX, PLAIN, Centre
+from engine.story import Story
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
 from nqspy.model.requests import Used
-from nqspy.shares import FairShare, balance_of
+from nqspy.shares import balance_of
 
 GROUPS = (
     PLAIN
@@ -23,13 +24,18 @@ create group d3 share=20 members=(dora)
 )
 
 
-def used_centre():
-    """d1 has used 30 min by anne and 10 by eva, d2 20 by ben, all within the last minute."""
-    minutes = {"anne": 30, "eva": 10, "ben": 20}
-    centre = Centre(GROUPS, pes=4, lengths=lambda r: Run(wall=60_000, cpu=minutes.get(r.owner, 1) * 60_000))
-    centre.submit("anne", "eva", "ben")
-    centre.later(minutes=1)
-    return centre
+class UseStory(Story):
+    """A story with what accounts have, in minutes: of d1 anne has used 30 and eva 10, of d2 ben 20."""
+
+    def __init__(self, centre: Centre) -> None:
+        super().__init__(centre)
+        centre.submit("anne", "eva", "ben")
+        centre.later(minutes=1)
+
+    def use(self, words: str) -> None:
+        """Check what accounts have, groups (``g:d1=40``) and users (``u:d1:anne=30``)."""
+        wanted = {name: float(minutes) for name, minutes in (each.split("=") for each in words.split())}
+        assert {name: use(self.centre, name) / 60_000 for name in wanted} == pytest.approx(wanted, rel=1e-3)
 
 
 def use(centre, key):
@@ -38,89 +44,53 @@ def use(centre, key):
     return account.at_time(centre.sim.now, site.settings.usage.half_life) if account else 0.0
 
 
-def test_use_is_set_as_of_now_and_its_users_are_scaled_with_it():
-    centre = used_centre()
-    centre.later(hours=24)
-    answer = centre.ask(centre.command("set usage of group d1 40min"), MAX)
-    assert answer["text"] == "use of group d1: 40:00, was 19:59.711"
-    assert use(centre, "g:d1") == pytest.approx(40 * 60_000)
-    assert use(centre, "u:d1:anne") == pytest.approx(30 * 60_000)
-    assert use(centre, "u:d1:eva") == pytest.approx(10 * 60_000)
-    assert use(centre, "g:d2") == pytest.approx(10 * 60_000, rel=1e-3), "nobody else's changes"
-    [event] = centre.events(ev.UsageCorrected)
-    assert (event.group, event.former, event.value, event.who) == ("d1", 1_199_711, 40 * 60_000, "max")
-    centre.later(hours=24)
-    assert use(centre, "g:d1") == pytest.approx(20 * 60_000), "it is forgotten like any other use"
-    centre.is_sound()
+STORIES = {
+    "it is set as of now, and its users are scaled with it": """later 24h
+        qmgr set usage of group d1 40min by max; use g:d1=40 u:d1:anne=30 u:d1:eva=10 g:d2=10
+        events usage_corrected 1; later 24h; use g:d1=20""",
+    "it is changed by an amount and never falls below 0": """qmgr set usage of group d2 +5min by max
+        use g:d2=25; qmgr set usage of group d2 = -10min; use u:d2:ben=15; qmgr set usage of group d2 -3h
+        use g:d2=0 u:d2:ben=0""",
+    "of a group with others below it it is corrected as a whole": """qmgr set usage of group ymp 30min by max
+        use g:d1=20 g:d2=10 u:d1:anne=15""",
+    "of a group that has none it is nobody's in particular": """qmgr set usage of group d3 2h
+        qmgr set usage of group default 1h; use g:d3=120 g:default=60 u:d3:dora=0""",
+    "the next start is decided by it where the rule looks at use": """
+        qmgr set machine pes=1 | set sched_factor share 20 time 1 | set global share_rule=decayed
+        submit dora, ben, anne; qmgr set usage of group d1 1min | set usage of group d2 90h; later 1m
+        starts 1 2 3 4 6; state 5 queued""",
+    # 50 % of 4 PEs and 1 h: 2 h / ln 2. Twice that is forgotten to the half in an hour.
+    "a cap opens when enough is forgotten though nothing else happens": """
+        qmgr set group d1 limit=50% | set usage half_life=1h | set usage of group d1 20774s; submit anne
+        state 4 queued; why 4 LIMIT group d1; later 59m; state 4 queued; later 2m; starts 1 2 3 4""",
+}
 
 
-def test_use_is_changed_by_an_amount_and_never_falls_below_0():
-    centre = used_centre()
-    centre.qmgr("set usage of group d2 +5min", by=MAX)
-    assert use(centre, "g:d2") == pytest.approx(25 * 60_000, rel=1e-3)
-    centre.qmgr("set usage of group d2 = -10min", by=ROOT)
-    assert use(centre, "u:d2:ben") == pytest.approx(15 * 60_000, rel=1e-3)
-    centre.qmgr("set usage of group d2 -3h", by=ROOT)
-    assert use(centre, "g:d2") == use(centre, "u:d2:ben") == 0
-    centre.is_sound()
+def lengths(request):
+    """A minute, in which some use the time of several CPUs."""
+    return Run(wall=60_000, cpu={"anne": 30, "eva": 10, "ben": 20}.get(request.owner, 1) * 60_000)
 
 
-def test_a_group_with_others_below_it_is_corrected_as_a_whole():
-    centre = used_centre()
-    centre.qmgr("set usage of group ymp 30min", by=MAX)
-    shares = {key: use(centre, key) / 60_000 for key in ("g:d1", "g:d2", "u:d1:anne")}
-    assert shares == pytest.approx({"g:d1": 20, "g:d2": 10, "u:d1:anne": 15})
-    ledger = FairShare(centre.site, centre.sim.now, {})
-    assert ledger.use("ymp") == pytest.approx(30 * 60_000)
-    centre.is_sound()
+@pytest.mark.parametrize("title", STORIES)
+def test_use(title):
+    story = UseStory(Centre(GROUPS, pes=4, lengths=lengths))
+    story.play(STORIES[title])
+    story.centre.is_sound()
 
 
-def test_use_of_a_group_that_has_none_is_nobodys_in_particular():
-    centre = used_centre()
-    centre.qmgr("set usage of group d3 2h").qmgr("set usage of group default 1h")
-    assert use(centre, "g:d3") == 2 * HOUR
-    assert use(centre, "g:default") == HOUR
-    assert [key for key in centre.site.accounts if key.startswith("u:d3")] == []
-    centre.is_sound()
-
-
-def test_the_next_start_is_decided_by_the_corrected_use():
-    """Under the rule that looks at use; what is owed under the other is no use."""
-    centre = used_centre().qmgr("set machine pes=1\nset sched_factor share 20 time 1\n")
-    centre.qmgr("set global share_rule=decayed")
-    running, modest, greedy = centre.submit("dora", "ben", "anne")
-    centre.qmgr("set usage of group d1 1min\nset usage of group d2 90h", by=MAX)
-    centre.later(minutes=1)
-    assert centre.starts()[-2:] == [running, greedy]
-    assert centre.state(modest) == "queued"
-
-
-def test_a_group_that_does_not_exist_and_nonsense_are_refused():
+def test_a_correction_says_and_journals_what_it_was():
     centre = Centre(GROUPS)
-    assert str(centre.refused(cm.CorrectUsage("d9", HOUR))) == (
-        "there is no group d9; groups: ymp, d1, d2, d3, default"
-    )
-    assert "at least 0" in str(centre.refused(cm.CorrectUsage("d1", -5)))
-    assert "at most" in str(centre.refused(cm.CorrectUsage("d1", 2**70, relative=True)))
-
-
-# ---------------------------------------------------------------- caps
-
-
-def test_a_capped_group_is_started_again_when_enough_is_forgotten_though_nothing_else_happens():
-    centre = Centre(GROUPS + "set group d1 limit=50%\nset usage half_life=1h\n", pes=2, length=60)
-    # 50 % of 2 PEs and 1 h: 1 h / ln 2 = 86.6 min. Twice that is forgotten to the half in an hour.
-    centre.qmgr("set usage of group d1 10387s")
-    [seq] = centre.submit("anne")
-    assert centre.state(seq) == "queued"
-    reason = centre.engine.plan.reasons.own[seq]
-    assert (reason.code, reason.who) == ("LIMIT", "group d1")
-    centre.later(minutes=59)
-    assert centre.state(seq) == "queued"
-    centre.later(minutes=2)
-    assert centre.state(seq) in ("running", "ended")
-    assert centre.starts() == [seq]
-    centre.is_sound()
+    centre.qmgr("set usage of group d1 30min")
+    answer = centre.ask(centre.command("set usage of group d1 40min"), MAX)
+    assert answer["text"] == "use of group d1: 40:00, was 30:00"
+    event = centre.events(ev.UsageCorrected)[-1]
+    assert (event.group, event.former, event.value, event.who) == ("d1", 1_800_000, 2_400_000, "max")
+    for nonsense, code in (
+        (cm.CorrectUsage("d9", HOUR), "unknown_group"),
+        (cm.CorrectUsage("d1", -5), "bad_value"),
+        (cm.CorrectUsage("d1", 2**70, relative=True), "bad_value"),
+    ):
+        assert centre.refused(nonsense).code == code
 
 
 # ---------------------------------------------------------------- what is charged
