@@ -173,12 +173,9 @@ def told(limit, *walls, times=10):
 
 
 def test_ten_times_what_the_longest_needed_is_told_with_what_would_do():
-    assert told("2:00:00", "5:00", "12:00", "11:59") == (
-        "the last 3 like it ran 12:00 at most, of a wall limit of 2:00:00: with 18:00 instead (-l walltime=)"
-        " it may start earlier"
-    )
-    assert told("1:00:00", "20").startswith("the one like it ran 20 s at most, of")
-    assert "with 1:00 instead" in told("1:00:00", "20")
+    many, one = told("2:00:00", "5:00", "12:00", "11:59"), told("1:00:00", "20")
+    assert all(each in many for each in ("last 3", "12:00", "2:00:00", "18:00"))
+    assert all(each in one for each in ("the one", "20 s", "1:00:00", "1:00 "))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_indices_of_one_array_are_no_equal_names(tmp_path):
     (later,) = centre.submit("anne name=step")
     assert sorted(index_of(seq) or 0 for seq in centre.starts()) == [1, 2, 3]
     assert centre.state(later) == "queued"
-    assert "waits for the end of 1[" in centre.engine.plan.reasons.own[later].text
+    assert centre.engine.plan.reasons.own[later].matches(code="EXIT", who="dependency")
     centre.later(minutes=2)
     assert centre.state(later) == "ended"
 

@@ -124,11 +124,8 @@ def test_devices_that_are_found_later_are_units_then(lab):
     assert consumables.rows(lab.site, ("card",))[0]["units"] == ["0"]
     (a,) = lab.submit("anne card=1")
     lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory)])
-    told = [each.text for each in lab.events(ev.Alarm)]
-    assert told == [
-        "the machine has changed: card 0 there; 1 are left",
-        "the machine has changed: card 0 gone; 0 are left",
-    ]
+    there, gone = (each.text for each in lab.events(ev.Alarm))
+    assert ("card 0 there" in there, "card 0 gone" in gone) == (True, True)
     assert units(lab, a) == {"card": ["0"]}, "it goes on"
     lab.is_sound()
 

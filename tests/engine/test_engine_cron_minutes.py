@@ -276,9 +276,8 @@ def test_what_begins_with_a_star_follows_the_clock_and_certain_times_come_once()
     "cron", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "59 23 30-31 feb */2", "0 0 */30 * mon#2", "0 0 31 jun */7"]
 )
 def test_what_never_comes_is_refused_with_a_clear_line(cron):
-    with pytest.raises(BadValue) as error:
+    with pytest.raises(BadValue, match="never comes"):
         calendar.check_cron(cron)
-    assert str(error.value) == f"{cron!r} is a cron time that never comes: no year has such a day"
 
 
 HARD = (

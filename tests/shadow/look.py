@@ -33,6 +33,11 @@ CLOSE = "two stood too close, or the shortest was tried first"
 SHARES = ("shares decided which was first", "shares decided which was first (shrpri)")
 SIZES = "one that may run on several numbers of PEs may have waited for another size"
 BEFORE = "another may have stood before it"
+PASSED_BY = "it was started before one that stood before it"
+LEFT = "it was left waiting, and nothing kept it from starting"
+OTHER_PES = "it got other PEs than it may have: held, of another domain, or too few"
+OTHER_UNITS = "it got other units than it asked for, or some that another one had"
+OTHER_INDEX = "it was not the next index of its array"
 DROPPED = "a start may have been dropped when the plan came"
 
 
@@ -120,7 +125,7 @@ class PassLook:
         moment, queue = self._moment(False), request.queue
         places, pes = moment.places, set(event.pes)
         if not len(event.pes) == len(pes) == places.asked(request) or not pes <= set(places.open(queue)):
-            self._differs(event.seq, "it got other PEs than it may have: held, of another domain, or too few")
+            self._differs(event.seq, OTHER_PES)
         elif self._queue(request).order != BY_CLASS and not self._followed.parked():
             expected = places.expected(request)
             if event.pes != expected and not any(self._followed.unseen) and not self._decision.dropped:
@@ -128,10 +133,10 @@ class PassLook:
         given = {name: len(set(units)) for name, units in event.units}
         held = any((name, unit) in moment.units for name, units in event.units for unit in units)
         if given != dict(request.spec.ask.consumables) or held:
-            self._differs(event.seq, "it got other units than it asked for, or some that another one had")
+            self._differs(event.seq, OTHER_UNITS)
         index, array = index_of(event.seq), request.array
         if index is not None and array is not None and (not array.ready or nth(array.ready, 0) != index):
-            self._differs(event.seq, "it was not the next index of its array")
+            self._differs(event.seq, OTHER_INDEX)
 
     def _look_at_reservation(self, request: Request, seq: Seq) -> None:
         told = self._decision.made.get(request.seq) or request.reservation
@@ -155,7 +160,7 @@ class PassLook:
                     continue
                 doubt = self._doubt(other, why, ahead)
                 if doubt is None:
-                    return self._differs(seq, "it was started before one that stood before it", other.seq)
+                    return self._differs(seq, PASSED_BY, other.seq)
                 self.doubts.add(doubt)
                 if doubt in BLIND:
                     return None
@@ -229,7 +234,7 @@ class PassLook:
                 continue
             doubt = self._doubt(request, why, True)
             if doubt is None:
-                return self._differs(request.seq, "it was left waiting, and nothing kept it from starting")
+                return self._differs(request.seq, LEFT)
             self.doubts.add(doubt)
             if doubt in BLIND:
                 return None

@@ -13,6 +13,7 @@ from engine.test_engine_late_plans import Late
 from msgspec.structs import replace
 from scenarios.nights import POLICIES, centre_of, evenings
 from shadow.judge import Shadow, Verdict
+from shadow.look import BLIND, CLASSES, LEFT, OTHER_INDEX, OTHER_PES, OTHER_UNITS, PASSED_BY
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -73,7 +74,7 @@ def test_two_starts_in_the_wrong_order(house):
     ]
     [difference] = judged(events).differences
     assert (difference.seq, difference.before) == (second, first)
-    assert difference.text == "it was started before one that stood before it"
+    assert difference.text == PASSED_BY
     assert events[difference.n - 1].event.kind == "decided", "it names the pass"
     assert third
 
@@ -84,14 +85,11 @@ def test_one_that_was_left_waiting(house):
         each for each in house.events
         if not (isinstance(each.event, ev.Starting | ev.Started | ev.Ended) and each.event.seq == second)
     ]  # fmt: skip
-    assert (second, "it was left waiting, and nothing kept it from starting") in found(events)
+    assert (second, LEFT) in found(events)
     assert {seq for seq, _ in found(events)} <= {second, third}, "and the next one started before it"
     assert first
 
 
-BEFORE = "it was started before one that stood before it"
-OTHER_PES = "it got other PEs than it may have: held, of another domain, or too few"
-OTHER_UNITS = "it got other units than it asked for, or some that another one had"
 Altered = Callable[[list[ev.Recorded]], list[ev.Recorded]]
 
 
@@ -181,17 +179,17 @@ ALTERED = {
     ),
     "before one of a queue of higher priority": (
         "machine 1; queue day priority=1; queue night priority=9; submit anne queue=day; run ben",
-        setting("queue/night/priority", 0), 2, BEFORE,
+        setting("queue/night/priority", 0), 2, PASSED_BY,
     ),
     "against the weights of priority": (
         "machine 1; queue night cpu=6 time=10; submit anne cpu=10:00, ben cpu=1:00; later 1; go",
-        setting("queue/night/order", "fcfs"), 2, BEFORE,
+        setting("queue/night/order", "fcfs"), 2, PASSED_BY,
     ),
     "against its owner's order": (
-        "machine 1; queue night; run anne, anne p=5", asks(1, priority=9), 2, BEFORE
+        "machine 1; queue night; run anne, anne p=5", asks(1, priority=9), 2, PASSED_BY
     ),
     "against an operator's word": (
-        "machine 1; queue night; run anne, anne p=5", before_the_pass(ev.Ranked(1, 2, "olga")), 2, BEFORE
+        "machine 1; queue night; run anne, anne p=5", before_the_pass(ev.Ranked(1, 2, "olga")), 2, PASSED_BY
     ),
 }  # fmt: skip
 
@@ -226,7 +224,7 @@ def test_an_index_of_an_array_out_of_its_turn():
     events = list(centre.journal.events())
     assert found(events) == []
     wrong = altered(events, start(member(array, 1)), seq=member(array, 2))
-    assert found(wrong)[0] == (member(array, 2), "it was not the next index of its array")
+    assert found(wrong)[0] == (member(array, 2), OTHER_INDEX)
 
 
 def test_a_night_in_which_no_pass_came(house):
@@ -234,9 +232,7 @@ def test_a_night_in_which_no_pass_came(house):
     last = house.events[-1]
     (seq,) = house.later(minutes=1).submit("ben")
     house.later(hours=1).submit("ben")
-    assert found(house.events, pause=2 * MINUTE) == [
-        (seq, "it was left waiting, and nothing kept it from starting")
-    ]
+    assert found(house.events, pause=2 * MINUTE) == [(seq, LEFT)]
     stopped = ev.DaemonStarted(last.at, True)
     away = [*house.events[:-1], replace(house.events[-1], event=stopped)]
     assert found(away, pause=2 * MINUTE) == [], "nobody was there"
@@ -254,12 +250,12 @@ def test_what_exits_decided_is_taken_from_the_journal_and_counted(house):
     assert dict(verdict.partly) == {}, "no PE is free: nobody could have started instead"
     house.end(1).go()
     verdict = judged(house.events)
-    assert verdict.partly == {"an exit had a say in what starts (jobselect)": 1}
+    assert verdict.partly == {BLIND[1]: 1}
     assert (verdict.passes, verdict.whole) == (2, 1)
     unknown = altered(house.events, lambda event: isinstance(event, ev.Decided), exits=None)
-    assert judged(unknown).partly == {"the journal does not say which exits were asked": 1}
+    assert judged(unknown).partly == {BLIND[0]: 1}
     wrong = altered(house.events, start(3), pes=(0,))
-    assert (3, "it got other PEs than it may have: held, of another domain, or too few") in found(wrong)
+    assert (3, OTHER_PES) in found(wrong)
 
 
 def test_a_simulated_week_of_the_shipped_site_has_no_difference():
@@ -270,12 +266,10 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
     verdict = judged(events, pause=2 * MINUTE)
     assert verdict.differences == []
     assert verdict.passes > 100
-    assert set(verdict.partly) == {"an exit had a say in what starts (jobselect)"}
+    assert set(verdict.partly) == {BLIND[1]}
     starts = [place for place, each in enumerate(events) if isinstance(each.event, ev.Starting)]
     one, other = (events[place].event for place in starts[20:22])
-    assert (other.seq, "it got other PEs than it may have: held, of another domain, or too few") in found(
-        altered(events, start(other.seq), pes=one.pes)
-    )
+    assert (other.seq, OTHER_PES) in found(altered(events, start(other.seq), pes=one.pes))
 
 
 def test_of_queues_by_class_it_says_that_classes_decided():
@@ -289,5 +283,5 @@ def test_of_queues_by_class_it_says_that_classes_decided():
     Told(t3d(Wanted(jobs=150)), GangOrder(True)).figures()
     verdict = judged(events)
     assert verdict.differences == []
-    assert set(verdict.partly) == {"job classes decided which request was loaded"}
+    assert set(verdict.partly) == {CLASSES}
     assert verdict.whole > 0

@@ -3,10 +3,8 @@ name of the request that was left."""
 
 import pytest
 from core.story import Story
+from shadow.look import LEFT
 from shadow.test_shadow import found, setting, submission
-
-LEFT = "it was left waiting, and nothing kept it from starting"
-
 
 UNITS = "machine 6; create consumable/gpu units=(0,1,2)"
 
