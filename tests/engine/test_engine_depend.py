@@ -8,8 +8,14 @@ from engine.story import play
 from nqspy.engine.explain import chain, reason_of
 from nqspy.model import commands as cm
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.requests import Dependency
 
+ENDINGS = {
+    "ends well": ("anne", "later 11m", ("ok", "any", "start"), "1 2"),
+    "ends badly": ("anne name=bad3", "later 11m", ("any", "fail", "start"), "1 2"),
+    "is killed": ("anne", "later 1m; delete 1 kill; later 1m", ("any", "fail", "start"), "1 2"),
+    "is deleted before it ran": ("anne held", "delete 1", ("any", "fail"), "2"),
+}
+"""What is handed in, what happens to it, the words that are met by that, and what then has started."""
 STORIES = {
     "held by the system while it waits, and says for what": """submit anne, ben name=long, anne after=1,2:any
         state 3 held; holds 3 s; why 3 DEPENDENCY dependency
@@ -36,6 +42,20 @@ STORIES = {
         f"refuse ben after={after} -> bad_dependency"
         for after in ("99", "2", "1.elsewhere:ok", "0", "1:soon", ":ok", "1:", "job:ok")
     ),
+    "a chain of three runs one after the other": """submit anne, anne after=1, anne after=2
+        submit anne after=3,1:any; later 25m; starts 1 2 3; later 1h; starts 4""",
+    "attributes keep what is no dependency, and each is kept once": """submit anne name=long
+        submit ben after=1,1:ok,1:any
+        has 2 spec.after=[{"seq":1,"word":"ok"},{"seq":1,"word":"any"}] spec.attributes=[]""",
+} | {
+    f"{word} where it {ending}{when}": f"submit {line}{early}; {happen}{late}; {then}"
+    for ending, (line, happen, met, started) in ENDINGS.items()
+    for word in ("ok", "any", "fail", "start")
+    for then in (f"starts {started}" if word in met else "state 2 held; never 2; later 2h; state 2 held",)
+    for when, early, late in (
+        ("", f", ben after=1:{word}", ""),
+        (", named by its record", "", f"; state 1 ended; submit ben after=1:{word}"),
+    )
 } | {
     f"what had failed before the submission: {policy}": f"""qmgr set dependency_failed {policy}
         submit anne name=bad3; later 11m; submit ben after=1,1:fail; state 2 {state}"""
@@ -48,9 +68,6 @@ def test_stories(title):
     play(STORIES[title], lengths=by_name, pes=4)
 
 
-WORDS = ("ok", "any", "fail", "start")
-
-
 def centre():
     return Centre(lengths=by_name, pes=4)
 
@@ -61,74 +78,12 @@ def why(site, seq):
     return reason.text
 
 
-def ends_well(site, seq):
-    site.later(minutes=11)
-
-
-def is_deleted_waiting(site, seq):
-    site.ask(cm.Delete((str(seq),)))
-
-
-def is_killed(site, seq):
-    site.later(minutes=1)
-    site.ask(cm.Delete((str(seq),), kill=True))
-    site.later(minutes=1)
-
-
-ENDINGS = {
-    "ends well": ("anne", ends_well, ("ok", "any", "start")),
-    "ends badly": ("anne name=bad3", ends_well, ("any", "fail", "start")),
-    "is killed": ("anne", is_killed, ("any", "fail", "start")),
-    "is deleted before it ran": ("anne held", is_deleted_waiting, ("any", "fail")),
-}
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("word", WORDS)
-def test_each_word_is_met_by_the_endings_it_names(word, ending):
-    line, happen, met = ENDINGS[ending]
-    site = centre()
-    [first] = site.submit(line)
-    [second] = site.submit(f"ben after={first}:{word}")
-    happen(site, first)
-    site.is_sound()
-    if word in met:
-        assert second in site.starts()
-    else:
-        assert site.state(second) == "held"
-        assert "can never come about" in why(site, second)
-    site.later(hours=2)
-    assert (second in site.starts()) == (word in met)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("word", WORDS)
-def test_what_has_ended_already_is_judged_by_its_record_alike(word, ending):
-    line, happen, met = ENDINGS[ending]
-    site = centre()
-    [first] = site.submit(line)
-    happen(site, first)
-    assert site.state(first) == "ended"
-    [second] = site.submit(f"ben after={first}:{word}")
-    assert (second in site.starts()) == (word in met)
-    assert (site.state(second) == "held") == (word not in met)
-    site.is_sound()
-
-
-def test_a_chain_of_three_runs_one_after_the_other_and_can_be_walked():
+def test_a_chain_can_be_walked_up_to_ten_links():
     site = centre()
     site.submit("anne", "anne after=1", "anne after=2", "anne after=3,1:any")
     links = [(link.needed_by, link.seq, link.word) for link in chain(site.engine, 4)]
     assert links == [(4, 3, "ok"), (4, 1, "any"), (3, 2, "ok")]
-    site.later(minutes=25)
-    assert site.starts() == [1, 2, 3]
-    site.later(hours=1)
-    assert site.starts() == [1, 2, 3, 4]
-
-
-def test_a_chain_is_told_up_to_ten_links():
-    site = centre()
-    site.submit("anne", *(f"anne after={n}" for n in range(1, 15)))
+    site.submit(*(f"anne after={n}" for n in range(4, 15)))
     assert [link.seq for link in chain(site.engine, 15)] == list(range(14, 4, -1))
 
 
@@ -143,13 +98,6 @@ def test_a_dry_run_says_what_it_would_wait_for():
     [would] = site.ask(met, BEN)["dry_run"]
     assert would["depends_on"] == []
     assert would["estimate"]["start"] is not None
-
-
-def test_the_attributes_keep_what_is_no_dependency_and_each_is_kept_once():
-    site = centre()
-    site.submit("anne name=long", "ben after=1,1:ok,1:any")
-    spec = site.request(2).spec
-    assert (spec.after, spec.attributes) == ((Dependency(1), Dependency(1, "any")), ())
 
 
 # ---------------------------------------------------------------- what can never be met

@@ -2,11 +2,9 @@
 
 import pytest
 from engine.harness import PLAIN, signed
-from engine.test_engine_late_plans import Late
+from engine.test_engine_late_plans import Late, LateStory
 
 from nqspy.engine.inputs import Decision
-from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Plan, Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
@@ -49,84 +47,57 @@ def plan(centre: Late, *actions) -> None:
     centre.later_plans.plans.clear()
 
 
-def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
-    centre = a_running_one()
-    for health, action, state in (
-        ("broken", Suspend(1, 1, cause_of("probe nfs"), "", True), "suspended"),
-        ("ok", Resume(1, 1), "running"),
-    ):
-        centre.sim.feed([ob.ObservedResource("nfs", health, "")])
-        plan(centre, action)
-        assert centre.state(1) == state
+class ForgedStory(LateStory):
+    """A story in which forged plans arrive."""
+
+    def forge(self, words: str) -> None:
+        """Have a plan arrive that makes a request go on, run again, or give way (``keep``: with its PEs), for
+        this cause (``~``: a blank)."""
+        act, name, *told = words.split()
+        seq, cause = self.seq(name), cause_of(" ".join(told).replace("~", " "))
+        made = {
+            "resume": Resume(seq, 1, cause),
+            "requeue": Requeue(seq, 1, cause, ""),
+            "suspend": Suspend(seq, 1, cause, "", True),
+            "keep": Suspend(seq, 1, cause, "", False),
+        }
+        plan(self.centre, made[act])
 
 
-NOT_ASKED = ["", "gun", "scheduler", "anne", "shift_end", "swap", "probe ", "probe nowhere", "probe tape",
-             "shift day", "shift "]  # fmt: skip
-
-
-@pytest.mark.parametrize("who", NOT_ASKED)
-def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shift_concerns(who):
-    centre = a_running_one()
-    centre.sim.feed([ob.ObservedResource("tape", "broken", "")])
-    before = centre.count()
-    for parked in (True, False):
-        plan(centre, Suspend(1, 1, cause_of(who), "", parked), Requeue(1, 1, cause_of(who), ""))
-    assert centre.state(1) == "running"
-    assert all(isinstance(event, ev.Decided) for event in centre.events()[before:])
-
-
-@pytest.mark.parametrize(("wanted", "other"), [("suspend", Requeue), ("requeue", Suspend)])
-def test_who_gives_way_for_a_broken_resource_does_so_as_its_probe_says(wanted, other):
-    centre = a_running_one(wanted)
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
-    plan(centre, other(1, 1, cause_of("probe nfs"), ""))
-    assert centre.state(1) == "running"
-    action = (
-        Suspend(1, 1, cause_of("probe nfs"), "", True)
-        if wanted == "suspend"
-        else Requeue(1, 1, cause_of("probe nfs"), "")
+STORIES = {
+    "what a broken resource asks for is done": ("suspend", """probe nfs broken; forge suspend 1 probe nfs
+        state 1 suspended; probe nfs ok; forge resume 1; state 1 running"""),
+    "as its probe says: suspend": ("suspend", """probe nfs broken; forge requeue 1 probe nfs; state 1 running
+        events deleting 0; forge suspend 1 probe nfs; state 1 suspended"""),
+    "as its probe says: requeue": ("requeue", """probe nfs broken; forge suspend 1 probe nfs; state 1 running
+        forge requeue 1 probe nfs; events deleting 1"""),
+    "none that an operator has suspended goes on": ("suspend", """suspend 1; forge resume 1 scheduler
+        state 1 suspended"""),
+    "the PEs of one that is parked are not taken back": ("suspend", """probe nfs broken
+        forge suspend 1 probe nfs; forge keep 1 probe nfs; has 1 pes_released=true"""),
+} | {
+    f"a shift has requests of a queue that it stopped give way as it says: {spill}": (spill, f"""
+        qmgr switch shift day; forge suspend 1 shift day; forge requeue 1 shift day
+        forge suspend 2 shift night; forge requeue 2 gun; forge {other} 2 shift day
+        state 1 running 2 running; events deleting 0; forge {spill} 2 shift day; events {done} 1""")
+    for spill, other, done in (("suspend", "requeue", "suspended"), ("requeue", "suspend", "deleting"))
+} | {
+    f"none gives way that no broken resource and no shift concerns: {cause}": ("suspend", f"""
+        probe tape broken; forge suspend 1 {cause}; forge keep 1 {cause}; forge requeue 1 {cause}
+        state 1 running; events suspended 0; events deleting 0""")
+    for cause in (
+        "", "gun", "scheduler", "anne", "shift_end", "swap", "probe~", "probe nowhere", "probe tape",
+        "shift day", "shift~",
     )
-    plan(centre, action)
-    assert centre.state(1) != "running" or centre.request(1).ending.rerun
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("spill", ["suspend", "requeue"])
-def test_a_shift_has_only_the_requests_of_a_queue_it_stopped_give_way_and_as_it_says(spill):
-    centre = a_running_one(spill=spill)
-    centre.qmgr("switch shift day")
-    for action in (Suspend(1, 1, cause_of("shift day"), "", True), Requeue(1, 1, cause_of("shift day"), ""),
-                   Suspend(2, 1, cause_of("shift night"), "", True), Requeue(2, 1, cause_of("gun"), ""),
-                   Requeue(2, 1, cause_of("shift day"), "") if spill == "suspend"
-                   else Suspend(2, 1, cause_of("shift day"), "", True)):  # fmt: skip
-        plan(centre, action)
-        assert (centre.state(1), centre.state(2)) == ("running", "running")
-        assert not centre.request(2).ending
-    asked = (
-        Suspend(2, 1, cause_of("shift day"), "", True)
-        if spill == "suspend"
-        else Requeue(2, 1, cause_of("shift day"), "")
-    )
-    plan(centre, asked)
-    assert centre.state(2) == "suspended" or centre.request(2).ending.rerun
-
-
-def test_a_forged_plan_lets_nobody_go_on_whom_an_operator_has_suspended():
-    centre = a_running_one()
-    centre.ask(cm.SuspendRequests(("1",)))
-    assert centre.state(1) == "suspended"
-    plan(centre, Resume(1, 1, cause_of("scheduler")))
-    assert centre.state(1) == "suspended"
-
-
-def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
-    centre = a_running_one()
-    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
-    for action in (
-        Suspend(1, 1, cause_of("probe nfs"), "", True),
-        Suspend(1, 1, cause_of("probe nfs"), "", False),
-    ):
-        plan(centre, action)
-    assert centre.request(1).pes_released
+@pytest.mark.parametrize("title", STORIES)
+def test_forged_plans(title):
+    wanted, text = STORIES[title]
+    story = ForgedStory(a_running_one(wanted, wanted))
+    story.play(text)
+    story.centre.is_sound()
 
 
 @pytest.mark.parametrize("by", ["", "nobody", "route", "resume"])
