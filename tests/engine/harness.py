@@ -191,6 +191,19 @@ class Centre:
         """How many events the journal has."""
         return len(self.events())
 
+    def times(self, kind: type[ev.Event], since: int = 0) -> dict[Seq, Instant]:
+        """When the journal, from an event on, first has this kind of each request."""
+        found: dict[Seq, Instant] = {}
+        for each in list(self.journal.events())[since:]:
+            if isinstance(each.event, kind):
+                found.setdefault(each.event.seq, each.at)
+        return found
+
+    def waits(self) -> dict[Seq, float]:
+        """Minutes from submission to start, of all that were started."""
+        submitted, starts = self.times(ev.Submitted), self.times(ev.Starting)
+        return {seq: (at - submitted[seq]) / 60_000 for seq, at in starts.items()}
+
     def starts(self) -> list[Seq]:
         """Requests in the order in which it was decided to start them."""
         return [event.seq for event in self.events(ev.Starting)]

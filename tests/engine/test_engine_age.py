@@ -16,13 +16,13 @@ def others_wait(centre, chained):
     burst = centre.submit("anne")
     for _ in range(59):
         burst += centre.submit(f"anne after={burst[-1]}:any" if chained else "anne")
-    others = {}
+    others = []
     for number in range(12):
         centre.later(minutes=10)
-        others[centre.submit(f"user{number}")[0]] = centre.sim.now
+        others += centre.submit(f"user{number}")
     centre.later(hours=12)
-    begun = {each.event.seq: each.at for each in centre.journal.events() if each.event.kind == "starting"}
-    return sum(begun[seq] - at for seq, at in others.items()) / len(others) / 60_000
+    waits = centre.waits()
+    return sum(waits[seq] for seq in others) / len(others)
 
 
 @pytest.fixture

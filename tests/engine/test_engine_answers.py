@@ -44,8 +44,7 @@ def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     waiting = [seq for seq in range(1, 13) if centre.state(seq) == "queued"]
     told = {seq: centre.estimate(seq)[0] for seq in waiting}
     centre.later(hours=5)
-    real = {recorded.event.seq: recorded.at for recorded in centre.journal.events()
-            if isinstance(recorded.event, ev.Starting)}  # fmt: skip
+    real = centre.times(ev.Starting)
     assert told == {seq: real[seq] for seq in waiting}
 
 

@@ -107,12 +107,10 @@ def built(queues: list[dict], factors: dict, shift: dict | None, sampled: bool) 
 
 def real_starts(centre: Centre, since: int) -> dict[int, int]:
     """The first start of each from the event of that number on."""
-    found: dict[int, int] = {}
-    for recorded in list(centre.journal.events())[since:]:
-        if isinstance(recorded.event, ev.Starting):
-            found.setdefault(recorded.event.seq, recorded.at)
-            if (array := array_of(recorded.event.seq)) is not None:
-                found.setdefault(array, recorded.at)
+    found = centre.times(ev.Starting, since)
+    for seq, at in list(found.items()):
+        if (array := array_of(seq)) is not None:
+            found.setdefault(array, at)
     return found
 
 

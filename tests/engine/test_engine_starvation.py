@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model.requests import Request
 
 AS_DRAWN = (Phase.explicit, Phase.generate)
@@ -108,17 +107,6 @@ def ahead(centre: Centre, queue: str) -> int:
     return len(centre.site.waiting[queue]) if queue in centre.site.waiting else 0
 
 
-def waits(centre: Centre) -> dict[int, int]:
-    """From submission to start, in minutes, of all that started."""
-    begun, found = {}, {}
-    for recorded in centre.journal.events():
-        if isinstance(recorded.event, ev.Submitted):
-            begun[recorded.event.seq] = recorded.at
-        elif isinstance(recorded.event, ev.Starting):
-            found.setdefault(recorded.event.seq, (recorded.at - begun[recorded.event.seq]) / MINUTE)
-    return found
-
-
 def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[int, tuple[str, int]]:
     """All is handed in, queue by queue in turn, and ends; queue of each, and how many it found there."""
     met = {}
@@ -145,7 +133,7 @@ BY_CHANCE = [f"order=fcfs reserve=1 backfill=probable probability={sure}%" for s
 def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(policy, times, stream):
     centre = built(f"set queue back {policy}")
     met = take_their_course(centre, {"back": stream})
-    for seq, waited in waits(centre).items():
+    for seq, waited in centre.waits().items():
         note(f"{seq} found {met[seq]} and waited {waited} min")
         assert waited <= (met[seq][1] + 1) * times * longest(stream)
 
@@ -166,7 +154,7 @@ def promises(policy: str) -> int:
 def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(policy, before, front, back):
     centre = built(f"set queue back {policy}", f"set queue front {before}")
     met = take_their_course(centre, {"front": front, "back": back})
-    for seq, waited in waits(centre).items():
+    for seq, waited in centre.waits().items():
         queue, found = met[seq]
         own, other = (policy, before) if queue == "back" else (before, policy)
         if "reserve" in own and "reserve=all" not in other:
@@ -180,7 +168,7 @@ def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
     centre = built(f"set queue back {policy}", f"set {where} pe_limit={PES}")
     centre.qmgr(f"set {where} memory_limit={10 * PES + 5 * spare}mb")
     met = take_their_course(centre, {"back": stream})
-    assert all(waited <= (met[seq][1] + 1) * longest(stream) for seq, waited in waits(centre).items())
+    assert all(waited <= (met[seq][1] + 1) * longest(stream) for seq, waited in centre.waits().items())
 
 
 # ---------------------------------------------------------------- where one may starve
@@ -193,61 +181,49 @@ def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
         centre.later(minutes=every)
 
 
-def still_waits(centre: Centre, seq: int) -> bool:
-    return seq in centre.site.requests and centre.state(seq) == "queued"
+NARROW, SHORT = "anne name=0 wall=4:00", "anne name=0 wall=1:00"
+WIDE = ([NARROW], "cleo name=0 pes=8 wall=5:00", 3, [NARROW])
+"""Who was there before, who may starve, and for how many hours these come; half of the machine is empty."""
+LONG = (3 * [SHORT], "cleo name=0 wall=9:00", 2, 3 * [SHORT])
+"""More come than can run."""
+FACTORS = "\nset machine pes=1\nset sched_factor cpu 6 time 10"
+"""T = 10 and C = 6: `tau_max` bounds a ratio and, under a lasting overload, no wait. Where half as many again
+come as can run, the next of the crowd has waited a third as long as the longest waiter, which is less than
+1 - C / T; where twice as many come, half as long."""
+
+
+def large(crowd: int) -> tuple:
+    line = f"{SHORT} cpu=1:00"
+    return 3 * [line], "cleo name=0 wall=9:00 cpu=1:00:00", 3, crowd * [line]
 
 
 @pytest.mark.parametrize(
-    ("policy", "wide_starves"),
+    ("case", "policy", "starves"),
     [
-        ("", True),
-        ("order=fcfs", True),
-        ("backfill_order=shortest", True),
-        ("reserve=1", False),
-        ("reserve=1 backfill=probable", False),
-        ("backfill=none", False),
-        ("reserve=all order=sjf", False),
+        (WIDE, "", True),
+        (WIDE, "order=fcfs", True),
+        (WIDE, "backfill_order=shortest", True),
+        (WIDE, "reserve=1", False),
+        (WIDE, "reserve=1 backfill=probable", False),
+        (WIDE, "backfill=none", False),
+        (WIDE, "reserve=all order=sjf", False),
+        (LONG, "order=sjf backfill=none\nset machine pes=1", True),
+        (LONG, "order=sjf reserve=1\nset machine pes=1", True),
+        (LONG, "order=fcfs reserve=1\nset machine pes=1", False),
+        (LONG, "order=sjf reserve=all\nset machine pes=1", False),
+        *((large(3), f"{kept}{FACTORS}", False) for kept in ("reserve=0", "reserve=1")),
+        *((large(4), f"{kept}{FACTORS}", True) for kept in ("reserve=0", "reserve=1")),
     ],
 )
-def test_as_shipped_a_wide_one_waits_as_long_as_narrow_ones_come(policy, wide_starves):
-    """Half of the machine stands empty all the time."""
+def test_one_waits_as_long_as_others_come_or_does_not(case, policy, starves):
+    before, line, hours, crowd = case
     centre = built(f"set queue back {policy}" if policy else "")
-    centre.submit("anne name=0 wall=4:00", queue="back")
-    [wide] = centre.submit("cleo name=0 pes=8 wall=5:00", queue="back")
-    hours_of(centre, 3, "anne name=0 wall=4:00")
-    assert still_waits(centre, wide) is wide_starves
-    centre.later(minutes=5)
-    assert not still_waits(centre, wide), "once nobody comes any more it starts"
-
-
-@pytest.mark.parametrize(
-    ("policy", "long_starves"),
-    [
-        ("order=sjf backfill=none", True),
-        ("order=sjf reserve=1", True),
-        ("order=fcfs reserve=1", False),
-        ("order=sjf reserve=all", False),
-    ],
-)
-def test_the_shortest_first_starves_a_long_one_where_more_come_than_can_run(policy, long_starves):
-    centre = built(f"set queue back {policy}", "set machine pes=1")
-    centre.submit(*["anne name=0 wall=1:00"] * 3, queue="back")
-    [long] = centre.submit("cleo name=0 wall=9:00", queue="back")
-    hours_of(centre, 2, *["anne name=0 wall=1:00"] * 3)
-    assert still_waits(centre, long) is long_starves
-
-
-@pytest.mark.parametrize(("crowd", "starves"), [(3, False), (4, True)])
-@pytest.mark.parametrize("promised", ["reserve=0", "reserve=1"])
-def test_tau_max_bounds_a_ratio_and_under_a_lasting_overload_no_wait(crowd, starves, promised):
-    """Here T = 10 and C = 6. Where half as many again come as can run, the next of the crowd has waited a
-    third as long as the longest waiter, which is less than 1 - C / T; where twice as many come, half as
-    long."""
-    centre = built(f"set queue back {promised}", "set machine pes=1", "set sched_factor cpu 6 time 10")
-    centre.submit(*["anne name=0 wall=1:00 cpu=1:00"] * 3, queue="back")
-    [large] = centre.submit("cleo name=0 wall=9:00 cpu=1:00:00", queue="back")
-    hours_of(centre, 3, *["anne name=0 wall=1:00 cpu=1:00"] * crowd)
-    assert still_waits(centre, large) is starves
+    centre.submit(*before, queue="back")
+    [one] = centre.submit(line, queue="back")
+    hours_of(centre, hours, *crowd)
+    assert (centre.state(one) == "queued") is starves
+    centre.later(hours=5)
+    assert centre.state(one) != "queued", "once nobody comes any more it starts"
 
 
 @pytest.mark.parametrize(("policy", "starves"), [("reserve=1", True), ("reserve=all", False)])
@@ -263,4 +239,4 @@ def test_whom_its_own_group_keeps_back_is_promised_nothing_but_where_all_are(pol
     for n in range(1, 60):
         centre.submit(f"u{n} name=0 pes=5 wall=10:00", "ben name=0 wall=4:00", queue="back")
         centre.later(minutes=2)
-    assert still_waits(centre, mine) is starves
+    assert (centre.state(mine) == "queued") is starves

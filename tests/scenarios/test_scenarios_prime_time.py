@@ -16,18 +16,6 @@ MORNING = "2026-03-02T09:00:00+01:00"
 EVENING = "2026-03-02T16:59:00+01:00"
 
 
-def waits(site: Site) -> dict[Seq, float]:
-    """Minutes from submission to start, of all that were started."""
-    submitted: dict[Seq, Instant] = {}
-    found = {}
-    for recorded in site.journal.events():
-        if isinstance(recorded.event, ev.Submitted):
-            submitted[recorded.event.seq] = recorded.at
-        elif isinstance(recorded.event, ev.Starting):
-            found[recorded.event.seq] = (recorded.at - submitted[recorded.event.seq]) / 60_000
-    return found
-
-
 # ---------------------------------------------------------------- machine gun (6.2)
 
 PROCESSORS = 4
@@ -58,7 +46,7 @@ def day_with_a_burst(commands: str) -> Day:
         others += site.submit(f"user{n % 12} cpu=300 mem=4mw queue=normal")
         widest = max(widest, sum(r.owner == "gunner" for r in site.site.started.values()))
     site.until(EVENING)
-    found = waits(site)
+    found = site.waits()
     return Day(site, [found[seq] for seq in gun], [found[seq] for seq in others], widest)
 
 
@@ -156,7 +144,7 @@ def test_on_a_day_of_all_queues_nobody_is_passed_beyond_the_bound():
         assert len(found) > 60, "people had to wait"
         worst.append(max(found))
         asked = {e.seq: e.spec.ask.cpu for e in site.events(ev.Submitted)}
-        minutes = waits(site)
+        minutes = site.waits()
         mean = {
             cpu: fmean(m for s, m in minutes.items() if queues[s] == "normal" and asked[s] == cpu * 1000)
             for cpu in (60, 600)
