@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaos import attacks, gang_run
-from chaos.run import Plan, storm
+from chaos.run import storm
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[str, boo
         ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say)
     else:
         only = tuple(filter(None, options.faults.split(",")))
-        ledger = storm(Plan(seed, 60 * (options.minutes or 1.5), options.clients, only), folder, say)
+        ledger = storm(seed, 60 * (options.minutes or 1.5), folder, say, options.clients, only)
     return ledger.report(seed), not ledger.violations
 
 

@@ -99,21 +99,19 @@ class Storm:
     # ------------------------------------------------------------ faults
 
     def killed(self) -> None:
-        begun, since, pid = self.ledger.clock(), self.ledger.length(), self.pid()
-        if pid is not None:
-            proc.send([pid], signal.SIGKILL)
-            until(lambda: self.pid() is None, "the end of the daemon")
-        self.ledger.struck("kill -9", begun, since)
+        with self.ledger.striking("kill -9"):
+            if (pid := self.pid()) is not None:
+                proc.send([pid], signal.SIGKILL)
+                until(lambda: self.pid() is None, "the end of the daemon")
         if self.chance.random() < 0.3:
             _pause(self.chance.uniform(0.1, 2.0))
         self.start()
 
     def restarted(self) -> None:
-        begun, since = self.ledger.clock(), self.ledger.length()
         way = self.chance.choice(("", "", "--requeue"))
-        self.live.run("nqsd", "stop", *filter(None, (way,)))
-        until(lambda: self.pid() is None, "the end of the daemon")
-        self.ledger.struck("stop", begun, since, way)
+        with self.ledger.striking("stop", way):
+            self.live.run("nqsd", "stop", *filter(None, (way,)))
+            until(lambda: self.pid() is None, "the end of the daemon")
         self.start()
 
     def stopped(self) -> None:
@@ -123,61 +121,52 @@ class Storm:
             self._stand_still("SIGSTOP", pid)
 
     def _stand_still(self, what: str, pid: int) -> None:
-        begun, since = self.ledger.clock(), self.ledger.length()
-        _pause(self.chance.uniform(0.5, 6.0))
-        with suppress(ProcessLookupError):
+        with self.ledger.striking(what), suppress(ProcessLookupError):
+            _pause(self.chance.uniform(0.5, 6.0))
             os.kill(pid, signal.SIGCONT)
-        self.ledger.struck(what, begun, since)
 
     def clock_step(self) -> None:
-        begun, since = self.ledger.clock(), self.ledger.length()
         step = self.chance.choice((1_000, 60_000, 3_600_000, 86_400_000)) * self.chance.choice((1, -1))
-        self.offset += step
-        new = self.clock.with_suffix(".new")
-        new.write_text(str(self.offset))
-        new.replace(self.clock)
-        self.ledger.struck("clock stepped", begun, since, f"{step / 1000:+.0f} s")
+        with self.ledger.striking("clock stepped", f"{step / 1000:+.0f} s"):
+            self.offset += step
+            new = self.clock.with_suffix(".new")
+            new.write_text(str(self.offset))
+            new.replace(self.clock)
 
     def locked(self) -> None:
-        begun, since = self.ledger.clock(), self.ledger.length()
-        with closing(sqlite3.connect(self.home.database, isolation_level=None, timeout=5)) as other:
-            try:
-                other.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return
+        other = closing(sqlite3.connect(self.home.database, isolation_level=None, timeout=5))
+        with suppress(sqlite3.OperationalError), self.ledger.striking("database locked"), other as locking:
+            locking.execute("BEGIN IMMEDIATE")
             _pause(self.chance.uniform(0.5, 6.0))
-            other.execute("ROLLBACK")
-        self.ledger.struck("database locked", begun, since)
+            locking.execute("ROLLBACK")
 
     def full(self) -> None:
         """Nothing more fits on the disk with database and spool."""
-        begun, since, ballast = self.ledger.clock(), self.ledger.length(), self.live.home / "ballast"
-        with open(ballast, "wb") as file:
-            size, part = 0, 16 << 20
-            while part >= 1024:
-                try:
-                    os.posix_fallocate(file.fileno(), size, part)
-                    size += part
-                except OSError:
-                    part //= 2
-        _pause(self.chance.uniform(0.5, 4.0))
-        ballast.unlink()
-        self.ledger.struck("disk full", begun, since)
+        ballast = self.live.home / "ballast"
+        with self.ledger.striking("disk full"):
+            with open(ballast, "wb") as file:
+                size, part = 0, 16 << 20
+                while part >= 1024:
+                    try:
+                        os.posix_fallocate(file.fileno(), size, part)
+                        size += part
+                    except OSError:
+                        part //= 2
+            _pause(self.chance.uniform(0.5, 4.0))
+            ballast.unlink()
 
     def shepherd(self) -> None:
         """Up to three shepherds die, and their jobs are nobody's."""
-        begun, since = self.ledger.clock(), self.ledger.length()
         found = [pid for pid, folder in self._helpers() if folder.startswith(str(self.home.spool))]
         for pid in self.chance.sample(found, min(len(found), self.chance.randint(1, 3))):
-            proc.send([pid], signal.SIGKILL)
-            self.ledger.struck("shepherd killed", begun, since, str(pid))
+            with self.ledger.striking("shepherd killed", str(pid)):
+                proc.send([pid], signal.SIGKILL)
 
     def starter(self) -> None:
-        begun, since = self.ledger.clock(), self.ledger.length()
         for pid, folder in self._helpers():
             if folder == "/":
-                proc.send([pid], signal.SIGKILL)
-                self.ledger.struck("starter killed", begun, since)
+                with self.ledger.striking("starter killed"):
+                    proc.send([pid], signal.SIGKILL)
 
     def _helpers(self) -> list[tuple[int, str]]:
         """Starter and shepherds of this home, with the folders they stand in."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from nqspy.model.domains import numbers
+
 PROGRAM = """\
 #!{python} -IS
 import os, signal, sys, time
@@ -132,12 +134,7 @@ def traces(work: Path) -> dict[str, list[Trace]]:
     for path in (work / "ticks").iterdir():
         lines = [line.split() for line in path.read_text().splitlines()]
         found[path.name] = [
-            Trace(what, int(at), id, int(number), numbers(pes)) for what, at, id, number, pes, _ in lines
+            Trace(what, int(at), id, int(attempt), numbers(tuple(pes.split(","))))
+            for what, at, id, attempt, pes, _ in lines
         ]
     return found
-
-
-def numbers(pes: str) -> tuple[int, ...]:
-    """The PEs that ``4-7,9`` names."""
-    spans = [part.partition("-") for part in pes.split(",")]
-    return tuple(n for low, _, high in spans for n in range(int(low), int(high or low) + 1))

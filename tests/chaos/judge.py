@@ -1,7 +1,6 @@
 """Holds a site to what its clients were told: ledger on one side, journal, rows, marks and files on the
 other."""
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -124,8 +123,12 @@ def _fate(event: ev.Requeued) -> str:
     return "rerun" if event.text.startswith("rerun") else "not started"
 
 
-class Judge(ABC):
-    """Compares what clients were told with the journal; everything that is wrong goes into the ledger."""
+class Judge:
+    """Compares what clients were told with the journal; everything that is wrong goes into the ledger.
+
+    A kind of judge has ``told``: lines that requests themselves wrote, by token; ``of``: what is wrong with
+    one request, kind and text; and ``whole``: what is wrong with the site, kind, token and text.
+    """
 
     def __init__(self, ledger: Ledger, history: History) -> None:
         self.ledger = ledger
@@ -146,18 +149,6 @@ class Judge(ABC):
         for token in {each.token for each in self.ledger.violations} - {""}:
             events = [line for story in self.by_token[token] for line in story.lines]
             self.ledger.stories[token] = self.ledger.story(token, events, told.get(token, []))
-
-    @abstractmethod
-    def told(self) -> dict[str, list[str]]:
-        """Lines that the requests themselves wrote, by token."""
-
-    @abstractmethod
-    def of(self, token: str) -> Iterator[tuple[str, str]]:
-        """What is wrong with one request: kind and text."""
-
-    @abstractmethod
-    def whole(self) -> Iterator[tuple[str, str, str]]:
-        """What is wrong with the site: kind, token and text."""
 
     def count(self) -> None:
         """Count attempts, ends and starts of the daemon."""

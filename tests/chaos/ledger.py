@@ -3,6 +3,8 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,13 @@ class Ledger:
             self.strikes.append(strike)
             self.counts[f"fault {what}"] += 1
 
+    @contextmanager
+    def striking(self, what: str, text: str = "") -> Iterator[None]:
+        """A fault strikes meanwhile; none has where this raises."""
+        begun, since = self.clock(), self.length()
+        yield
+        self.struck(what, begun, since, text)
+
     def broken(self, what: str, token: str, text: str) -> None:
         with self._guard:
             self.violations.append(Violation(what, token, text))
@@ -136,8 +145,3 @@ class Ledger:
                 lines.append(f"! {what} {each.token}: {each.text}")
                 lines += [self.stories[each.token]] if each.token in self.stories else []
         return "\n".join(lines)
-
-
-def short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) < 200 else text[:200] + "..."

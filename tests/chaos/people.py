@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from chaos.jobs import make_job
-from chaos.ledger import Bar, Ledger, Promise, short
+from chaos.ledger import Bar, Ledger, Promise
 
 from nqspy.model.errors import Refusal, Unreachable
 from nqspy.rpc.client import Client
@@ -122,7 +122,7 @@ class Person(threading.Thread):
         elif answer.how == "refused" and not answer.doubt:
             promise.standing = "refused"
         self.ledger.count(promise.standing)
-        self.ledger.tell(promise, f"submission {promise.standing}: {short(answer.result)}")
+        self.ledger.tell(promise, f"submission {promise.standing}: {answer.result!s:.200}")
 
     def submit(self) -> None:
         """One request, now and then held from the beginning."""
@@ -168,7 +168,7 @@ class Person(threading.Thread):
         if good:
             promise.done.add(name)
         self.ledger.count(f"{cmd} done" if good else f"{cmd} not done")
-        self.ledger.tell(promise, f"{name}: {'done' if good else f'{answer.how} {short(failed or answer)}'}")
+        self.ledger.tell(promise, f"{name}: {'done' if good else f'{answer.how} {failed or answer!s:.200}'}")
         return good
 
     def _bar(self, promise: Promise, why: str) -> None:

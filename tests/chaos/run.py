@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -62,18 +61,6 @@ MOST_NEAR = 40
 """Events around a pass that are shown, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run is; ``faults`` empty: all kinds. It lasts longer where fewer than ``strikes`` have been
-    tried by then, as on a busy machine."""
-
-    seed: int
-    seconds: float
-    clients: int = 6
-    faults: tuple[str, ...] = ()
-    strikes: int = 0
-
-
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
     """Mounts a small file system on the folder, for the time of a run; False where that may not be done."""
@@ -87,22 +74,27 @@ def small_disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
-def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: None) -> Ledger:
-    """Runs and judges; what is wrong stands in the ledger's violations."""
+def storm(
+    seed: int, seconds: float, folder: Path, say: Callable[[str], None] = lambda text: None, clients: int = 6,
+    kinds: tuple[str, ...] = (), strikes: int = 0,
+) -> Ledger:  # fmt: skip
+    """Runs and judges; what is wrong stands in the ledger's violations. ``kinds``: of faults; empty: all. It
+    lasts longer where fewer than ``strikes`` have been tried by then, as on a busy machine."""
     with small_disk(folder / "home") as small:
-        live = Live(folder / "home", folder / "work").site(SITE, exits=_exits())
+        exits = {name: (ROOT / "exits" / f"{name}.py").read_text() for name in ("machine_gun", "dependency")}
+        live = Live(folder / "home", folder / "work").site(SITE, exits)
         live.accepts_trouble = True
         furnish(live.work)
         ledger = Ledger(live.work)
         if not small:
             say("the disk is not filled: a small file system cannot be mounted here (not root)")
         try:
-            faults = Storm(live, ledger, Random(plan.seed), small)
+            faults = Storm(live, ledger, Random(seed), small)
             faults.start()
-            people = [Person(live.home, ledger, number, plan.seed) for number in range(plan.clients)]
+            people = [Person(live.home, ledger, number, seed) for number in range(clients)]
             for person in people:
                 person.start()
-            blow(faults, plan.seconds, plan.faults, (0.1, 2.0), say, plan.strikes)
+            blow(faults, seconds, kinds, (0.1, 2.0), say, strikes)
             faults.calm()
             for error in join(people):
                 ledger.broken("client", "", repr(error))
@@ -115,10 +107,6 @@ def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: No
                 shutil.copytree(live.home / "log", folder / "log")
     ledger.counts["seconds"] = round(ledger.clock())
     return ledger
-
-
-def _exits() -> dict[str, str]:
-    return {name: (ROOT / "exits" / f"{name}.py").read_text() for name in ("machine_gun", "dependency")}
 
 
 def blow(
