@@ -20,8 +20,13 @@ def rotating(tmp_path):
     handler.close()
 
 
-def says(handler, text):
-    handler.handle(logging.LogRecord("x", logging.INFO, "", 0, text, (), None))
+def says(handler, numbers):
+    """Log a line for each of these, until all is put away; return the lines."""
+    lines = [f"{n:0300d}" for n in numbers]
+    for line in lines:
+        handler.handle(logging.LogRecord("x", logging.INFO, "", 0, line, (), None))
+    handler._work.join()
+    return lines
 
 
 def told(folder):
@@ -38,25 +43,16 @@ def test_a_log_that_is_put_away_again_and_again_loses_no_line(rotating, tmp_path
         return slow(*more)
 
     monkeypatch.setattr(log.gzip, "open", slowly)
-    lines = sorted(f"{n:0300d}" for n in range(40))
-    for line in lines:
-        says(rotating, line)
-    rotating._work.join()
+    lines = says(rotating, range(40))
     assert told(tmp_path) == lines
 
 
 def test_a_log_that_could_not_be_compressed_is_compressed_with_the_next(rotating, tmp_path):
-    lines = sorted(f"{n:0300d}" for n in range(9))
-    for line in lines[:3]:
-        says(rotating, line)
     (tmp_path / "nqsd.log.1.gz.new").mkdir()  # no file can be written there
-    says(rotating, lines[3])
-    rotating._work.join()
+    lines = says(rotating, range(4))
     assert (tmp_path / "nqsd.log.1").exists(), "it stays as it is"
     os.rmdir(tmp_path / "nqsd.log.1.gz.new")
-    for line in lines[4:]:
-        says(rotating, line)
-    rotating._work.join()
+    lines += says(rotating, range(4, 9))
     assert told(tmp_path) == lines
 
 

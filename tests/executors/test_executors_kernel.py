@@ -164,7 +164,7 @@ def _tree(folder: Path, controllers: str) -> Path:
     return tree
 
 
-def test_version_2_sets_its_own_files(tmp_path):
+def test_version_2_sets_its_own_files_and_a_tree_that_delegates_nothing_holds_nothing(tmp_path):
     """The names and values written, seen on plain files: this kernel has its controllers elsewhere."""
     tree = _tree(tmp_path, "memory pids")
     controls = Controls("home", str(tree), {})
@@ -180,10 +180,7 @@ def test_version_2_sets_its_own_files(tmp_path):
     (request / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\n")
     (request / "memory.peak").write_text(f"{40 * MB}\n")
     assert (held.killed(), held.peak()) == (1, 40 * MB)
-
-
-def test_a_tree_that_delegates_nothing_holds_nothing(tmp_path):
-    controls = Controls("home", str(_tree(tmp_path, "")), {})
+    controls = Controls("home", str(_tree(tmp_path / "other", "")), {})
     assert not controls.found
     held = controls.hold(Wish(1, [0], 1), "1.1", str(tmp_path))
     assert (held.places, held.killed(), held.peak(), held.bell()) == ({}, 0, 0, None)
@@ -447,12 +444,9 @@ child.wait()
     assert run.stdout.split() == ["False", "True"], run.stderr
 
 
-def test_that_paging_out_is_refused_is_logged_once(bench, caplog):
+def test_that_paging_out_is_refused_is_logged_once_and_ended_processes_are_passed_over(bench, caplog):
     assert [bench.executor._watch._paged_out(1, 5, 5, 1) for _ in range(2)] == [0, 0]
     assert caplog.text.count("CAP_SYS_NICE") == 1
-
-
-def test_processes_that_have_ended_are_passed_over():
     child = subprocess.Popen(["true"])
     child.wait()
     out = pageout.PageOut([child.pid])

@@ -44,7 +44,7 @@ def said(desk, script, **spec):
     return (desk.work / f"job.o{desk.seq}").read_text()
 
 
-def test_a_login_is_taken_once_for_all_jobs(desk):
+def test_a_login_is_taken_once_for_all_jobs_until_the_profile_changes(desk):
     desk.profile("export GIVEN='a\nb'; umask 027; greet() { echo hello $1; }; export -f greet")
     for _ in range(3):
         text = said(desk, 'echo "$GIVEN"; umask; greet you\n')
@@ -52,12 +52,8 @@ def test_a_login_is_taken_once_for_all_jobs(desk):
     assert desk.logins() == 1
     kept = list((desk.home / "spool" / "logins").iterdir())
     assert [stat.S_IMODE(each.stat().st_mode) for each in kept] == [0o600]
-
-
-def test_a_changed_profile_is_seen_by_the_next_job(desk):
-    for given in ("old", "new"):
-        desk.profile(f"export GIVEN={given}")
-        assert said(desk, "echo $GIVEN\n") == f"{given}\n"
+    desk.profile("export GIVEN=new")
+    assert said(desk, "echo $GIVEN\n") == "new\n"
     assert desk.logins() == 2
 
 
@@ -94,13 +90,9 @@ def test_a_login_that_fails_gives_a_plain_environment_and_says_so(desk, profile,
     assert (ending.reason, ending.status, desk.text("job.o1")) == ("exit", 7, "ran 0\n")
     assert why in ending.text
     assert str(desk.shell) in ending.text
-
-
-def test_where_the_site_says_so_a_failed_login_holds_the_job(desk):
     desk.site.settings.server.login_env_failed = "hold"
-    desk.profile("exit 0")
-    request = desk.start("exit 0\n", shell=None)
-    assert str(desk.shell) in desk.expect(ObservedNotStarted, request).text
+    held = desk.start("exit 0\n", shell=None)
+    assert str(desk.shell) in desk.expect(ObservedNotStarted, held).text, "where the site says so"
 
 
 def test_a_job_waits_for_the_first_login_and_others_do_not(desk):
@@ -317,13 +309,10 @@ def test_each_kind_of_line(etc, line, found):
     assert limits_of(ANNE, GROUPS, etc("security/limits.conf", line + "\n")) == found
 
 
-def test_the_closest_line_counts_then_the_last(etc):
+def test_the_closest_line_counts_then_the_last_and_root_gets_only_what_names_root(etc):
     etc("security/limits.conf", "anne hard nofile 10\n@users hard nofile 20\n* hard nofile 30\n* hard as 1\n")
     root = etc("security/limits.d/50-more.conf", "* hard as 2\n")
     assert limits_of(ANNE, GROUPS, root) == {"NOFILE": (None, 10), "AS": (None, 2048)}
-
-
-def test_root_gets_only_what_names_root(etc):
     root = etc("security/limits.conf", "* hard nofile 10\n@users hard nproc 20\nroot hard core 0\n")
     assert limits_of(ROOT, {"root": 0, "users": 100}, root) == {"CORE": (None, 0)}
 

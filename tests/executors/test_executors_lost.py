@@ -166,7 +166,7 @@ def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
     bench.kill(running)
 
 
-def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
+def test_a_stray_that_is_set_aside_ends_its_number_is_free_and_output_that_had_to_stay_is_kept(make_bench):
     first = make_bench()
     first.running(PID_AND_WAIT)
     pid = first.number("pid")
@@ -183,14 +183,11 @@ def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
     assert records.read(str(aside), "done")["reason"] == "void"
     again.executor.scan({})
     assert not aside.exists()
-
-
-def test_output_that_had_to_stay_is_kept_when_it_is_set_aside(bench):
-    kept = bench.start("echo precious\n", output=Output(stdout="/nowhere/out"))
-    bench.ending(kept)
-    bench.do(SetAside(kept.seq, 1))
-    bench.executor.scan({})
-    assert (bench.home / "spool" / "stray-1.1" / "stdout").read_text() == "precious\n"
+    kept = again.start("echo precious\n", output=Output(stdout="/nowhere/out"))
+    again.ending(kept)
+    again.do(SetAside(kept.seq, 1))
+    again.executor.scan({})
+    assert (again.home / "spool" / f"stray-{kept.seq}.1" / "stdout").read_text() == "precious\n"
 
 
 def test_what_a_stray_left_running_is_ended(bench):

@@ -82,7 +82,7 @@ def test_the_daemon_opens_all_the_files_it_may_and_its_requests_as_many_as_befor
 # ---------------------------------------------------------------- orders
 
 
-def test_an_order_that_could_not_be_given_is_not_given_later(bench):
+def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_no_text_are_refused(bench):
     script = "echo run >> ran\n"
     bench.run(script)
     request = bench.request(script, env=b"X=" + b"y" * 100_000)
@@ -90,19 +90,16 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
         bench.do(Start(request.seq, 1, (0,)), request)
     with pytest.raises(UnicodeEncodeError):  # it cannot be written down
         bench.start("exit 0\n", name="\udcff")
+    bench.site.settings.server.shell_strategy = "free"
+    odd = bench.request("", shell=None)
+    odd = replace(odd, spec=replace(odd.spec, script=bench.keep(b"#!/bin/s\xffh\n")))
+    bench.do(Start(odd.seq, 1, (0,)), odd)
+    assert "cannot run /bin/s" in bench.expect(ObservedNotStarted, odd).text
     os.kill(bench.starter, signal.SIGKILL)
     assert bench.run("exit 4\n").status == 4
     assert bench.text("ran") == "run\n"
     bench.do(Start(request.seq, 1, (0,)), request)
     assert bench.ending(request).status == 0
-
-
-def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
-    bench.site.settings.server.shell_strategy = "free"
-    request = bench.request("", shell=None)
-    request = replace(request, spec=replace(request.spec, script=bench.keep(b"#!/bin/s\xffh\n")))
-    bench.do(Start(request.seq, 1, (0,)), request)
-    assert "cannot run /bin/s" in bench.expect(ObservedNotStarted, request).text
 
 
 # ---------------------------------------------------------------- processes
