@@ -32,13 +32,9 @@ class Story:
             (900, ended(2, 3)),
             (900, ended(1, 0)),
         ]
+        low = ("begin 150", "tick 350", "tick 600", "end 850")
         self.ticks = {
-            "low": [
-                "begin 150 1.vm 1 0 9",
-                "tick 350 1.vm 1 0 9",
-                "tick 600 1.vm 1 0 9",
-                "end 850 1.vm 1 0 9",
-            ],
+            "low": [f"{each} 1.vm 1 0 9" for each in low],
             "high": ["begin 450 2.vm 1 0 8", "end 850 2.vm 1 0 8"],
         }
         self.statuses = {"low": 0, "high": 3}
@@ -83,10 +79,7 @@ def story(tmp_path):
 LOST = {(8, 9): [(900, ended(1, None, "lost"))]}
 TOLD = {
     "ran without its PEs": {"events": {(6, 7): []}},
-    "frozen": {
-        "events": {(7, 9): [(900, ended(2, 3)), (60_000, ended(1, 0))]},
-        "ticks": {("low", 3): "end 59000 1.vm 1 0 9"},
-    },
+    "frozen": {"events": {(8, 9): [(60_000, ended(1, 0))]}, "ticks": {("low", 3): "end 59000 1.vm 1 0 9"}},
     "a PE given twice": {"events": {(4, 5): []}},
     "run twice": {"ticks": {("high", 2): "begin 700 2.vm 1 0 7"}},
     "ran without its PEs, run twice": {"ticks": {("high", 2): "begin 700 2.vm 2 0 7"}},

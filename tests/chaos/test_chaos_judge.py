@@ -70,7 +70,7 @@ def trial(tmp_path):
 def test_a_true_story_is_believed_and_counted(trial):
     assert trial.verdict() == set()
     assert (trial.ledger.counts["ran"], trial.ledger.counts["ended exit"]) == (2, 2)
-    assert "nothing lost, nothing run twice" in trial.ledger.report(1)
+    assert "BROKEN" not in trial.ledger.report(1)
 
 
 def swap_places(trial):

@@ -92,8 +92,8 @@ def replayed_with(night: Live, *words: str) -> dict[str, Any]:
 
 def test_a_setting_and_exits_that_were_so_make_no_difference(night: Live) -> None:
     exits = str(night.home / "exits")
-    said = night.run("nqspy", "replay", "-c", "set machine pes=3", "--exits", exits).ok().out
-    assert said.endswith(f"with set machine pes=3, the exits of {exits}: nothing would have been different\n")
+    data = night.run("nqspy", "replay", "-c", "set machine pes=3", "--exits", exits, "--json").ok().data
+    assert (data["differences"], data["moved"]) == (0, [])
 
 
 def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told_and_both_nights_are_drawn(
@@ -104,7 +104,7 @@ def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told_a
     wide = asked_for(night, 3)
     never = {each["id"]: each["reason"] for each in data["moved"] if each["would"] is None}
     assert wide <= set(never)
-    assert all(never[each]["text"] == "3 PEs are more than the machine's 2" for each in wide)
+    assert all(never[each]["code"] == "NEVER" for each in wide)
     counts = Counter[str]()
     for row in data["groups"].values():
         counts.update({kind: row[kind] for kind in data["starts"]})
@@ -153,7 +153,7 @@ def test_each_pass_is_told(night: Live) -> None:
     ]  # fmt: skip
     assert [each["n"] for each in passes] == [each.n for each in decided]
     assert any(each["started"] for each in passes)
-    assert any("none of 3 PEs is free" in row["text"] for each in passes for row in each["waits"])
+    assert any(row["code"] == "NO_PES" for each in passes for row in each["waits"])
 
 
 def at_there(at: int) -> str:

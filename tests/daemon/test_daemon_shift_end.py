@@ -34,8 +34,7 @@ def test_a_request_of_the_night_is_stopped_for_the_day_and_ends_well_in_the_even
     job = live.until(id, lambda job: job["state"] == "suspended", "be suspended by the day shift")
     until(lambda: stands_still(pid), "its processes are stopped")
     assert (job["reason"]["code"], job["reason"]["who"]) == ("SHIFT", "shift day")
-    said = live.run("qstat", "--why", id).ok().out
-    assert "shift day stopped queue night; it goes on when the queue is started again" in said
+    assert job["reason"]["text"] in " ".join(live.run("qstat", "--why", id).ok().out.split())
     other = live.submit("true")
     assert live.ended(other)["exit_status"] == 0, "the day's work has its PE"
     live.write("go", "")

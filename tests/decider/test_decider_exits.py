@@ -178,7 +178,7 @@ from nqspy.userexit import refuse, userexit
 @userexit
 def jobselect(request, view):
     if view.running(owner=request.owner, name=request.name):
-        return refuse("one of a name at a time", alike=("owner", "group", "name"))
+        return refuse("one at a time", alike=("owner", "group", "name"))
 """
 
 
@@ -186,8 +186,8 @@ def test_a_trace_shows_what_was_said_of_another_request_alike(make_live):
     live = make_live().site(ONE_QUEUE, exits={"one": MANY}).start()
     live.running(live.submit("exec sleep 60", name="burst"))
     waiting = [live.submit("true", name="burst") for _ in range(3)]
-    until(lambda: all("one of a name" in live.why(id)["reason"]["text"] for id in waiting), "their reason")
+    until(lambda: all("one at a time" in live.why(id)["reason"]["text"] for id in waiting), "their reason")
     asked, reached = (live.client.call("exits_trace", request=id)["trace"][-1] for id in waiting[:2])
-    assert asked["answer"] == reached["answer"] == "refuse('one of a name at a time')"
+    assert asked["answer"] == reached["answer"] == "refuse('one at a time')"
     assert (asked.get("alike"), reached["alike"]) == (None, ["owner", "group", "name"])
     assert "alike in owner, group" in live.run("nqspy", "exits", "trace", waiting[2]).ok().out

@@ -295,10 +295,10 @@ def test_a_setting_that_another_file_declares_is_one_of_the_class_and_of_those_d
 
 
 def test_the_words_of_a_setting_are_those_of_the_list_that_declares_them():
-    tree.set_words(Derived, "way", {"left": "where the heart is", "right": "the other one"})
+    tree.set_words(Derived, "way", {"left": "here", "right": "there"})
     info = declared(Derived)["way"]
     assert info.words == ("left", "right")
-    assert info.doc.endswith("left (where the heart is); right (the other one)")
+    assert info.doc.endswith("left (here); right (there)")
     with pytest.raises(BadValue, match="one of left, right"):
         tree.put(Derived("one"), "way", "back")
     assert tree.load(Derived, {"way": "right"}, name="one").way == "right"
