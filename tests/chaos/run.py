@@ -4,10 +4,8 @@ alike."""
 import os
 import re
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +18,7 @@ from chaos.people import Person, join
 from daemon.live import ROOT, Live
 from engine.harness import observable
 from shadow.judge import Shadow
+from small_disk import small_disk
 
 from nqspy.daemon.failpoints import OF_COMMIT
 from nqspy.daemon.home import Home
@@ -61,26 +60,13 @@ MOST_NEAR = 40
 """Events around a pass that are shown, at most."""
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """Mounts a small file system on the folder, for the time of a run; False where that may not be done."""
-    folder.mkdir(parents=True, exist_ok=True)
-    words = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
-    mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
-
-
 def storm(
     seed: int, seconds: float, folder: Path, say: Callable[[str], None] = lambda text: None, clients: int = 6,
     kinds: tuple[str, ...] = (), strikes: int = 0,
 ) -> Ledger:  # fmt: skip
     """Runs and judges; what is wrong stands in the ledger's violations. ``kinds``: of faults; empty: all. It
     lasts longer where fewer than ``strikes`` have been tried by then, as on a busy machine."""
-    with small_disk(folder / "home") as small:
+    with small_disk(folder / "home", f"size={SMALL_DISK}", required=False) as small:
         exits = {name: (ROOT / "exits" / f"{name}.py").read_text() for name in ("machine_gun", "dependency")}
         live = Live(folder / "home", folder / "work").site(SITE, exits)
         live.accepts_trouble = True

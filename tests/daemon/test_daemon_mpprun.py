@@ -132,13 +132,10 @@ def test_it_has_the_callers_environment_folder_and_umask(site):
     assert (job["queue"], job["class"], job["exit_status"], job["name"]) == ("apps", "interactive", 0, "sh")
 
 
-def test_it_runs_on_exactly_its_pes(site):
+def test_it_runs_on_exactly_its_pes_and_what_leads_it_loads_no_packages_of_the_site(site):
     show = "import os; print(os.environ['NQSPY_PES'], *sorted(os.sched_getaffinity(0)))"
     told, *cpus = site.run("mpprun", "-n", "1", "python3", "-c", show).ok().out.split()
     assert [int(cpu) for cpu in cpus] == [sorted(os.sched_getaffinity(0))[int(told)]]
-
-
-def test_what_leads_a_program_loads_no_packages_of_the_site(site):
     leader = "import os; print(*open(f'/proc/{os.getppid()}/cmdline').read().split(chr(0))[1:2])"
     assert site.run("mpprun", "python3", "-c", leader).ok().out == "-IS\n"
 
@@ -162,12 +159,7 @@ def test_signals_go_through_to_the_programs_process_group(site, call):
     pid(site, "ear")
     for name in ("USR1", "USR2", "HUP", "QUIT", "INT", "TERM"):
         one.sent(getattr(signal, f"SIG{name}"))
-        until(
-            lambda name=name: (
-                name in (site.work / "heard").read_text().split() if (site.work / "heard").exists() else False
-            ),
-            name,
-        )
+        until(lambda name=name: name in site.text("heard").split(), name)
     assert one.ends() == 7
     two = call(site, *sh(WAITS.format("plain")))
     pid(site, "plain")

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 from daemon.live import ONE_QUEUE, until
+from small_disk import small_disk
 
 from nqspy.model.errors import Refusal
 
@@ -93,21 +94,15 @@ def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with
 @contextmanager
 def disk_of(live, size):
     """A home on a disk of its own, of so many bytes."""
-    live.home.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(live.home)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
-    live.accepts_trouble = True
-    yield live.site(ONE_QUEUE + "set server user_spool=unlimited\n")
-    live.close()
-    subprocess.run(["umount", "-l", str(live.home)], check=True)
+    with small_disk(live.home, f"size={size}"):
+        live.accepts_trouble = True
+        yield live.site(ONE_QUEUE + "set server user_spool=unlimited\n")
+        live.close()
 
 
 @pytest.fixture
 def small(make_live):
-    live = make_live()
-    with disk_of(live, SMALL):
+    with disk_of(make_live(), SMALL) as live:
         with open(live.home / "ballast", "wb") as ballast:
             os.posix_fallocate(ballast.fileno(), 0, 100 << 20)
         yield live
@@ -115,8 +110,7 @@ def small(make_live):
 
 @pytest.fixture
 def tiny(make_live):
-    live = make_live()
-    with disk_of(live, TINY):
+    with disk_of(make_live(), TINY) as live:
         yield live
 
 

@@ -23,9 +23,13 @@ NOW = 1_000_000
 
 
 SPILL = Cause("feature", "spill")
+NEVER = told(ReasonCode.NEVER, "queue night", "never")
 
 
-def test_a_plan_comes_out_as_it_went_in():
+def test_a_plan_and_a_trace_come_out_as_they_went_in():
+    rows = [{"at": 5, "exit": "gun", "hook": "route", "answer": ["a", {"b": 1.5}], "error": None}]
+    found = messages.message_of(messages.encode(messages.TraceAnswered(1, messages.packed(rows)))[4:])
+    assert found.read() == rows
     actions = (
         Move(3, "night"), Suspend(4, 1, SPILL, "day begins", True, True), Resume(5, 2),
         Requeue(6, 1, SPILL, "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
@@ -38,9 +42,6 @@ def test_a_plan_comes_out_as_it_went_in():
     word = messages.message_of(body[4:])
     again = plans.plan_of(word, 17, (), ["gun"])
     assert again == Plan(actions, reasons, NOW, 17, True, (), failures[:1])
-
-
-NEVER = told(ReasonCode.NEVER, "queue night", "never")
 
 
 @pytest.mark.parametrize(
@@ -156,12 +157,9 @@ def test_rubbish_as_long_as_an_answer_may_be_is_refused_before_it_fills_the_memo
     assert taken < 3 * messages.LARGEST_ANSWER
 
 
-def test_what_is_larger_than_any_answer_is_refused_at_its_first_bytes():
-    with pytest.raises(messages.BadWorkerMessage, match="larger than any answer"):
+def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger_ones_are_refused():
+    with pytest.raises(messages.BadWorkerMessage, match="larger than any answer"):  # at its first bytes
         process._Frames().take((messages.LARGEST_ANSWER + 1).to_bytes(4, "big"))
-
-
-def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
     text = "user limit 4 of queue night is reached for somebody with a long name in department forty-two"
     seqs = range(1_000_000, 1_100_000)
     own = {seq: told(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
@@ -181,12 +179,6 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
             assert plan.reasons.own in (own, {})
         else:
             assert found == word
-
-
-def test_a_trace_comes_out_as_it_went_in():
-    rows = [{"at": 5, "exit": "gun", "hook": "route", "answer": ["a", {"b": 1.5}], "error": None}]
-    found = messages.message_of(messages.encode(messages.TraceAnswered(1, messages.packed(rows)))[4:])
-    assert found.read() == rows
 
 
 def test_the_page_says_whose_code_runs():

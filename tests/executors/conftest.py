@@ -1,11 +1,9 @@
 """The real executor in a home of its own, and a bench that submits to it and waits for what it tells."""
 
-import contextlib
 import hashlib
 import os
 import pwd
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -85,22 +83,6 @@ def kept(controller: str, kind: str = "") -> bool:
 def needs(controller: str, kind: str = "") -> pytest.MarkDecorator:
     reason = f"needs a {controller} cgroup that may be written: root, as a rule"
     return pytest.mark.skipif(not kept(controller, kind), reason=reason)
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, options: str) -> Iterator[Path]:
-    """A small file system of its own."""
-    if os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("needs root: a small file system is mounted")
-    folder.mkdir(mode=0o700)
-    words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 import pytest
-from executors.conftest import CAGED, WAIT, gone, kept, needs, small_disk
+from executors.conftest import CAGED, WAIT, gone, kept, needs
+from small_disk import small_disk
 
 from nqspy.executors import child, device_filter, pageout, patience, person, proc
 from nqspy.executors.cage import Seat
@@ -129,8 +130,8 @@ def test_a_request_that_closes_all_its_descriptors_ends_exactly(bench):
 
 @pytest.fixture
 def small_spool(tmp_path):
-    with small_disk(tmp_path / "spool", "size=24m,mode=0700") as spool:
-        yield spool
+    with small_disk(tmp_path / "spool", "size=24m,mode=0700"):
+        yield tmp_path / "spool"
 
 
 def test_who_fills_the_spool_is_ended_and_the_records_of_others_are_safe(small_spool, make_bench):

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from executors.conftest import BOTH, begin_daemon, small_disk
+from executors.conftest import BOTH, begin_daemon
 from msgspec.structs import replace
+from small_disk import small_disk
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Start
@@ -141,8 +142,8 @@ def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, 
 @pytest.fixture
 def small(make_bench, tmp_path):
     """A bench with its home on a disk of half a megabyte."""
-    with small_disk(tmp_path / "small", "size=512k") as home:
-        yield make_bench(home=home)
+    with small_disk(tmp_path / "small", "size=512k"):
+        yield make_bench(home=tmp_path / "small")
 
 
 def fill(bench):

@@ -9,7 +9,8 @@ import stat
 
 import pytest
 from daemon.everybody import open_way
-from executors.conftest import AS_ROOT, User, needs, small_disk
+from executors.conftest import AS_ROOT, User, needs
+from small_disk import small_disk
 
 from nqspy.executors import deliver, forks, person
 from nqspy.model.observations import ObservedExiting, ObservedNotStarted, ObservedVoid
@@ -274,7 +275,8 @@ def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
 
 
 def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, other):
-    with small_disk(desk.home / "small", f"size=64k,mode=0755,uid={other.pw_uid}") as small:
+    small = desk.home / "small"
+    with small_disk(small, f"size=64k,mode=0755,uid={other.pw_uid}"):
         output = Output(stdout=str(small / "out"))
         request = desk.start("head -c 200000 /dev/zero\n", output=output, **desk.as_other)
         assert "No space left" in desk.ending(request).text
