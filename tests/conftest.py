@@ -42,6 +42,15 @@ MEMORY = {
 }
 """Files that fill the machine's memory, or switch swap on and off: one after another on one worker."""
 
+LONGEST = (
+    "scenarios/test_scenarios_quotas.py", "daemon/test_daemon_replay.py", "engine/test_engine_starvation.py",
+    "chaos/test_chaos_storm.py", "sim/test_sim_compare.py", "clients/test_clients_snakemake.py",
+    "engine/test_engine_cron_minutes.py", "decider/test_decider_process.py", "corpus/test_corpus_worlds.py",
+    "chaos/test_chaos_gang.py", "cli/test_cli_exits_new.py", "report/test_report_order.py",
+)  # fmt: skip
+"""Files that take longest come first, so that no worker is left with one at the end: some that compute, some
+that wait."""
+
 APART = {"tests/sim/test_sim_batch.py"}
 """Files of long tests that share nothing: each goes to whoever is free, for they come late in a run."""
 
@@ -126,7 +135,8 @@ def _places(files: set[Path]) -> dict[Path, tuple[float, Path]]:
         mine = [path for path in files if path.parent == folder]
         mine.sort(key=lambda path: (-path.stat().st_size, path))
         found |= {path: ((rank + 0.5) / len(mine), path) for rank, path in enumerate(mine)}
-    return found
+    first = [Path(__file__).parent / name for name in LONGEST]
+    return found | {path: (place - len(first), path) for place, path in enumerate(first)}
 
 
 @pytest.hookimpl(trylast=True)
