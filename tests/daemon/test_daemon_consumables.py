@@ -60,7 +60,7 @@ def shown(live: Live) -> dict[str, dict[str, object]]:
 # ---------------------------------------------------------------- what is found
 
 
-def test_devices_are_found_by_their_files(tmp_path):
+def test_devices_are_found_by_their_files_and_what_the_kernel_tells_oddly_is_nothing(tmp_path):
     make_devices(tmp_path, nvidia=2, amd=1)
     found = devices.found({devices.ROOT: str(tmp_path)})
     assert [(each.vendor, each.unit, each.files, each.cpus) for each in found] == [
@@ -68,6 +68,9 @@ def test_devices_are_found_by_their_files(tmp_path):
         ("nvidia", "1", ("/dev/nvidia1",), (2, 3)),
         ("amd", "0", ("/dev/dri/renderD128",), (0, 1)),
     ]
+    for odd in ("", "0-", "x", "-1", "0-99999999999"):
+        (tmp_path / "sys/devices/system/node/node0/cpulist").write_text(odd)
+        assert devices.found({devices.ROOT: str(tmp_path)})[0].cpus == ()
 
 
 def test_render_nodes_of_others_are_none_and_an_empty_machine_has_none(tmp_path):
@@ -92,13 +95,6 @@ def test_where_the_driver_is_silent_the_order_of_addresses_tells_which_is_near_t
     _write(tmp_path / "sys/bus/pci/devices/0000:00:00.1/vendor", "0x10de\n")
     _write(tmp_path / "sys/bus/pci/devices/0000:00:00.1/class", "0x040300\n")
     assert [each.cpus for each in devices.found({devices.ROOT: str(tmp_path)})] == [(0, 1), (2, 3)]
-
-
-def test_what_the_kernel_tells_oddly_is_told_of_as_nothing(tmp_path):
-    make_devices(tmp_path, nvidia=1)
-    for odd in ("", "0-", "x", "-1", "0-99999999999"):
-        (tmp_path / "sys/devices/system/node/node0/cpulist").write_text(odd)
-        assert [each.cpus for each in devices.found({devices.ROOT: str(tmp_path)})] == [()]
 
 
 # ---------------------------------------------------------------- a life with them
@@ -145,8 +141,7 @@ def test_a_probe_takes_a_broken_unit_out_and_gives_it_back(lab):
     command = f"! grep -qx $NQSPY_UNIT {live.work}/sick || {{ echo Xid 79; false; }}"
     live.qmgr(f'create probe check units=gpu command="{command}" every=0.1 fails=1 recovers=1').ok()
     until(lambda: shown(live)["gpu"]["offline"] == ["1"], "unit 1 is out")
-    states = {row["name"]: (row["state"], row["text"]) for row in
-              live.shown("show probes")}  # fmt: skip
+    states = {row["name"]: (row["state"], row["text"]) for row in live.shown("show probes")}
     assert states["gpu[1]"] == ("broken", "Xid 79")
     assert re.search(r"gpu\[1\] \[broken\] since .*Xid 79", live.qmgr("show probes").ok().out)
     id = live.submit("echo $CUDA_VISIBLE_DEVICES > given", consumables={"gpu": 3})

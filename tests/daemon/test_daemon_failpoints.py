@@ -5,7 +5,7 @@ import signal
 from contextlib import suppress
 
 import pytest
-from daemon.live import alive, until
+from daemon.live import alive, shared, until
 
 from nqspy.daemon.clock import Clock, parse_clock
 from nqspy.daemon.failpoints import POINTS, VARIABLE, Failpoints, parse
@@ -15,12 +15,8 @@ from nqspy.model.errors import BadValue, NqspyError, Refusal
 from nqspy.rpc.client import Client
 from nqspy.rpc.submission import submission
 
+live = shared
 JOBS = 6
-
-
-@pytest.fixture
-def live(shared):
-    return shared
 
 
 def armed(live, rules):

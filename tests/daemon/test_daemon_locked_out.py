@@ -6,8 +6,9 @@ import sys
 import time
 
 import pytest
-from daemon.live import until
+from daemon.live import shared, until
 
+live = shared
 HOLD = """
 import sqlite3, sys
 held = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -16,11 +17,6 @@ print("held", flush=True)
 sys.stdin.read()
 held.execute("ROLLBACK")
 """
-
-
-@pytest.fixture
-def live(shared):
-    return shared
 
 
 @pytest.mark.slow

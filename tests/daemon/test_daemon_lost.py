@@ -5,21 +5,17 @@ import shutil
 import signal
 
 import pytest
-from daemon.live import Live, alive, until
+from daemon.live import Live, alive, shared, until
 
 from nqspy.executors import proc, records
 
+live = shared
 HIDE = """
 (setsid env -i sh -c 'sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' \\
     "$PWD/hidden" &)
 echo ran >> ran
 exec sleep 60
 """
-
-
-@pytest.fixture
-def live(shared):
-    return shared
 
 
 def identity(live: Live, id: str, who: str, attempt: int = 1) -> int:

@@ -5,18 +5,14 @@ from dataclasses import replace
 
 import pytest
 from daemon import everybody
-from daemon.live import Done, until
+from daemon.live import Done, shared, until
 from daemon.person import submit_as
 from small_disk import small_disk
 
+live = shared
 HEAD = "from nqspy.userexit import userexit\n@userexit\n"
 FAILS = HEAD + "def {hook}(request):\n    raise RuntimeError('no way')\n"
 FINE = HEAD + "def {hook}(request):\n    return None\n"
-
-
-@pytest.fixture
-def live(shared):
-    return shared
 
 
 def alarms(live):

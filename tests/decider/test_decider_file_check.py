@@ -7,6 +7,7 @@ from daemon.live import Live
 
 from nqspy.decider.file_check import made_up_site, problems_of
 from nqspy.model.site_checks import check_site
+from nqspy.system.shipped import shipped
 
 HEAD = """\
 from nqspy.userexit import changes, force, hold_line, redate, refuse, setting, userexit
@@ -31,7 +32,7 @@ def check(tmp_path):
     return check
 
 
-JOBSELECT = "jobselect(request, view, now)"
+JOBSELECT, SUBMIT, OF_X = "jobselect(request, view, now)", "submit(request)", "if request.owner == 'x':"
 UNKNOWN = [
     (JOBSELECT, ("if request.foo:", "    pass"), "a request has no foo; it has "),
     (JOBSELECT, ("return view.queue('q').per_request.foo",), "limits have no foo"),
@@ -51,17 +52,9 @@ UNKNOWN = [
     (JOBSELECT, ("if now > 1e15:", "    return changes(queue='x')"), "not changes(...)"),
     (JOBSELECT, ("if now > 1e15:", "    return refuse()"), "missing a required argument: 'text'"),
     (JOBSELECT, ("if now > 1e15:", "    return refuse(3)"), "needs a text that tells the owner why, not 3"),
-    ("submit(request)", ("if request.owner == 'x':", "    return force()"), "submit answers None,"),
-    (
-        "submit(request)",
-        ("if request.owner == 'x':", "    return changes(colour=1)"),
-        "it takes queue, priority",
-    ),
-    (
-        "submit(request)",
-        ("if request.owner == 'x':", "    return changes(pes='2')"),
-        "changes() takes as pes a whole number, not '2'",
-    ),
+    (SUBMIT, (OF_X, "    return force()"), "submit answers None,"),
+    (SUBMIT, (OF_X, "    return changes(colour=1)"), "it takes queue, priority"),
+    (SUBMIT, (OF_X, "    return changes(pes='2')"), "changes() takes as pes a whole number, not '2'"),
     ("elected(request, now)", ("if now > 1e15:", "    return redate(request, now)"), "a list of redate(...)"),
     ("elected(request, now)", ("if now > 1e15:", "    return [refuse('x')]"), "a list of redate(...)"),
     ("shrpri(owner)", ("if owner == 'x':", "    return -1"), "a number from 0 or None, not -1"),
@@ -136,23 +129,22 @@ def test_what_is_right_is_right(check):
     assert check(GOOD) == []
 
 
-def test_the_shipped_exits_are_right():
-    from nqspy.system.shipped import shipped
-
+def test_the_shipped_exits_are_right_and_the_made_up_site_is_sound():
     for file in sorted((shipped() / "exits").glob("*.py")):
         assert problems_of(file) == []
+    check_site(made_up_site()[0])
 
 
-def test_the_made_up_site_is_sound():
-    made, _ = made_up_site()
-    check_site(made)
-
-
-def test_the_command_names_every_problem_one_a_line(tmp_path):
+@pytest.fixture
+def nqspy(tmp_path):
     live = Live(tmp_path / "home", tmp_path / "work").site()
+    return lambda *words: live.run("nqspy", *words)
+
+
+def test_the_command_names_every_problem_one_a_line(nqspy, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(hook(JOBSELECT, "request.foo", "view.bar"))
-    done = live.run("nqspy", "exits", "check", str(file))
+    done = nqspy("exits", "check", str(file))
     assert done.status == 1
     first, second = done.err.splitlines()
     assert "mine.py, line 7: " in first
@@ -160,12 +152,6 @@ def test_the_command_names_every_problem_one_a_line(tmp_path):
 
 
 NOTHING_WRONG = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect(request):\n    return None\n"
-
-
-@pytest.fixture
-def nqspy(tmp_path):
-    live = Live(tmp_path / "home", tmp_path / "work").site()
-    return lambda *words: live.run("nqspy", *words)
 
 
 @pytest.mark.parametrize(
