@@ -117,9 +117,9 @@ class DaemonSocket:
                 self._socket.sendall(line)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # turned away before all was said: the reason can still be read
-            return self.read_line()
         except BlockingIOError:
             raise TimeoutError("timed out") from None
+        return self.read_line()
 
     def _connect(self) -> None:
         connection = self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -134,11 +134,14 @@ class DaemonSocket:
         self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
 
     def read_line(self) -> bytes:
-        """Return the next line. Raises OSError."""
+        """Return the next line. Raises TimeoutError, other OSErrors."""
         assert self._socket is not None
         parts = [self._rest]
         while b"\n" not in parts[-1]:
-            piece = self._socket.recv(1 << 18)
+            try:
+                piece = self._socket.recv(1 << 18)
+            except BlockingIOError:
+                raise TimeoutError("timed out") from None
             if not piece:
                 raise ConnectionResetError("the connection was closed")
             parts.append(piece)
