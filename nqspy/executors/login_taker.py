@@ -16,8 +16,8 @@ from typing import Any
 from nqspy.executors import cage, child, forks, login_env, patience, person, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter
 from nqspy.executors.control import Wish
-from nqspy.executors.meter import within
 from nqspy.executors.person import Person
+from nqspy.executors.wall_limit import within
 
 DEADLINE = 120.0
 """Real seconds that a login may take."""

@@ -8,72 +8,13 @@ from typing import Any
 
 from nqspy.executors import proc
 from nqspy.executors.cage import Cage
+from nqspy.executors.wall_limit import IDLE, WallClock, seconds
 
 _SLOWEST = 1.0
 _QUICK = 0.25
 _FASTEST = 0.02
 _FIRST = 0.2
 _NOTABLE = 0.2
-IDLE = 60.0
-"""Real seconds in which nothing is to be looked at where there is no limit."""
-
-
-class WallClock:
-    """Time that one job takes, in real seconds, from the fork of its first process, without the time
-    suspended. Its limits, in ms of the site's clock, are those of the order at each moment: an operator may
-    change them while it runs. A job in a hole between reservations (`Spec.contract`) also ends with that,
-    suspended or not. `Shepherd._end` ends it, with or without a daemon."""
-
-    def __init__(self, order: dict[str, Any], started: float) -> None:
-        self.started = started
-        self.stopped: float | None = None
-        self._limits: dict[str, int | None] = order["limits"]
-        self._speed: float = order["speed"]
-        self._paused = 0.0
-
-    def stop(self, now: float) -> None:
-        """Stand still: the job is suspended."""
-        if self.stopped is None:
-            self.stopped = now
-
-    def go(self, now: float) -> None:
-        """Go on."""
-        if self.stopped is not None:
-            self._paused += now - self.stopped
-            self.stopped = None
-
-    def ran(self, now: float) -> float:
-        """Return the real seconds that it has run."""
-        return (self.stopped if self.stopped is not None else now) - self.started - self._paused
-
-    def left(self, now: float) -> float:
-        """Return the real seconds until a limit is reached; below 0 where one was passed."""
-        wall, hole, left = self._limits["wall"], self._limits.get("hole"), IDLE
-        if wall is not None and self.stopped is None:
-            left = min(left, wall / 1000 / self._speed - self.ran(now))
-        if hole is not None:
-            left = min(left, hole / 1000 / self._speed - (now - self.started))
-        return left
-
-    def passed(self, now: float, by: str = "") -> tuple[str, str] | None:
-        """Return the end reason and a sentence if a limit was passed; ``by``: what has passed it."""
-        wall, hole = self._limits["wall"], self._limits.get("hole")
-        if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
-            return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
-        if hole is not None and hole / 1000 / self._speed <= now - self.started:
-            return "contract", f"the hole of {seconds(hole)} that it was started in is over"
-        return None
-
-
-def within(order: dict[str, Any], most: float) -> float:
-    """Return the real seconds that a launch may take: ``most``, or less where the wall limit is near."""
-    wall = order["limits"]["wall"]
-    return most if wall is None else min(most, float(wall / 1000 / order["speed"]))
-
-
-def seconds(ms: int) -> str:
-    """Return seconds as people write them: 600 s, 1.5 s."""
-    return f"{ms / 1000:g} s" if ms % 1000 else f"{ms // 1000} s"
 
 
 class Meter:

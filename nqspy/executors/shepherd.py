@@ -15,9 +15,10 @@ from nqspy.executors import asides, cage, child, forks, outset, patience, person
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
 from nqspy.executors.login_taker import LoginSeeker
-from nqspy.executors.meter import Meter, SpoolMeter, within
+from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
+from nqspy.executors.wall_limit import within
 
 _HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
