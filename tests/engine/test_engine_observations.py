@@ -31,11 +31,11 @@ class Recorder:
         return found
 
 
-def centre_with_one(line: str = "anne", settings: str = PLAIN, pes: int = 2) -> tuple[Centre, Recorder]:
-    centre = Centre(settings, pes=pes)
-    centre.engine.executor = executor = Recorder()
-    centre.submit(line)
-    return centre, executor
+def centre_with_one(pes: int = 2) -> Centre:
+    centre = Centre(pes=pes)
+    centre.engine.executor = Recorder()
+    centre.submit("anne")
+    return centre
 
 
 def see(centre: Centre, *observations: ob.Observation) -> None:
@@ -197,7 +197,7 @@ def test_a_start_is_handed_out_after_its_commit_with_the_request_it_is_about():
 
 
 def test_one_whose_end_is_seen_without_its_start_began_as_long_ago_as_it_ran():
-    centre, _ = centre_with_one()
+    centre = centre_with_one()
     ordered = centre.request(1).started
     centre.sim.now += 60_000
     see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0, None, Used(20_000, 40_000))))
@@ -208,7 +208,7 @@ def test_one_whose_end_is_seen_without_its_start_began_as_long_ago_as_it_ran():
 
 
 def test_one_that_ran_longer_than_it_can_have_began_when_it_was_ordered():
-    centre, _ = centre_with_one()
+    centre = centre_with_one()
     ordered = centre.request(1).started
     centre.sim.now += 1_000
     see(centre, ob.ObservedExiting(1, 1, Used(20_000, 40_000)))
@@ -216,7 +216,7 @@ def test_one_that_ran_longer_than_it_can_have_began_when_it_was_ordered():
 
 
 def test_what_an_earlier_attempt_used_is_not_charged_to_the_next():
-    centre, _ = centre_with_one()
+    centre = centre_with_one()
     see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 30_000)), ob.ObservedLost(1, 1))
     see(centre, ob.ObservedRunning(1, 2))
     centre.submit("ben")
@@ -228,7 +228,7 @@ GONE = "the user database has no entry for anne (uid 1001)"
 
 
 def test_one_that_cannot_start_for_a_day_is_held_and_a_release_tries_it_again():
-    centre, _ = centre_with_one(pes=1)
+    centre = centre_with_one(pes=1)
     began = centre.sim.now
     while centre.state(1) != "held":
         centre.sim.feed([ob.ObservedVoid(1, centre.request(1).attempts, GONE, later=True)])
@@ -252,7 +252,7 @@ def test_a_submission_of_a_uid_without_a_name_is_refused():
 
 
 def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
-    centre, _ = centre_with_one()
+    centre = centre_with_one()
     see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 30_000)))
     assert not centre.site.accounts["g:default"].value, "nothing was decided: nothing is journaled"
     centre.submit("ben")

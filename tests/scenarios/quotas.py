@@ -14,7 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
-from nqspy.ports import Batch, Exits
+from nqspy.ports import Batch
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.shares import deviations, largest
 from nqspy.shares import balance_of
@@ -26,6 +26,8 @@ START = Instant(1_772_485_200_000)
 
 STEP = 5 * MINUTE
 WINDOW = 3 * HOUR
+APART = 3
+"""Steps between the beginnings of windows."""
 SETTLED = 2 * HOUR
 STARTS = 120
 """Parts are compared over windows of three hours with so many starts at least, throughout which the same
@@ -97,10 +99,10 @@ class Course:
     history: UnevenHistory
     samples: list[Sample] = field(default_factory=list)
 
-    def windows(self, apart: int = 15 * MINUTE) -> list[Window]:
+    def windows(self) -> list[Window]:
         """Those over which parts are compared."""
         size, found, steady = WINDOW // STEP, [], self._steady()
-        for first in range(0, len(self.samples) - size, apart // STEP):
+        for first in range(0, len(self.samples) - size, APART):
             last = first + size
             names = _working(self.samples[first])
             starts = self.samples[last].starts - self.samples[first].starts
@@ -145,15 +147,11 @@ def _working(sample: Sample) -> frozenset[str]:
 # ---------------------------------------------------------------- running
 
 
-def run(
-    history: UnevenHistory, rule: str = "deficit", exits: Exits | None = None, charge: str = "cpu"
-) -> Course:
+def run(history: UnevenHistory, rule: str = "deficit", charge: str = "cpu") -> Course:
     """Runs a history under one of the stock rules."""
     lengths: dict[Seq, int] = {}
     journal = _Counting()
-    sim = Simulation(
-        journal, lambda request: Run(wall=lengths[request.seq]), START, pes=history.pes, exits=exits
-    )
+    sim = Simulation(journal, lambda request: Run(wall=lengths[request.seq]), START, pes=history.pes)
     shares = "".join(f"create group {name} share={share}\n" for name, share in history.shares.items())
     _tell(sim, QUEUE.format(charge=charge, rule=rule) + shares)
     plan: list[tuple[int, HandedIn | str]] = [(batch.at, batch) for batch in history.batches]
@@ -236,16 +234,17 @@ def _sample(sim: Simulation, journal: _Counting, at: int, due: Mapping[str, floa
 # ---------------------------------------------------------------- the three scenarios
 
 
-def _many(at: int, group: str, count: int, length: int) -> HandedIn:
-    return HandedIn(at, group, (length,) * count)
+def _many(at: int, group: str, count: int) -> HandedIn:
+    """Requests of ten minutes."""
+    return HandedIn(at, group, (10 * MINUTE,) * count)
 
 
-def after_a_hog(nights: int = 5, first: str = "d2", length: int = 10 * MINUTE) -> UnevenHistory:
+def after_a_hog(nights: int = 5, first: str = "d2") -> UnevenHistory:
     """d1 (60 %) runs alone for some nights, then idles; d2 (30) and d3 (10) compete for 9 hours. ``first``:
     who of them hands in an hour earlier."""
-    alone = tuple(_many(n * DAY, "d1", 9 * HOUR * 8 // length, length) for n in range(nights))
+    alone = tuple(_many(n * DAY, "d1", 9 * 6 * 8) for n in range(nights))
     begin = nights * DAY
-    others = [_many(begin - (HOUR if name == first else 0), name, 700, length) for name in ("d2", "d3")]
+    others = [_many(begin - (HOUR if name == first else 0), name, 700) for name in ("d2", "d3")]
     batches = tuple(sorted([*alone, *others], key=lambda batch: batch.at))
     changes = ((begin - 2 * HOUR, "stop queue night"), (begin, "start queue night"))
     return UnevenHistory(
@@ -254,20 +253,17 @@ def after_a_hog(nights: int = 5, first: str = "d2", length: int = 10 * MINUTE) -
     )  # fmt: skip
 
 
-def comes_back(idle: int = 282 * MINUTE, length: int = 10 * MINUTE) -> UnevenHistory:
+def comes_back() -> UnevenHistory:
     """d1 (60 %) has no work for 4.7 hours while d2 (30) and d3 (10) have, then hands in."""
-    batches = (
-        _many(0, "d1", 48, length), _many(0, "d2", 700, length), _many(0, "d3", 700, length),
-        _many(idle, "d1", 700, length),
-    )  # fmt: skip
-    return UnevenHistory(
-        "d1 comes back", {"d1": 60, "d2": 30, "d3": 10}, batches, idle + 8 * HOUR, since=idle
-    )
+    idle = 282 * MINUTE
+    batches = _many(0, "d1", 48), _many(0, "d2", 700), _many(0, "d3", 700), _many(idle, "d1", 700)
+    shares = {"d1": 60, "d2": 30, "d3": 10}
+    return UnevenHistory("d1 comes back", shares, batches, idle + 8 * HOUR, since=idle)
 
 
-def share_changed(length: int = 10 * MINUTE) -> UnevenHistory:
+def share_changed() -> UnevenHistory:
     """The share of d3 is changed from 10 to 40 in the middle of the night."""
-    batches = tuple(_many(0, name, 900, length) for name in ("d1", "d2", "d3"))
+    batches = tuple(_many(0, name, 900) for name in ("d1", "d2", "d3"))
     change = (4 * HOUR, "set group d3 share=40")
     return UnevenHistory(
         "d3's share is changed", {"d1": 60, "d2": 30, "d3": 10}, batches, 12 * HOUR, (change,),
