@@ -97,6 +97,12 @@ def hold_line(text: str = "room is kept") -> Answer:
     return Answer("hold_line", text, "exits/test")
 
 
+def by_group(owner, group, view):
+    """The site's own exit: all users of a group alike, by how far the group is behind."""
+    use = view.usage(group=group)
+    return min(2.0, view.share(group=group) / use) if use else 2.0
+
+
 @dataclass(frozen=True)
 class Told:
     """A plan, and the house's words for it."""

@@ -4,7 +4,7 @@ behind."""
 from collections import Counter
 
 import pytest
-from core.harness import START
+from core.harness import START, by_group
 from core.story import Story
 
 from nqspy.core.draft import Draft
@@ -33,12 +33,6 @@ def used(house, group, cpu, owner="anne"):
     """A request of that group has run and used so much."""
     seq = house.machine(pes=1).run(f"{owner} group={group}")[0]
     house.end(seq, cpu=cpu)
-
-
-def by_group(owner, group, view):
-    """The site's own exit: all users of a group alike, by how far the group is behind."""
-    use = view.usage(group=group)
-    return min(2.0, view.share(group=group) / use) if use else 2.0
 
 
 def test_entitlement_is_the_product_of_shares_down_the_tree(house):

@@ -128,13 +128,8 @@ def test_doing_it_twice_is_harmless():
         bench.do(action, 100)
     assert bench.end()[0] == 1100
     assert bench.executor.begun == [(1, 1)]
-    for action in (
-        Kill(1, 1, "deleted", 0),
-        Kill(1, 1, "deleted", 0),
-        Kill(1, 2, "deleted", 0),
-        Kill(9, 1, "deleted", 0),
-    ):
-        bench.do(action, 200)
+    for seq, attempt in ((1, 1), (1, 1), (1, 2), (9, 1)):
+        bench.do(Kill(seq, attempt, "deleted", 0), 200)
     assert bench.end()[0] == 200
     bench.do(START, 300)
     assert bench.all() == [], "it has begun already"
@@ -162,20 +157,17 @@ def test_a_suspended_attempt_makes_no_progress_and_is_not_seen_using():
         (Run(1000, cpu=500), Ask(cpu=600, wall=900), {}, "wall_limit", Used(450, 900)),
         (Run(1000, cpu=500), Ask(cpu=500, wall=1000), {}, "exit", Used(500, 1000)),
         (Run(0), Ask(cpu=0), {}, "exit", Used(0, 0)),
+        (
+            Run(1000, cpu=2000, unlimited=True), Ask(cpu=500, wall=600), {"wall_limit": 700},
+            "exit", Used(2000, 1000),
+        ),
     ],
-)
-def test_the_first_limit_it_meets_ends_it(run, ask, limits, reason, used):
+)  # fmt: skip
+def test_the_first_limit_it_meets_ends_it_and_none_a_run_that_has_none(run, ask, limits, reason, used):
     bench = Bench(run, ask, **limits)
     bench.do(START)
     at, ended = bench.end()
     assert (ended.ending.reason, ended.ending.used, at) == (reason, used, used.wall)
-
-
-def test_no_limit_ends_a_run_that_has_none():
-    bench = Bench(Run(1000, cpu=2000, unlimited=True), Ask(cpu=500, wall=600), wall_limit=700)
-    bench.do(START)
-    at, ended = bench.end()
-    assert (at, ended.ending.reason) == (1000, "exit")
 
 
 def test_what_runs_already_goes_on_and_what_is_suspended_waits_until_it_is_resumed():

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core.harness import House
+from core.harness import House, by_group
 from core.properties.worlds import GROUPS, LIMIT_NAMES, worlds
 from examples import examples
 from hypothesis import given, settings
@@ -150,10 +150,6 @@ def test_priorities_are_the_formula(world):
 def test_at_night_the_order_of_each_departments_list_is_kept(lines, pes):
     house = House().machine(pes=pes).queue("night", share=20, time=1)
     house.group("d1", 29).group("d2", 24)
-
-    def by_group(owner, group, view):
-        use = view.usage(group=group)
-        return min(2.0, view.share(group=group) / use) if use else 2.0
 
     house.exits(shrpri=by_group)
     lists = {group: [] for group in GROUPS}
