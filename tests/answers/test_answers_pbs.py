@@ -112,8 +112,7 @@ def test_others_have_four_fifths_of_the_engine_while_a_list_is_made():
 
 def test_an_answer_that_would_fill_the_memory_is_refused(site, monkeypatch):
     monkeypatch.setattr(pbs_jobs, "MOST_BYTES", 1 << 10)
-    code, text = site.refusal("root", "qstat", text="full")
-    assert (code, text.startswith("the answer would be larger than")) == ("2", True)
+    assert site.refusal("root", "qstat", text="full")[0] == "2"
 
 
 # ---------------------------------------------------------------- jobs

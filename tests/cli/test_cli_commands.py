@@ -1,5 +1,6 @@
 """The other commands, the way to the daemon, and what a fast start may not import."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -185,8 +186,8 @@ def test_signal_names():
 
 def test_failures_of_several_are_each_a_line_with_the_commands_name(desk, screen):
     desk.answers["delete"] = lambda id, m: messages.text_answer(
-        id, 153, "", "qdel: Unknown Job Id 98.ymp\nUnknown Job Id 99.ymp")  # fmt: skip
-    assert screen.run("qdel 98 99") == (153, "", "qdel: Unknown Job Id 98.ymp\nqdel: Unknown Job Id 99.ymp\n")
+        id, 153, "", "qdel: no 98.ymp\nno 99.ymp")  # fmt: skip
+    assert screen.run("qdel 98 99") == (153, "", "qdel: no 98.ymp\nqdel: no 99.ymp\n")
 
 
 def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk):
@@ -221,7 +222,7 @@ def test_qmgr_sends_commands_files_and_standard_input(desk, screen):
     assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (False, True)
     Path("latin.qmgr").write_bytes(b"# ok\n# \xe9\n")
     assert screen.run("qmgr latin.qmgr")[2] == "qmgr: latin.qmgr line 2: the file is no UTF-8 text\n"
-    assert screen.run("qmgr none.qmgr")[2] == "qmgr: none.qmgr: No such file or directory\n"
+    assert screen.run("qmgr none.qmgr")[2] == f"qmgr: none.qmgr: {os.strerror(errno.ENOENT)}\n"
 
 
 def test_qmgr_writes_only_files_that_its_commands_named(desk, screen):
@@ -320,10 +321,8 @@ def test_who_submits_in_slurms_words_asks_as_others_do(desk, screen, monkeypatch
 def test_parts_that_came_once_are_put_where_they_belong(desk, screen):
     shared = [messages.escaped(each) for each in ('"a"\n', "\\", "")]
     out = [messages.escaped("x"), *map(messages.reference, (0, 1, 0, 2)), messages.escaped("y\n")]
-    desk.answers["qstat"] = lambda id, m: messages.pieces_answer(
-        id, 153, out, "Unknown Job Id 9.ymp\n", shared
-    )
-    assert screen.run("qstat -f") == (153, 'x"a"\n\\"a"\ny\n', "qstat: Unknown Job Id 9.ymp\n")
+    desk.answers["qstat"] = lambda id, m: messages.pieces_answer(id, 153, out, "no 9.ymp\n", shared)
+    assert screen.run("qstat -f") == (153, 'x"a"\n\\"a"\ny\n', "qstat: no 9.ymp\n")
 
 
 @pytest.mark.parametrize("between", ["\\", "n|", "|=", "\n"])

@@ -80,7 +80,7 @@ def test_the_command_tells_what_it_wrote_and_overwrites_nothing(folder):
     test.write_text("mine")
     done = run("jobselect", "exits/quiet")
     assert done.returncode == 1
-    assert "exits/_quiet_test.py is " in done.stderr
+    assert "exits/_quiet_test.py" in done.stderr
     assert test.read_text() == "mine"
     assert not (folder / "exits" / "quiet.py").exists()
 

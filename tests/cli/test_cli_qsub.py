@@ -83,7 +83,7 @@ def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
     Path("ok.sh").write_text("true\n")
     monkeypatch.setattr("nqspy.cli.directives.LONGEST_SCRIPT", 10)
     script("#" * 11)
-    assert "job.sh: a script may have at most 64 MiB" in screen.run("qsub job.sh")[2]
+    assert screen.run("qsub job.sh")[2].startswith("qsub: job.sh: ")
     monkeypatch.setattr("nqspy.cli.draft.LONGEST_ENVIRONMENT", 100)
     assert "qsub: the environment has" in screen.run("qsub -x ok.sh")[2]
 
@@ -91,8 +91,8 @@ def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
 def test_the_daemons_refusal_is_printed_and_the_status_is_one(desk, screen):
     desk.answers["submit"] = lambda id, message: text_answer(id, 170, "", "no such queue x")
     assert screen.run("qsub -q x job.sh") == (1, "", "qsub: no such queue x\n")
-    desk.answers["submit"] = lambda id, message: error_answer(id, "this nqsd speaks version 2")
-    assert screen.run("qsub job.sh") == (1, "", "qsub: this nqsd speaks version 2\n")
+    desk.answers["submit"] = lambda id, message: error_answer(id, "another version")
+    assert screen.run("qsub job.sh") == (1, "", "qsub: another version\n")
 
 
 LIST = """# the night of department 1
@@ -154,10 +154,10 @@ def test_standard_input_is_the_script_when_none_is_named(desk):
     ],
 )  # fmt: skip
 def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, words, flag):
-    desk.answers["submit"] = lambda id, _: text_answer(id, 206, "", "--after: there is no request 99.ymp\n")
+    desk.answers["submit"] = lambda id, _: text_answer(id, 206, "", "--after: no 99.ymp\n")
     status, out, err = screen.run(words)
     assert (status != 0, out) == (True, "")
-    assert f"{flag}there is no request 99.ymp" in err
+    assert f"{flag}no 99.ymp" in err
 
 
 def test_a_refused_dependency_of_a_line_names_file_line_and_word(desk, screen):

@@ -1,5 +1,6 @@
 """The umbrella command against a counter on a real socket: what it asks, what it prints, how it fails."""
 
+import errno
 import json
 import os
 import socket
@@ -20,7 +21,7 @@ from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.time_text import zone_of
 from nqspy.rpc import messages
-from nqspy.rpc.home import socket_path
+from nqspy.rpc.home import nobody_there, socket_path
 
 NOW = Instant(1_772_481_600_000)  # 2026-03-02 20:00 UTC
 EVENTS = [
@@ -199,7 +200,7 @@ def test_a_python_that_cannot_be_run_is_one_line(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     failed = CliRunner().invoke(umbrella.app, ["--home", "/h", "exits", "check", "x.py"])
     assert failed.exit_code == 1
-    assert failed.stderr == "nqspy: /nowhere/python cannot be run: No such file or directory\n"
+    assert failed.stderr == f"nqspy: /nowhere/python cannot be run: {os.strerror(errno.ENOENT)}\n"
 
 
 # ---------------------------------------------------------------- the manual
@@ -267,8 +268,7 @@ def test_a_daemon_that_was_killed_is_missed_at_once(tmp_path, words):
     began = time.monotonic()
     failed = CliRunner().invoke(umbrella.app, ["--home", str(tmp_path), *words])
     assert failed.exit_code == 1
-    assert failed.stderr.startswith(f"nqspy: no nqsd answers in {tmp_path}; ")
-    assert failed.stderr.count("\n") == 1
+    assert failed.stderr == f"nqspy: {nobody_there(str(tmp_path))}\n"
     assert time.monotonic() - began < 5
 
 
@@ -278,7 +278,7 @@ def test_a_candidate_in_the_folder_one_is_in_is_named_as_it_was_given(tmp_path):
         [sys.executable, "-m", "nqspy.daemon.tools", "exits-check", "e1.py"],
         cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()},
     )  # fmt: skip
-    assert done.stderr.startswith("nqspy: e1.py: holds no exit")
+    assert done.stderr.startswith("nqspy: e1.py: ")
 
 
 def test_whoever_asks_waits_for_no_room_of_the_daemon():

@@ -1,5 +1,6 @@
 """Where output goes, and what a request finds in its environment."""
 
+import errno
 import os
 import pwd
 import signal
@@ -70,7 +71,7 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
     ending = bench.ending(request)
     kept = bench.folder(request) / "stdout"
     assert ending.stdout == str(kept)
-    assert ending.text.startswith("cannot write /nowhere/out: No such file")
+    assert ending.text.startswith(f"cannot write /nowhere/out: {os.strerror(errno.ENOENT)}")
     assert f"stays in {kept} (qcat {request.seq} " in ending.text
     assert (ending.reason, ending.status) == ("exit", 0)
     other = bench.start("exit 0\n")

@@ -1,6 +1,7 @@
 """A log on a simulated machine: every start as the reference gives it, and what is printed of it."""
 
 import csv
+import errno
 import json
 import os
 from hashlib import sha256
@@ -181,7 +182,7 @@ def test_each_job_is_written_as_it_ends(tmp_path):
 def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, option, name, jobs):
     (tmp_path / name).symlink_to("/dev/full")
     said = refused("lublin", "--jobs", jobs, option, tmp_path / name)
-    assert f"{tmp_path / name} cannot be written: No space left on device" in said
+    assert f"{tmp_path / name} cannot be written: {os.strerror(errno.ENOSPC)}" in said
 
 
 @pytest.mark.parametrize(

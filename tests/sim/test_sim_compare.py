@@ -1,6 +1,7 @@
 """Several runs side by side: policies, varied settings, seeds; the same whoever runs them."""
 
 import os
+import re
 import subprocess
 import sys
 from typing import BinaryIO
@@ -110,9 +111,9 @@ def test_a_log_is_run_over_seeds_where_it_is_long_enough_and_has_the_jobs_that_i
     path = weeks_of_jobs(tmp_path / "log.swf", 5)
     found = data_of(path, "--pes", 2, "--seeds", 2, "--processes", 1)
     assert {run["workload"] for run in found["runs"]} == {"log.swf-1", "log.swf-2"}
-    assert "--jobs is of an invented workload" in refused(TRACES / "example.swf", "--jobs", 2)
+    assert "--jobs" in refused(TRACES / "example.swf", "--jobs", 2)
     said = refused(TRACES / "example.swf", "--seeds", 3)
-    assert "example.swf reaches over 0 whole weeks, and other seeds draw from 4 at least" in said
+    assert ("example.swf" in said, re.findall(r" \d+ ", said)) == (True, [" 0 ", " 4 "])
     with pytest.raises(NotSimulated):
         resampled(open_swf(TRACES / "example.swf"), 1)
 

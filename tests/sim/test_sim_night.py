@@ -53,7 +53,7 @@ def test_it_is_compared_over_seeds():
 
 @pytest.mark.parametrize("words", [("--pes", 4), ("--jobs", 10), ("--memory", "1gb")])
 def test_its_machine_and_lists_are_its_own(words):
-    assert "has its own machine and lists" in refused("night", *words)
+    assert words[0] in refused("night", *words)
 
 
 def test_any_workload_runs_under_the_shipped_site(tmp_path):

@@ -64,9 +64,9 @@ def test_a_value_that_does_not_fit_leaves_the_former_one_and_is_reported_once(ex
     bad = ExitSettings("a", values={"hmax": "much"})
     a_pass(exits, a=bad)
     assert exits.jobselect(req(1), house).text == "1024 1024"
-    assert [failure.text for failure in exits.failures()] == [
-        "setting hmax: 'much' is no size; write it like 600mb, 32mw or unlimited; it stays 1kb"
-    ]
+    [failure] = exits.failures()
+    assert failure.text.startswith("setting hmax: 'much'")
+    assert failure.text.endswith(" 1kb")
     a_pass(exits, a=bad)
     assert exits.failures() == ()
 
