@@ -91,7 +91,7 @@ ATTACKS = (
     Attack("9", "have mpprun wait for an application that was lost", ("daemon/test_daemon_deserted.py",)),
     Attack("9", "take all descriptors by applications that wait, mail to a program or to strangers",
            ("engine/test_engine_applications.py::test_commands_wait_for_so_many_requests_of_a_user_and_no_more",
-            "engine/test_engine_submit.py::test_mail_goes_to_a_few_addresses_and_to_no_program")),
+            "engine/test_engine_submit.py::test_values_that_are_none_are_refused")),
     Attack("9", "leave the sandbox of a user exit: namespaces, shared memory, files",
            (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",
             f"{_DECIDER}::test_nor_does_the_one_that_gives_notices_which_has_the_network",
