@@ -1,12 +1,15 @@
 """Writes the manual's tables from the declarations: settings, qmgr commands, events, commands of the wire.
 
 A table stands in ``nqspy/manual/*.md`` between ``<!-- table: NAME -->`` and ``<!-- end -->``; what is between
-is replaced. With ``--check`` nothing is written and the exit status is 1 when a page is not up to date.
+is replaced. Wide ones are lists of entries, wrapped at WIDTH columns.
+
+With ``--check`` nothing is written and the exit status is 1 when a page is not up to date.
 """
 
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from nqspy.model import registry
 from nqspy.model.commands import COMMANDS, Query
 from nqspy.model.events import KINDS
 from nqspy.model.options import OPTIONS, Option
+from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time
@@ -26,6 +30,9 @@ from nqspy.qmgr.grammar import FORMS, SHOWS, Form
 ROOT = Path(__file__).resolve().parents[1]
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"(<!-- table: ([a-z_ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+WIDTH = 110
+"""Columns of a line."""
 
 WRITTEN = {
     "count": "number",
@@ -43,31 +50,44 @@ WRITTEN = {
 
 
 def settings_table(kind: type, node: Any = None) -> str:
-    """The settings of one object: how each is written, its default, who may change it, what it means.
+    """The settings of one object; those that are as a queue's share an entry."""
+    rows = _settings(kind, node)
+    known = {} if kind is Queue else _settings(Queue)
+    same = [name for name, meaning in rows.items() if known.get(name) == meaning]
+    shared = [(" ".join(same), "as those of a queue")] if same else []
+    return entries([*((name, rows[name]) for name in rows if name not in same), *shared])
+
+
+def _settings(kind: type, node: Any = None) -> dict[str, str]:
+    """What each setting of an object means, how it is written, its default, and who may change it unless
+    managers may.
 
     ``node``: the object itself where there is only one, whose values at birth are the defaults.
     """
-    rows = []
+    rows = {}
     for path, info in declared(kind).items():
         default = info.default if node is None else get(node, path)
-        who = "owner" if info.guard else "operator" if info.operator else "manager"
-        rows.append(
-            (f"`{path.replace('/', ' ')}`", _written(path, info), _default(info, default), who, info.doc)
-        )
-    return table(("setting", "written as", "default", "who", "meaning"), rows)
+        who = "owner" if info.guard else "operator" if info.operator else ""
+        shown = _default(info, default)
+        written = _written(path, info).replace(f" or `{shown}`", "")
+        details = (written, f"default {shown}", who)
+        rows[f"`{path.replace('/', ' ')}`"] = f"{info.doc} ({'; '.join(filter(None, details))})"
+    return rows
 
 
 def _written(path: str, info: Declared) -> str:
+    if info.words and all(f"{word} (" in info.doc for word in info.words) and info.unit != "names":
+        return ""  # the sentence explains each word
     if info.words:
         words = ", ".join(f"`{word}`" for word in info.words)
         return words if info.unit != "names" else f"`{info.nothing_written}`, or a list of {words}"
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
     if info.unit == "count" and info.can_be_none and "weight" not in info.doc:
         text += " or `unlimited`"
-    if info.nothing:
-        text += f" or `{info.nothing}`"
     if info.nothing_written == "auto":
         text = f"{text.removesuffix(' or `unlimited`')} or `auto`"
+    elif info.nothing:
+        text += f" or `{info.nothing}`"
     if info.high is None or info.unit == "time":
         return text
     return f"{text}, {info.low or 0} to {info.high}"
@@ -91,23 +111,21 @@ def _default(info: Declared, value: Any) -> str:
 
 def events_table() -> str:
     """Every kind of event with its fields."""
-    rows = [(f"`{kind}`", _fields(cls), _sentence(cls)) for kind, cls in KINDS.items()]
-    return table(("kind", "fields", "what happened"), rows)
+    return entries((f"`{kind}` ({_fields(cls)})", _sentence(cls)) for kind, cls in KINDS.items())
 
 
 def wire_table() -> str:
-    """Every command with its fields."""
-    rows = [
-        (f"`{cmd}`", _fields(cls), "asks" if issubclass(cls, Query) else "changes", _sentence(cls))
+    """Every command with its fields; a question is marked."""
+    return entries(
+        (f"`{cmd}` ({_fields(cls)}{'; asks' * issubclass(cls, Query)})", _sentence(cls))
         for cmd, cls in COMMANDS.items()
-    ]
-    return table(("cmd", "fields", "kind", "meaning"), rows)
+    )
 
 
 def _fields(cls: Any) -> str:
     """The fields that are given in order; those given by name alone are said once for all."""
     given = inspect.signature(cls).parameters.values()
-    return " ".join(f"`{each.name}`" for each in given if each.kind is not each.KEYWORD_ONLY) or "none"
+    return " ".join(f"`{each.name}`" for each in given if each.kind is not each.KEYWORD_ONLY) or "no fields"
 
 
 def _sentence(cls: type) -> str:
@@ -117,39 +135,36 @@ def _sentence(cls: type) -> str:
 
 def commands_table() -> str:
     """Every command of qmgr: the capitals suffice. What only differs in the list or setting it names shares
-    a row."""
+    an entry."""
     rows: dict[tuple[str, ...], list[Form]] = {}
     for form in FORMS:
         if form.rule != "show":
             rows.setdefault(_alike(form), []).append(form)
-    return table(("command", "then", "who", "meaning"), map(_command, rows.values()))
+    return entries(map(_command, rows.values()))
 
 
 def _alike(form: Form) -> tuple[str, ...]:
     verb, _, noun = form.spelling.partition(" ")
-    if ": " in form.doc or noun == "Managers":
+    if form.rule in ("change_list", "managers"):
         return (form.usage, noun.lower())
     return (form.usage, verb, form.who) if form.usage in ("=VALUE QUEUE", "=SIZE QUEUE") else (form.spelling,)
 
 
-def _command(forms: list[Form]) -> tuple[str, ...]:
+def _command(forms: list[Form]) -> tuple[str, str]:
     first = forms[0]
-    names = " ".join(f"`{form.spelling}`" for form in forms)
+    who = f" ({first.who})" if first.who != "manager" else ""
+    usage = f" `{first.usage}`" if first.usage else ""
     if len(forms) == 1:
-        return (names, _usage(first), first.who, first.doc)
-    verbs = list(dict.fromkeys(form.spelling.partition(" ")[0] for form in forms))
-    if len(verbs) > 1:
-        return (names, _usage(first), first.who, first.doc.removeprefix("adds names to a list: "))
-    return (names, _usage(first), first.who, "the setting of that name, see below")
+        return (f"`{first.spelling}`{usage}", first.doc + who)
+    names = " ".join(f"`{form.spelling}`" for form in forms)
+    verbs = {form.spelling.partition(" ")[0] for form in forms}
+    doc = first.doc.removeprefix("adds names to a list: ") if len(verbs) > 1 else "see the setting"
+    return (names + usage, doc + who)
 
 
 def shows_table() -> str:
     """What ``show`` shows."""
-    return table(("show", "meaning"), ((f"`{spelling}`", doc) for spelling, doc in SHOWS.items()))
-
-
-def _usage(form: Form) -> str:
-    return f"`{form.usage}`" if form.usage else ""
+    return entries((f"`{spelling}`", doc) for spelling, doc in SHOWS.items())
 
 
 POSIX = {
@@ -209,27 +224,57 @@ def slurm_table(refused: bool) -> str:
             rows.append((named, slurm_options.REFUSED[target]))
         else:
             rows.append((f"{named} {metavar}".rstrip(), text))
-    return table(("option", "why" if refused else "meaning"), rows)
+    return entries(rows)
+
+
+ROOMS = ("`qsub`", "modify", "submit", "request", "changes", "json", "`-f`")
+"""Places where an option of a request has a name."""
 
 
 def options_table() -> str:
-    """The options of requests with their names in each room."""
+    """The options of requests with their names in each room; rooms of one name share it."""
     rows = []
     for option in OPTIONS:
         flags = [flag for given in option.flags.values() for flag in given]
         asked = [*flags, *(f"-l {name}" for name in option.resources)]
-        modify = [option.modify.replace("/", " ")] if option.modify else []
-        names = (asked, modify, *([name] if name else [] for name in _other_names(option)))
-        if any(names):
-            meaning = option.doc + ("; may be changed while it runs" if option.when == "running" else "")
-            rows.append((meaning, *(" ".join(f"`{name}`" for name in each) for each in names)))
-    rooms = ("qsub", "modify request", "Client.submit", "request", "changes()", "qstat --json", "qstat -f")
-    return table(("option", *(f"`{room}`" for room in rooms)), rows)
+        modify = option.modify.replace("/", " ")
+        names = (
+            " ".join(f"`{flag}`" for flag in asked),
+            *(f"`{name}`" if name else "" for name in (modify, *_other_names(option))),
+        )
+        rooms: dict[str, list[str]] = {}
+        for room, name in zip(ROOMS, names, strict=True):
+            rooms.setdefault(name, []).append(room)
+        rooms.pop("", None)
+        if rooms:
+            meaning = option.doc + "*" * (option.when == "running")
+            rows.append((meaning, "; ".join(f"{', '.join(where)} {name}" for name, where in rooms.items())))
+    return entries(rows)
 
 
 def _other_names(option: Option) -> tuple[str, ...]:
     shown = (option.json.replace("/", "."), option.pbs.replace("/", "."))
     return (option.python, option.seen, option.changes, *shown)
+
+
+def entries(rows: Iterable[tuple[str, str]]) -> str:
+    """A Markdown list of names and their meanings, wrapped; a code span is kept on a line if it fits one."""
+    return "".join(_entry(f"{name}: {meaning}") for name, meaning in rows)
+
+
+def _entry(text: str) -> str:
+    spans = re.sub(
+        r"`[^`]*`", lambda span: span[0].replace(" ", KEPT) if len(span[0]) < WIDTH - 10 else span[0], text
+    )
+    lines = textwrap.wrap(
+        spans, WIDTH, initial_indent="- ", subsequent_indent="  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(lines).replace(KEPT, " ") + "\n"
+
+
+KEPT = "\0"
+"""Stands for a blank at which no line is wrapped."""
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
