@@ -145,6 +145,8 @@ def commands_table() -> str:
 
 def _alike(form: Form) -> tuple[str, ...]:
     verb, _, noun = form.spelling.partition(" ")
+    if form.rule == "set_one":
+        return (form.rule, form.kind)
     if form.rule in ("change_list", "managers"):
         return (form.usage, noun.lower())
     return (form.usage, verb, form.who) if form.usage in ("=VALUE QUEUE", "=SIZE QUEUE") else (form.spelling,)
@@ -154,6 +156,11 @@ def _command(forms: list[Form]) -> tuple[str, str]:
     first = forms[0]
     who = f" ({first.who})" if first.who != "manager" else ""
     usage = f" `{first.usage}`" if first.usage else ""
+    if first.rule == "set_one":
+        return (
+            ", ".join(f"`{form.spelling}` `{form.usage}`" for form in forms),
+            f"see the settings of `{first.kind}`",
+        )
     if len(forms) == 1:
         return (f"`{first.spelling}`{usage}", first.doc + who)
     names = " ".join(f"`{form.spelling}`" for form in forms)

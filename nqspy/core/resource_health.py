@@ -106,7 +106,7 @@ _WORDS = Words(
     "Probes",
     "what a probe tries, how often",
     "probes: what they found last, since when, and when they were tried last",
-    create="a check of something that requests need, tried again and again beside the daemon",
+    create="a check of a resource that requests need, repeated beside the daemon",
     usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
     delete="a probe that no queue and no request needs",
     reserved="none",

@@ -30,8 +30,8 @@ class Domain:
     requests: int | None = setting(
         "count", None, "requests at a time in a command domain, where they hold no PEs"
     )
-    smallest: int = setting("number", 1, "PEs that a request it takes asks for at least", low=1)
-    largest: int | None = setting("count", None, "PEs that a request it takes asks for at most", low=1)
+    smallest: int = setting("number", 1, "fewest PEs a request may ask for", low=1)
+    largest: int | None = setting("count", None, "most PEs a request may ask for", low=1)
     users: tuple[str, ...] = setting(
         "names", (), "users whose requests it takes; empty with groups empty: all"
     )

@@ -92,7 +92,7 @@ class Server:
         "time", 900_000, "real time after which the environment of a login is taken anew", low=1_000
     )
     login_env_failed: str = setting(
-        "name", "plain", "a job whose owner's login shell gives no environment has a plain one, or is held",
+        "name", "plain", "if the owner's login shell gives no environment: a plain one, or the job is held",
         words=("plain", "hold"),
     )  # fmt: skip
     log_level: str = setting(
@@ -102,15 +102,15 @@ class Server:
         "name", "rerun", "what becomes of a request whose end was not seen", words=("rerun", "fail")
     )
     output_clash: str = setting(
-        "name", "number", "second output of one path, of requests that wait or run at the same time",
+        "name", "number", "what becomes of a second output on one path, of requests that wait or run",
         words=("number", "overwrite", "append"),
     )  # fmt: skip
     dependency_failed: str = setting(
         "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
     )
     limit_hint: int | None = setting(
-        "count", 10, "how many times as long as requests like it ran a wall limit must be that its owner is"
-        " told", low=2, high=1_000, nothing="off",
+        "count", 10, "multiple of the run time of similar requests above which the owner is told of a"
+        " wall limit", low=2, high=1_000, nothing="off",
     )  # fmt: skip
     privacy: str = setting(
         "name", "all", "whose requests a user sees: owner (their own), group or all",
@@ -132,7 +132,8 @@ class Mail:
     )
     smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT", guard="all mails go there")
     tls: str = setting(
-        "name", "none", "how one speaks to the mail server: in clear, by STARTTLS, encrypted from the start",
+        "name", "none", "encryption of mails to the server: none (in clear), starttls (by STARTTLS), implicit"
+        " (from the start)",
         words=("none", "starttls", "implicit"), guard=TOLD,
     )  # fmt: skip
     user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=TOLD)
@@ -143,7 +144,7 @@ class Mail:
         "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"
     )
     limit: int | None = setting(
-        "count", 20, "most mails a person gets within an hour; what is more comes in one", low=1, high=10_000
+        "count", 20, "most mails a person gets within an hour; the rest comes in one", low=1, high=10_000
     )
 
     @property
@@ -307,9 +308,9 @@ class History:
         nothing="unlimited",
     )  # fmt: skip
     size: int | None = setting(
-        "size", None, "size of the database beyond which the oldest of them move into files, too", low=1 << 20
+        "size", None, "size of the database above which the oldest of them move, too", low=1 << 20
     )
     reports: int | None = setting(
-        "time", 366 * DAY, "age at which the folders of night reports are removed: they can be made again",
+        "time", 366 * DAY, "age at which night reports are removed; they can be made again",
         low=DAY, nothing="unlimited",
     )  # fmt: skip

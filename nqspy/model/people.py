@@ -27,10 +27,10 @@ class Group:
     share: int = setting("number", 1, "weight among its siblings", low=0, high=1_000_000)
     members: tuple[str, ...] = setting("names", (), "users whose requests may be charged to it")
     limit: float | None = setting(
-        "percent", None, "part of the machine it holds and uses at most, groups below it included", high=100
+        "percent", None, "greatest part of the machine that it and groups below it hold and use", high=100
     )
     mail: tuple[str, ...] = setting(
-        "names", (), "who gets its page of the night report; none: its members who had requests in that night"
+        "names", (), "people who get its page of the night report; none: members with requests that night"
     )
 
 
@@ -43,7 +43,11 @@ class Usage:
         "name", "cpu", "what is charged: CPU time, or PEs x wall time", words=("cpu", "pe_wall")
     )
     payback: float = setting(
-        "percent", 20.0, "how much of its part a department's past gives or takes, at most", low=0, high=50
+        "percent",
+        20.0,
+        "greatest fraction of its part that a department's past gives or takes",
+        low=0,
+        high=50,
     )
     period: int = setting("time", 12 * 3_600_000, "planning period of the counters", low=1)
 

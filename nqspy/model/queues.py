@@ -64,7 +64,7 @@ class RequestLimits:
     memory_limit: int | None = setting("size", None, "memory of all processes of a request")
     pe_limit: int | None = setting("count", None, "PEs of a request")
     process_limit: int | None = setting(
-        "count", PROCESSES, "processes of a request at a time, each thread of theirs counted", low=2
+        "count", PROCESSES, "processes and threads of a request at a time", low=2
     )
     permfile_limit: int | None = setting("size", None, "permanent file space of a request")
     tempfile_limit: int | None = setting("size", None, "temporary file space of a request")
@@ -86,7 +86,7 @@ class ProcessLimits:
 
 
 def _units_held(whose: str) -> Any:
-    return setting("amounts", (), f"units of consumables that {whose} hold at a time, like (gpu=2, matlab=1)")
+    return setting("amounts", (), f"units of consumables that {whose} hold")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,8 +101,8 @@ class RunningLimits:
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")
     pe_limit: int | None = setting("count", None, "PEs of all running requests")
     consumable_limit: tuple[str, ...] = _units_held("all running requests")
-    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
-    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
+    consumable_user_limit: tuple[str, ...] = _units_held("requests of one user")
+    consumable_group_limit: tuple[str, ...] = _units_held("requests of one group")
     added: dict[str, Any] = added_settings()
 
 
@@ -122,11 +122,9 @@ class Queue(RunningLimits):
     )
     _: KW_ONLY
     run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
-    queued_limit: int | None = setting(
-        "count", None, "requests that have not ended in it, of all users", pipes="too"
-    )
+    queued_limit: int | None = setting("count", None, "requests in it that have not ended", pipes="too")
     user_queued_limit: int | None = setting(
-        "count", None, "requests that have not ended in it, of one user", pipes="too"
+        "count", None, "requests of one user in it that have not ended", pipes="too"
     )
     destinations: tuple[str, ...] = setting(
         "names", (), "queues a pipe queue tries, in this order", pipes="only"
@@ -151,14 +149,12 @@ class Queue(RunningLimits):
     order: str = setting("name", "priority", "which request comes first", words=("priority",))
     backfill: str = setting("name", "limit", "which requests may start past one that waits", words=("limit",))
     probability: float = setting(
-        "percent", 90.0, "how probable it must be that one which starts past another ends in time",
+        "percent", 90.0, "least probability that a request started past another ends in time",
         low=1, high=99,
     )  # fmt: skip
-    shortest_hole: int = setting(
-        "time", 60_000, "time that a request with a contract is given at least", low=1000
-    )
+    shortest_hole: int = setting("time", 60_000, "least time given to a request with a contract", low=1000)
     reserve: int | None = setting(
-        "number", 0, "of how many that wait the start is reserved", low=0, high=1_000_000, nothing="all"
+        "number", 0, "number of waiting requests with a reserved start", low=0, high=1_000_000, nothing="all"
     )
     backfill_order: str = setting(
         "name", "order", "which request starts first past one that waits", words=("order", "shortest")
@@ -199,13 +195,13 @@ class Complex(RunningLimits):
 class Global(RunningLimits):
     """Limits over all queues, and bounds of a pass."""
 
-    queued_limit: int | None = setting("count", None, "requests that have not ended, of all users")
-    user_queued_limit: int | None = setting("count", None, "requests that have not ended, of one user")
+    queued_limit: int | None = setting("count", None, "requests that have not ended")
+    user_queued_limit: int | None = setting("count", None, "requests of one user that have not ended")
     offers_per_pass: int = setting(
         "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
     )
     share_rule: str = setting(
-        "name", "deficit", "what the share term is made of where no exit says more", words=("deficit",)
+        "name", "deficit", "what the share term is made of unless an exit says more", words=("deficit",)
     )
 
 
@@ -221,6 +217,6 @@ class Defaults:
         "time", None, "wall time that plans assume where neither request nor queue has a limit", low=1000
     )
     rerun_output: str = setting(
-        "name", "append", "where the output of a further attempt goes: behind that of the one before, into a"
-        " file of its own number, or in its place", words=("append", "number", "replace"),
+        "name", "append", "where the output of a further attempt goes: append (behind the former), number"
+        " (into its own file), replace (in its place)", words=("append", "number", "replace"),
     )  # fmt: skip

@@ -33,7 +33,7 @@ class Shift:
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")
     lines: tuple[str, ...] = setting("names", (), "qmgr commands run on entering")
     spill: str = setting(
-        "name", "leave", "what becomes, when it begins, of running requests whose queue it stops",
+        "name", "leave", "what becomes of running requests whose queue it stops on entering",
         words=("leave", "drain", "suspend", "requeue"),
     )  # fmt: skip
     commands: list[dict[str, Any]] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Calendar:
     """Which days count as Sundays: holidays of a country, and days named by hand."""
 
     holidays: str | None = setting(
-        "name", None, "country (or country-part, like DE-BY) whose public holidays count as Sundays; none: no"
+        "name", None, "country (or country-part, like DE-BY) whose public holidays count as Sundays"
     )
     extra: tuple[str, ...] = setting("names", (), "further days that count as Sundays, like 2026-12-24")
     workdays: tuple[str, ...] = setting("names", (), "holidays that are worked all the same, like 2026-11-11")

@@ -134,11 +134,11 @@ def _attribute_forms() -> Iterator[Form]:
         yield Form(f"SEt {SPELLING[name]}", "=SIZE QUEUE", "set_attribute", doc, "manager", "queue", path)
 
 
-def _one(spelling: str, path: str, usage: str = "", doc: str = "") -> Form:
-    """The command of one setting, with the words and the sentence of the setting unless others are given."""
+def _one(spelling: str, path: str, usage: str = "") -> Form:
+    """The command of one setting, with its sentence, and its words unless a usage is given."""
     kind, _, name = path.partition("/")
     info = settings_of(kind)[name]
-    return Form(f"SEt {spelling}", usage or "|".join(info.words), "set_one", doc or info.doc, kind=kind,
+    return Form(f"SEt {spelling}", usage or "|".join(info.words), "set_one", info.doc, kind=kind,
                 option=name)  # fmt: skip
 
 
@@ -164,7 +164,7 @@ _SET = (
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall payback=PERCENT period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage", option="of"),
     Form("SEt usage of group", "GROUP TIME | +TIME | -TIME", "correct_usage",
-         "corrects the decayed use of a group by hand, as of now, groups below it included"),
+         "corrects the decayed use of a group and those below it by hand"),
     Form("SEt calendar", "[holidays=COUNTRY|none] [extra=(DATE, ...)] [workdays=(DATE, ...)]", "set_single",
          "days that count as Sundays when shifts fire", kind="calendar"),
     *(
@@ -181,7 +181,7 @@ _SET = (
     Form("SEt backup", "every=TIME|off keep=N", "set_single", "when backups are made, and how many are kept",
          kind="backup"),
     Form("SEt history", "keep=TIME|unlimited size=SIZE|unlimited reports=TIME|unlimited", "set_single",
-         "how long events and ended requests stay in the database, night reports on the disk",
+         "how long events and ended requests stay in the database, and night reports on the disk",
          kind="history"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
@@ -193,21 +193,18 @@ _SET = (
          "set_mail",
          "how mails leave the house: one way of three; how many a person gets within an hour", kind="mail"),
     _one("lost_request", "server/lost_request"),
-    _one("output_clash", "server/output_clash",
-         doc="what becomes of a second output of one path, of requests that wait or run at the same time"),
+    _one("output_clash", "server/output_clash"),
     _one("log_level", "server/log_level"),
     _one("dependency_failed", "server/dependency_failed"),
-    _one("limit_hint", "server/limit_hint",
-         doc="from which multiple of what it needs on a wall limit is mentioned to its owner"),
-    _one("privacy", "server/privacy", doc="whose requests a user sees: their own, their groups', all"),
+    _one("limit_hint", "server/limit_hint", "N|off"),
+    _one("privacy", "server/privacy"),
     _one("DEFault Batch_request Queue", "default/queue", "QUEUE"),
     _one("DEFault Batch_request PRiority", "default/priority", "N"),
     _one("DEFault Queue", "default/queue", "=QUEUE"),
     _one("DEFault cpu_limit", "default/cpu_limit", "=TIME"),
     _one("DEFault PRiority", "default/priority", "=N"),
     _one("DEFault wall_limit", "default/wall_limit", "=TIME"),
-    _one("DEFault rerun_output", "default/rerun_output",
-         doc="what becomes of the output of a request that runs again"),
+    _one("DEFault rerun_output", "default/rerun_output"),
     Form("SEt NO_Default Batch_request Queue", "", "no_default_queue", "no default queue any more",
          kind="default", option="queue"),
     _one("DEFault Mpprun Queue", "default/mpprun_queue", "QUEUE"),
@@ -218,8 +215,7 @@ _SET = (
     Form("SEt UNrestricted_access", "QUEUE", "access", "everybody may submit", kind="queue", option="all"),
     Form("SEt shift",
          'automatic | NAME [when=("CRON", ...)] [spill=leave|drain|suspend|requeue] [now]', "set_shift",
-         "back to the calendar; or other times for a shift, or what becomes of running requests whose queue "
-         "it stops", "operator", "shift"),
+         "back to the calendar; or other settings of a shift", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
     *(Form(f"SEt {each.head}", f"{'[on|off] ' * ('enabled' in each.known)}[{_ATTRIBUTES}]", "set_single",
@@ -256,7 +252,7 @@ _REQUESTS = (
     Form("MOVe Queue", "QUEUE QUEUE", "move", "moves all waiting requests of one queue into another",
          "operator", option="queue"),
     Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify",
-         "changes what waiting requests ask for, and the queue they wait in", "submitter"),
+         "changes what waiting requests ask for, or their queue", "submitter"),
     Form("schedule Request", "ID ... first|next|now|system", "schedule",
          "head of its queue, ahead of everything, at once in spite of limits, or back to the rules",
          "operator"),
@@ -267,9 +263,9 @@ _REQUESTS = (
 )  # fmt: skip
 
 _DAEMON = (
-    Form("reload exits", "", "reload", "loads the files of exits again: all, or none if one is broken"),
+    Form("reload exits", "", "reload", "loads the exits again: all, or none if one is broken"),
     Form("reload queues", "", "reload",
-         "applies the files of queues.d that changed: all, or none if one is wrong", option="queues"),
+         "applies changed files of queues.d: all, or none if one is wrong", option="queues"),
     Form("switch shift", "NAME [until=HH:MM]", "switch_shift",
          "puts a shift in force until its next firing, or until then", "operator"),
     Form("SHUtdown", "[leave|drain|requeue | SECONDS]", "shutdown",
@@ -293,7 +289,7 @@ SHOWS = (
         "sched_factor": "weights of the intra-queue priority, with the bound of waiting times",
         "shares": "the share tree with entitlement and use",
         "shifts": "shifts, the one in force and the coming switches (--next 14d)",
-        "calendar": "holidays and other days that count as Sundays, and those that come (--next 365d)",
+        "calendar": "days that count as Sundays, and those that come (--next 365d)",
         "exits": "user exits, their settings and how they behave",
         "counters": "CPU use of the departments in this period, day and week",
         "groups": "the share tree as it is set",

@@ -50,24 +50,16 @@ class SwapControl:
     """Settings of swap control: marks in per cent of the memory in use."""
 
     enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
-    high: float = setting(
-        "percent", 85.0, "memory in use, per cent, from which requests give way", low=1, high=100
-    )
-    low: float = setting(
-        "percent", 70.0, "memory in use, per cent, under which they come back", low=1, high=100
-    )
+    high: float = setting("percent", 85.0, "memory in use from which requests give way", low=1, high=100)
+    low: float = setting("percent", 70.0, "memory in use under which they come back", low=1, high=100)
     psi: float = setting(
-        "percent", 10.0, "per cent of the time in which processes wait for memory that count as short too",
+        "percent", 10.0, "part of the time spent waiting for memory from which it counts as short too",
         low=1, high=100,
     )  # fmt: skip
-    min_resident: int = setting(
-        "time", 120_000, "time a request that started or came back stays in memory at least", low=0
-    )
-    small: int = setting(
-        "size", 4 * 1024**2, "a request that holds no more than this in memory never gives way", low=0
-    )
+    min_resident: int = setting("time", 120_000, "least time in memory after a start or return", low=0)
+    small: int = setting("size", 4 * 1024**2, "memory up to which a request never gives way", low=0)
     interactive: bool = setting(
-        "flag", True, "while people work at terminals requests give way half way between low and high"
+        "flag", True, "whether requests give way half way between low and high while people work at terminals"
     )
     idle: int = setting(
         "time", 120_000, "real time without input after which a terminal counts as idle", low=1000
