@@ -33,7 +33,7 @@ class Probe:
     )
     recovers: int = setting("number", 2, "good tries in a row after which it is well again", low=1, high=1000)
     units: str | None = setting(
-        "name", None, "consumable whose units it tries, each alone; a broken one is not given out"
+        "name", None, "consumable to try unit by unit; a broken unit is not given out"
     )
     running: str = setting(
         "name", "hold", "what becomes of running requests that need it while it is broken",

@@ -138,7 +138,7 @@ class Mail:
     )  # fmt: skip
     user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=TOLD)
     password_file: str | None = setting(
-        "text", None, "file whose first line is the password; its owner's alone (chmod 600)", guard=TOLD
+        "text", None, "file with the password in its first line; its owner's alone (chmod 600)", guard=TOLD
     )
     sender: str | None = setting(
         "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"
