@@ -23,10 +23,7 @@ def stopped(tmp_path_factory):
     live.close()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("qsub",), ("qstat",), ("qmgr", "-c", "show all"), ("nqspy", "counters")],
-)
+@pytest.mark.parametrize("words", [("qsub",), ("qstat",), ("qmgr", "-c", "show all"), ("nqspy", "counters")])
 def test_after_a_stop_that_is_said_at_once(stopped, words):
     began = time.monotonic()
     stopped.run(*words, stdin="true\n").refused("no nqsd answers", "nqsd start")

@@ -87,10 +87,7 @@ def test_the_environment_of_a_job_is_that_of_pbs(office):
 
 @pytest.mark.parametrize(
     ("resources", "lines", "ncpus", "threads"),
-    [
-        ("ncpus=2", 1, "2", "2"),
-        ("select=1:ncpus=2:ompthreads=4+1", 2, "2", "4"),
-    ],
+    [("ncpus=2", 1, "2", "2"), ("select=1:ncpus=2:ompthreads=4+1", 2, "2", "4")],
 )
 def test_the_file_of_hosts_has_a_line_for_each_process(office, resources, lines, ncpus, threads):
     body = 'cat $PBS_NODEFILE; echo "$NCPUS $OMP_NUM_THREADS $PBS_NP"\n'
@@ -148,10 +145,7 @@ def poll(office, *ids, options=()):
     return office.run("qstat", "-f", "-F", "json", *options, *ids).ok().data["Jobs"]
 
 
-@pytest.mark.parametrize(
-    ("script", "status"),
-    [("exit 3", 3), ("kill -KILL $$; sleep 60", 265)],
-)
+@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -KILL $$; sleep 60", 265)])
 def test_a_program_reads_how_a_job_ended_as_a_number(office, script, status):
     id = office.qsub(script, "-N", "job-1", "-l", "walltime=0:3:0")
     office.ended(id)

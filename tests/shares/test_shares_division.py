@@ -49,10 +49,7 @@ def test_a_cap_bounds_what_a_group_could_have():
     assert Division(groups, 8).of({"d1": 9, "d2": 9}) == pytest.approx({"d1": 2, "d2": 6, "": 8})
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6),
-    st.floats(0, 30),
-)
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6), st.floats(0, 30))
 def test_an_amount_is_divided_by_weight_and_nothing_is_left_while_somebody_needs_it(people, amount):
     weights = {str(n): weight for n, (weight, _) in enumerate(people)}
     needs = {str(n): need for n, (_, need) in enumerate(people)}

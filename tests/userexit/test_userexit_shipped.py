@@ -61,8 +61,7 @@ def test_the_later_of_two_equal_names_waits_for_the_earlier(only, house, req):
 
 
 @pytest.mark.parametrize(
-    "other",
-    [{"owner": "ben"}, {"group": "d2"}, {"name": "other"}, {"name_given": False}, {"queue": "day"}],
+    "other", [{"owner": "ben"}, {"group": "d2"}, {"name": "other"}, {"name_given": False}, {"queue": "day"}]
 )
 def test_other_owners_groups_names_and_queues_do_not_matter(only, house, req, other):
     exits = only("dependency")
