@@ -88,9 +88,7 @@ def test_a_restart_after_a_sleep_over_the_change_enters_only_what_is_due(start, 
     place.is_sound()
 
 
-NIGHTLY = (
-    PLAIN
-    + """
+NIGHTLY = f"""{PLAIN}
 define shift day when=("30 8 * * *") spill=drain
   stop queue batch
 end
@@ -101,7 +99,6 @@ define shift backup when=("30 2 * * *")
   set run_limit=3 batch
 end
 """
-)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,10 @@ from nqspy.model.site import Settings
 from nqspy.model.site_checks import check_site
 from nqspy.store.journal import SqliteJournal
 
-LAB = (
-    PLAIN
-    + """
+LAB = f"""{PLAIN}
 create consumable gpu units=(0, 1, 2, 3) env=CUDA_VISIBLE_DEVICES
 create consumable matlab count=2 policy=round_robin
 """
-)
 
 
 @pytest.fixture

@@ -33,16 +33,13 @@ OF_QUEUES = {
     "automatic shift": cm.AutomaticShift(),
 }
 
-SETTINGS = (
-    PLAIN
-    + """
+SETTINGS = f"""{PLAIN}
 create batch_queue other priority=1
 enable queue other
 define shift night when=("0 21 * * *")
 set run_limit=4 batch
 end
 """
-)
 
 
 def centre_with(state: str) -> tuple[Centre, str]:

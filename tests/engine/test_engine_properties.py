@@ -13,9 +13,7 @@ from nqspy.model.requests import Ending, Used
 from nqspy.model.site_checks import check_site
 from nqspy.store.journal import SqliteJournal
 
-SETTINGS = (
-    PLAIN
-    + """
+SETTINGS = f"""{PLAIN}
 create batch_queue other priority=20 run_limit=2
 create pipe_queue pipe priority=5 destination=(other, batch)
 enable queue other, pipe
@@ -35,7 +33,6 @@ set run_limit=unlimited batch
 start queue other
 end
 """
-)
 
 people = st.sampled_from((ANNE, BEN, OLGA, MAX))
 ids = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=3).map(tuple)

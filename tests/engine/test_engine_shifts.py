@@ -105,9 +105,7 @@ class Doors(NoExits):
         return "ok"
 
 
-FAILING = (
-    PLAIN
-    + """
+FAILING = f"""{PLAIN}
 define shift day when=("30 8 * * mon-fri")
   set run_limit=1 batch
 end
@@ -116,7 +114,6 @@ define shift night when=("0 21 * * mon-fri")
   reload exits
 end
 """
-)
 
 
 @pytest.fixture

@@ -13,15 +13,12 @@ from nqspy.model.ids import DAY, HOUR
 from nqspy.model.requests import Used
 from nqspy.shares import balance_of
 
-GROUPS = (
-    PLAIN
-    + """
+GROUPS = f"""{PLAIN}
 create group ymp share=80
 create group d1 parent=ymp share=3 members=(anne, eva)
 create group d2 parent=ymp share=1 members=(ben)
 create group d3 share=20 members=(dora)
 """
-)
 
 
 class UseStory(Story):

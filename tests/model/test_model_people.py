@@ -19,24 +19,19 @@ TREE = {
 
 
 @pytest.mark.parametrize(
-    ("active", "entitled"),
+    ("more", "active", "entitled"),
     [
-        ({"d2", "d3", "admin"}, {"d2": 0.6, "d3": 0.2, "admin": 0.2}),  # to siblings first
-        ({"d3", "admin"}, {"d3": 0.5, "admin": 0.5}),  # of an idle subtree to its parent's siblings
-        ({"d3"}, {"d3": 1.0}),
-        ({"d2", "d3"}, {"d1": 0.75 * 3 / 4, "admin": 20 / 100}),  # an idle one: if it alone woke up
-        (set(), {"d1": 1.0}),
+        ({}, {"d2", "d3", "admin"}, {"d2": 0.6, "d3": 0.2, "admin": 0.2}),  # to siblings first
+        ({}, {"d3", "admin"}, {"d3": 0.5, "admin": 0.5}),  # of an idle subtree to its parent's siblings
+        ({}, {"d3"}, {"d3": 1.0}),
+        ({}, {"d2", "d3"}, {"d1": 0.75 * 3 / 4, "admin": 20 / 100}),  # an idle one: if it alone woke up
+        ({"d3": Group("d3", "t3d", share=0)}, {"d3", "d1", "admin"}, {"d3": 0.0, "d1": 0.75, "admin": 0.25}),
+        ({}, set(), {"d1": 1.0}),
     ],
 )
-def test_what_idle_groups_leave_goes_to_those_that_have_work(active, entitled):
-    found = entitled_now(TREE, active)
+def test_what_idle_groups_leave_goes_to_those_that_have_work(more, active, entitled):
+    found = entitled_now(TREE | more, active)
     assert {name: found[name] for name in entitled} == pytest.approx(entitled)
-
-
-def test_a_subtree_whose_only_work_has_no_share_leaves_its_part_to_others():
-    tree = TREE | {"d3": Group("d3", "t3d", share=0)}
-    found = entitled_now(tree, {"d3", "d1", "admin"})
-    assert (found["d3"], found["d1"], found["admin"]) == pytest.approx((0.0, 0.75, 0.25))
 
 
 @st.composite

@@ -15,15 +15,12 @@ from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
-TWO = (
-    PLAIN
-    + """
+TWO = f"""{PLAIN}
 set sched_factor share 20
 set queue batch user_limit=1
 create group d1 share=50 members=(anne)
 create group d2 share=50 members=(ben)
 """
-)
 
 
 def report(book, begin, end, now=None, **more):

@@ -22,6 +22,10 @@ BEN = Caller("ben", 1002)
 OWNER = Caller("owner", 1000, trusted=True)
 
 
+def lines(numbers):
+    return b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in numbers)
+
+
 def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
@@ -180,20 +184,14 @@ def test_a_client_that_reads_nothing_is_cut_off_in_time_and_one_that_reads_slowl
     until(lambda: all(asked.handle.gone for asked in desk.asked[:1]), "the lazy one to be cut off")
 
 
-def test_one_that_has_closed_its_sending_side_gets_its_answers_first(counter, peer):
-    desk = counter(limits=QUICK)
-    client = peer(desk)
-    client.send(b'{"v":1,"id":1,"cmd":"x","say":"a"}\n{"v":1,"id":2,"cmd":"x","say":"b"}\n')
+@pytest.mark.parametrize(
+    ("answers", "told"), [([], [0, 1]), ([lambda asked: b""], [])], ids=["soon", "never"]
+)
+def test_one_that_has_closed_its_sending_side_is_closed_after_its_answers(counter, peer, answers, told):
+    client = peer(counter(*answers, limits=QUICK))
+    client.send(lines(range(2)))
     client.socket.shutdown(socket.SHUT_WR)
-    assert [client.answer()["result"], client.answer()["result"]] == ["a", "b"]
-    assert client.answer() is None
-
-
-def test_a_half_open_one_that_waits_for_ever_is_closed(counter, peer):
-    desk = counter(lambda asked: b"", limits=QUICK)
-    client = peer(desk)
-    client.send(b'{"v":1,"id":1,"cmd":"x"}\n')
-    client.socket.shutdown(socket.SHUT_WR)
+    assert [client.answer()["result"] for _ in told] == told
     assert client.answer() is None
 
 
@@ -252,10 +250,6 @@ class Gate:
             put(asked)
 
         return counted
-
-
-def lines(numbers):
-    return b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in numbers)
 
 
 class InOrder:

@@ -53,6 +53,15 @@ def everything(reader):
     return list(reader.events()), list(reader.ended()), {r["seq"]: r for r in reader.ended()}
 
 
+@pytest.fixture
+def moved(sqlite, tell_story):
+    """A story whose events and ended requests have all moved into files."""
+    story = tell_story(sqlite, 3)
+    story.go_on(200)
+    rotate(sqlite, NEVER)
+    return story
+
+
 @pytest.mark.parametrize("part", [0.0, 0.4, 1.1])
 def test_a_reader_sees_no_difference(sqlite, path, tell_story, reader, same_site, part):
     story = tell_story(sqlite, 3)
@@ -151,10 +160,7 @@ def test_copies_of_exits_stay_as_long_as_an_event_names_them_or_they_are_loaded(
         assert [reader.blob(each) for each in (first, third)] == [b"version 1", b"version 3"]
 
 
-def test_files_are_the_owners_alone_and_say_what_they_hold(sqlite, path, tell_story, reader):
-    story = tell_story(sqlite)
-    story.go_on(200)
-    rotate(sqlite, NEVER)
+def test_files_are_the_owners_alone_and_say_what_they_hold(moved, path, reader):
     folder = places.history(path)
     assert folder.stat().st_mode & 0o777 == 0o700
     files = sorted(folder.iterdir())
@@ -163,17 +169,14 @@ def test_files_are_the_owners_alone_and_say_what_they_hold(sqlite, path, tell_st
     events = [file for file in files if file.name.startswith("events-")]
     assert events[0].name == "events-000000001-000000070.jsonl.gz"
     lines = lines_of(events)
-    assert [line["n"] for line in lines if "n" in line] == [each.n for each in story.history]
+    assert [line["n"] for line in lines if "n" in line] == [each.n for each in moved.history]
     assert all("sha256" in line for line in lines if "n" not in line)
     assert reader.damaged_archives() == []
     assert counts(path)["events"] == counts(path)["keys"] == 0
 
 
 @pytest.mark.parametrize("spoil", ["torn", "flipped", "missing"])
-def test_a_damaged_file_is_named_and_spoils_nothing_else(sqlite, path, tell_story, reader, spoil):
-    story = tell_story(sqlite)
-    story.go_on(200)
-    rotate(sqlite, NEVER)
+def test_a_damaged_file_is_named_and_spoils_nothing_else(moved, path, reader, spoil):
     file = places.history(path) / "events-000000071-000000140.jsonl.gz"
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 255
@@ -184,7 +187,7 @@ def test_a_damaged_file_is_named_and_spoils_nothing_else(sqlite, path, tell_stor
         list(reader.events())
     assert "\n" not in str(error.value)
     assert [text for text in reader.damaged_archives() if file.name in text]
-    assert list(reader.events(after=140)) == story.history[140:]
+    assert list(reader.events(after=140)) == moved.history[140:]
     assert list(reader.ended())
 
 
@@ -331,12 +334,7 @@ def test_a_full_disk_stops_a_round_in_one_line_and_the_next_one_finishes_it(
     assert rotate(sqlite, NEVER).events == len(story.history)
 
 
-def test_requests_by_their_numbers_are_found_with_one_look_into_each_file(
-    sqlite, tell_story, reader, monkeypatch
-):
-    story = tell_story(sqlite, 3)
-    story.go_on(600)
-    rotate(sqlite, NEVER)
+def test_requests_by_their_numbers_are_found_with_one_look_into_each_file(moved, reader, monkeypatch):
     known = [row["seq"] for row in reader.ended()]
     asked = [*known[::2][::-1], 2**63, 10**30, *known[1::2]]
     looks = []

@@ -1,7 +1,6 @@
 """An exit that fails costs its answer on one request, never the queue, and not the site's rule for good."""
 
 import signal
-import time
 
 import pytest
 
@@ -28,7 +27,7 @@ def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(exits_of, hou
     assert (refused.verdict, refused.who) == ("refuse", "a")
     waits = exits.jobselect(req(2), house)
     assert (waits.verdict, waits.who) == ("refuse", "a"), "not asked about, and not let past"
-    assert waits.text != refused.text
+    assert waits.text not in (refused.text, "the site's rule")
     (failure,) = exits.failures()
     assert (failure.exit, failure.seq, failure.off) == ("a", 1, False)
     assert failure.text.split(" (line")[0] in failure.traceback
@@ -90,31 +89,6 @@ def test_failures_on_five_different_requests_in_a_row_switch_it_off(exits_of, ho
         exits.jobselect(req(abs(seq), owner, "poison" if seq > 0 else "job"), house)
         found += [failure.off for failure in exits.failures()]
     assert found == off
-
-
-def test_an_endless_exit_costs_five_passes_its_budget(exits_of, house, req, a_pass):
-    exits = exits_of("""
-        @userexit
-        def jobselect():
-            while True:
-                try:
-                    while True: pass
-                except BaseException: pass
-        """)
-    waiting = [req(seq, owner=("anne", "bob")[seq % 2]) for seq in range(1, 11)]
-    house.queued = list(waiting)
-    off = False
-    for _ in range(5):
-        a_pass(exits, a=ExitSettings("a", budget=20))
-        begun = time.thread_time()
-        house.offered.clear()
-        answers = [house.offer(exits, request) for request in list(house.queued)]
-        assert time.thread_time() - begun < 1
-        assert all(answer is not None for answer in answers)
-        off = any(failure.off for failure in exits.failures()) or off
-    assert off
-    a_pass(exits, a=ExitSettings("a", enabled=False))
-    assert [house.offer(exits, request) for request in list(house.queued)] == [None] * 10
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])

@@ -53,16 +53,14 @@ forever, forever_past_everything, forever_asleep = (
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_is_ended_soon_after_its_budget(name):
-    guard = Guard()
     begun = time.monotonic()
-    with guard, pytest.raises(Overrun, match="ran"):
+    with Guard() as guard, pytest.raises(Overrun, match="ran"):
         guard.call(looping(LOOPS[name]), (), 20)
     assert time.monotonic() - begun < 30, "the machine may be busy"
 
 
 def test_an_overrun_says_which_budget_was_used_up():
-    guard = Guard()
-    with guard:
+    with Guard() as guard:
         with pytest.raises(Overrun, match="budget of 20 ms of CPU time"):
             guard.call(forever, (), 20, 60_000)
         with pytest.raises(Overrun, match="longer than 50 ms of wall time"):
@@ -70,8 +68,7 @@ def test_an_overrun_says_which_budget_was_used_up():
 
 
 def test_waiting_is_not_charged_as_cpu_time():
-    guard = Guard()
-    with guard:
+    with Guard() as guard:
         assert guard.call(lambda: time.sleep(0.06) or "slept", (), 20, 60_000) == "slept"
 
 
@@ -82,8 +79,7 @@ def test_a_swallowed_interruption_still_counts_as_an_overrun():
         except BaseException:
             return "all is well"
 
-    guard = Guard()
-    with guard, pytest.raises(Overrun):
+    with Guard() as guard, pytest.raises(Overrun):
         guard.call(swallows, (), 20)
 
 
@@ -112,8 +108,7 @@ def test_timer_handler_and_collector_are_given_back():
     before = signal.setitimer(signal.ITIMER_REAL, 60)
     try:
         mine = signal.getsignal(signal.SIGALRM)
-        guard = Guard()
-        with guard, pytest.raises(Overrun):
+        with Guard() as guard, pytest.raises(Overrun):
             guard.call(forever, (), 20)
         assert signal.getsignal(signal.SIGALRM) is mine
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 60
@@ -176,8 +171,7 @@ def test_in_another_thread_an_overrun_is_found_when_the_call_returns():
     said = []
 
     def work():
-        guard = Guard()
-        with guard:
+        with Guard() as guard:
             try:
                 said.append(guard.call(burn, (0.06,), 20, 60_000))
             except Overrun:
@@ -197,14 +191,12 @@ def burn(seconds):
 
 
 def test_a_call_that_no_signal_can_interrupt_is_found_when_it_returns():
-    guard = Guard()
-    with guard, pytest.raises(Overrun):
+    with Guard() as guard, pytest.raises(Overrun):
         guard.call(sum, (range(20_000_000),), 10)
 
 
 def test_where_time_is_virtual_a_call_takes_what_it_takes():
-    guard = Unguarded()
-    with guard:
+    with Unguarded() as guard:
         assert guard.call(lambda n: sum(range(n)), (300_000,), 0) == 44_999_850_000
         with pytest.raises(ZeroDivisionError):
             guard.call(lambda: 1 // 0, (), 50)
