@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -144,7 +145,8 @@ class Live:
 
     def start(self, *options: str) -> "Live":
         """Start the daemon as `nqsd start` does, but forked from the nursery, which is quicker."""
-        if self.environment["PYTHONPATH"] != str(ROOT):  # other sources than the nursery has loaded
+        others = threading.active_count() > 1  # a fork beside threads may never come to its end
+        if others or self.environment["PYTHONPATH"] != str(ROOT):  # other sources than the nursery has loaded
             self.run("nqsd", "start", *options).ok()
             return self
         spawn = functools.partial(nursery.spawn, environment=self.environment)

@@ -83,7 +83,7 @@ def test_the_size_with_the_earliest_end_is_the_one_that_trying_every_minute_find
         if min(free[minute : minute + wall]) >= pes and (latest is None or minute <= latest)
     }
     best = [(pes, START + minute * MINUTE) for _, minute, pes in sorted(ends)[:1]]
-    assert [(one.spec.ask.pes, at) for one, at in [found] if found] == best
+    assert [(each[0].spec.ask.pes, each[1]) for each in [found] if each is not None] == best
 
 
 def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
