@@ -19,7 +19,6 @@ from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.model.specs import shown_part
 from nqspy.ports import Answer, PassView, RequestView, Selection
-from nqspy.shares import Stock
 
 
 def _array(seen: "Seen") -> str | None:
@@ -41,8 +40,6 @@ _DIRECT: Mapping[str, str] = {
 
 
 def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["Seen"], Any]:
-    if path == "ask":  # read so often that a call counts
-        return lambda s: convert(s._request.spec.ask)
     read = attrgetter(f"_request.spec.{path}")
     return lambda s: convert(read(s))
 
@@ -271,7 +268,6 @@ class SiteView:
         self._running: list[Request] | None = None
         self._seen = 0  # number of this pass's starts that are in `_running`
         self._shown: list[RequestView] = []
-        self._stocks: dict[str, Stock] = {}
 
     @property
     def site(self) -> Site:
@@ -351,10 +347,7 @@ class SiteView:
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """Return the value of the stock share rule for a user in a group, or for a group."""
-        domain = self._draft.asked
-        if domain not in self._stocks:  # asked for each group at each start
-            self._stocks[domain] = self._draft.ledger_of(domain).stocks
-        return self._stocks[domain].value(owner, group)
+        return self._draft.ledger_of(self._draft.asked).stocks.value(owner, group)
 
 
 def view_of(draft: Draft) -> PassView:

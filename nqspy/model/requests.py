@@ -12,7 +12,6 @@ from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.shapes import Lacked, Layout, Mold
-from nqspy.model.units import UNLIMITED
 from nqspy.model.units import finite as finite
 
 
@@ -83,13 +82,11 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
     def finite_cpu(self) -> int | None:
         """`cpu_wanted` where that is a finite time."""
-        wanted = self.cpu if self.cpu is not None else self.cpu_process
-        return None if wanted == UNLIMITED else wanted
+        return finite(self.cpu if self.cpu is not None else self.cpu_process)
 
     def finite_memory(self) -> int | None:
         """`memory_wanted` where that is a finite size."""
-        wanted = self.memory if self.memory is not None else self.memory_process
-        return None if wanted == UNLIMITED else wanted
+        return finite(self.memory if self.memory is not None else self.memory_process)
 
 
 class Output(Struct, frozen=True, omit_defaults=True):

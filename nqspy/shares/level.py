@@ -218,7 +218,7 @@ class Level:
         if not self._entries:
             self._held = None
             return ()
-        rows = self._rows or self._side_by_side()
+        rows = self._side_by_side()
         targets, rates = self._bent(rows, terms), [work.rate for work in rows.work]
         self._held, rate, alone = (rows, targets), sum(rates), len(rates) == 1
         if self.spent is not None:

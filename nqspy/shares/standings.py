@@ -29,16 +29,15 @@ class Stock:
     ) -> None:
         self._now, self.uses, self._kind = now, uses, RULES[site.settings.global_.share_rule]
         self._balance = balance_of(site, domain)
-        self._is_bare = self._balance.is_bare
         self._startable = startable
         self._rules: dict[str, ShareRule] = {}
         self._accounts: dict[str, Level] = {}
 
     def value(self, owner: str | None, group: str) -> float:
         """Return the value of a user in a group, or of the group; 0 if the group has no share."""
-        if self._is_bare(group):
+        if self._balance.is_bare(group):
             return 0.0
-        of_group = (self._rules.get(ALL) or self.rule(ALL)).value(group)
+        of_group = self.rule(ALL).value(group)
         return of_group if owner is None else (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
     def rule(self, level: str) -> ShareRule:

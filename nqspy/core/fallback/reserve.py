@@ -92,8 +92,8 @@ class ReserveStarts(Skip):
         examined = candidates.left_of(reserved.unused_rows(self.queue.name))
         if not self._examines_all():
             due = {request.slot for request in reserved.due(self.queue.name)}
-            candidates.set_aside([row for row in examined if row not in due] if due else examined)
-            examined = [row for row in examined if row in due] if due else []
+            candidates.set_aside([row for row in examined if row not in due])
+            examined = [row for row in examined if row in due]
         untimed = [r for row in examined if time_of(r := columns.request(row)) == FOREVER]
         yield from self._by_turn(candidates, examined)
         if any(map(reserved.has_begun, untimed)):  # those behind waited for these

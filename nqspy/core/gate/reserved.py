@@ -391,9 +391,7 @@ class Reservations(StandingReservations):
         """Return the reservations that this pass has made, changed or taken back since, as an action. Its
         ``as_of`` is one less if the next pass is to examine all reservations again."""
         freed, goes_on = self._site.freed, self._site.swept == self._site.freed - 1
-        was_used = (
-            self.is_moving and (self.changes or self.early or goes_on) and any(self._reserved().values())
-        )
+        was_used = self.is_moving and (self.changes or self.early or goes_on) and self._any_reserved()
         if not self.pending and not was_used:
             return None
         return self._take_pending(freed - self.go_on if self.is_moving else 0)

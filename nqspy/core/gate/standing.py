@@ -130,11 +130,9 @@ class StandingReservations:
             return self.changes[seq] is not None
         return seq in self._site.reserved and seq not in self._begun
 
-    def _reserved(self) -> dict[Seq, Reservation | None]:
-        """Return the reservations by request; None: it was taken back."""
-        requests, begun = self._site.requests, self._begun
-        kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in begun}
-        return kept | self.changes
+    def _any_reserved(self) -> bool:
+        """True if a request has a reservation by now."""
+        return len(self._site.reserved) + self._more.total() > 0
 
     def count(self, queue: str) -> int:
         """Return how many requests of a queue have a reservation."""
