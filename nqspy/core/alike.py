@@ -1,7 +1,8 @@
 """Reach of a reason: the waiting requests of its queue that have equal values in the fields it names."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +92,7 @@ def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] 
             masks.append(column == INFINITE)
         else:
             masks += [column >= least, column < INFINITE if most is None else column <= most]
-    return np.logical_and.reduce(masks) if masks else np.ones(len(columns), dtype=bool)
+    return reduce(and_, masks) if masks else np.ones(len(columns), dtype=bool)
 
 
 def _number(site: Site, name: str, value: Value) -> float:

@@ -1,9 +1,9 @@
 """Read-only views of a pass for user exits: requests, selections of requests, the site."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
-from operator import attrgetter
+from operator import and_, attrgetter
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -159,10 +159,10 @@ class Waiting:
 
     def __init__(self, draft: Draft, asked: Mapping[str, str]) -> None:
         self._draft, self._asked = draft, asked
-        self._found: list[tuple[Columns, Ints]] | None = None
+        self._found: list[tuple[str, Columns, Ints]] | None = None
 
     def __len__(self) -> int:
-        return sum(len(rows) for _, rows in self._rows())
+        return sum(len(rows) for _, _, rows in self._rows())
 
     def __bool__(self) -> bool:
         return len(self) > 0
@@ -174,17 +174,12 @@ class Waiting:
     def seqs(self) -> tuple[Seq, ...]:
         """Return sequence numbers in the order of date in queue, then of sequence number."""
         parts = self._rows()
-        if not parts:
+        if len(parts) == 1 and len(parts[0][2]) == 1:  # mostly the request that the exit is asked about
+            return (parts[0][1].seq.item(parts[0][2].item()),)
+        keys = [(each.seq[rows], each.turn[rows], self._draft.dates(queue)[rows]) for queue, each, rows in parts]
+        if not keys:
             return ()
-        if len(parts) == 1 and len(parts[0][1]) == 1:
-            columns, rows = parts[0]
-            return (columns.seq.item(rows.item()),)
-        seqs = np.concatenate([columns.seq[rows] for columns, rows in parts])
-        turns = np.concatenate([columns.turn[rows] for columns, rows in parts])
-        queues = [columns.request(0).queue for columns, _ in parts]
-        dates = np.concatenate(
-            [self._draft.dates(queue)[rows] for queue, (_, rows) in zip(queues, parts, strict=True)]
-        )
+        seqs, turns, dates = keys[0] if len(keys) == 1 else map(np.concatenate, zip(*keys, strict=True))
         return tuple(seqs[np.lexsort((turns, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
@@ -198,10 +193,11 @@ class Waiting:
         chosen = [r.seq for r in mine if all(getattr(r, key) == value for key, value in asked)]
         return self.seqs() + tuple(sorted(chosen))
 
-    def _rows(self) -> list[tuple[Columns, Ints]]:
+    def _rows(self) -> list[tuple[str, Columns, Ints]]:
+        """Return the queues that have such rows, each with its columns and these rows."""
         if self._found is not None:
             return self._found
-        numbers, asked = self._draft.site.numbers, self._asked
+        numbers, asked, found = self._draft.site.numbers, self._asked, list[tuple[str, Columns, Ints]]()
         owner, group, name = asked.get("owner"), asked.get("group"), asked.get("name")
         wanted: dict[str, int | None] = {}  # the number to compare each column with; None: no request has it
         if owner is not None and group is not None:
@@ -212,25 +208,19 @@ class Waiting:
             wanted["group"] = numbers.groups.known(group)
         if name is not None:
             wanted["name"] = numbers.names.known(name)
-        is_known = None not in wanted.values()
-        self._found = [part for part in self._parts(wanted) if len(part[1])] if is_known else []
-        return self._found
-
-    def _parts(self, wanted: Mapping[str, int | None]) -> Iterator[tuple[Columns, Ints]]:
-        pair = wanted.get("pair")
-        for queue, columns in self._draft.site.waiting.items():
-            if not len(columns) or self._asked.get("queue", queue) != queue:
+        pair, waiting = wanted.get("pair"), self._draft.site.waiting
+        for queue, columns in waiting.items() if None not in wanted.values() else ():
+            if not len(columns) or asked.get("queue", queue) != queue:
                 continue
-            if pair is not None and not columns.has_pair(pair):
-                continue
-            mask = np.ones(len(columns), dtype=bool) if not wanted else None
-            for key, number in wanted.items():
-                equal = getattr(columns, key) == number
-                mask = equal if mask is None else mask & equal
-            assert mask is not None
-            if gone := self._draft.gone(queue):
-                mask[gone] = False
-            yield columns, mask.nonzero()[0]
+            if pair is None or columns.has_pair(pair):
+                equal = [getattr(columns, key) == number for key, number in wanted.items()]
+                mask = reduce(and_, equal) if equal else np.ones(len(columns), dtype=bool)
+                if gone := self._draft.gone(queue):
+                    mask[gone] = False
+                if len(rows := mask.nonzero()[0]):
+                    found.append((queue, columns, rows))
+        self._found = found
+        return found
 
 
 _PLAIN = (str, int, float, bool, tuple, type(None))
