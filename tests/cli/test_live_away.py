@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from daemon.live import ONE_QUEUE, Live, command, until
+from daemon.live import ONE_QUEUE, command, of_a_file, until
 from daemon.terminal import at_a_terminal
 
 AT_ONCE = 15.0
@@ -16,11 +16,9 @@ AT_ONCE = 15.0
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """Return a home whose daemon was stopped; tests that start none share it."""
-    folder = tmp_path_factory.mktemp("stopped")
-    live = Live(folder / "home", folder / "work").site().start()
-    live.stop()
-    yield live
-    live.close()
+    for live in of_a_file(tmp_path_factory):
+        live.stop()
+        yield live
 
 
 @pytest.mark.parametrize("words", [("qsub",), ("qstat",), ("qmgr", "-c", "show all"), ("nqspy", "counters")])

@@ -6,7 +6,7 @@ import os
 import pwd
 
 import pytest
-from daemon.live import ONE_QUEUE, Live
+from daemon.live import ONE_QUEUE, of_a_file
 
 from nqspy.model.errors import NqspyError
 from nqspy.sim.trying.command import text as text_of
@@ -33,10 +33,7 @@ SLEEP = "sleep 600"
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """One daemon for all tests of the file that ask about waiting requests."""
-    folder = tmp_path_factory.mktemp("shared")
-    live = Live(folder / "home", folder / "work").site(SITE).start()
-    yield live
-    live.close()
+    yield from of_a_file(tmp_path_factory, SITE)
 
 
 @pytest.fixture

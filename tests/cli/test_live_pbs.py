@@ -178,22 +178,3 @@ def test_a_job_that_runs_is_listed_under_the_identifier_that_qsub_printed(office
     gone = poll(office, id, options=["-x"])[id]
     assert (gone["Exit_status"], gone["end_reason"]) == (9, "deleted")
     assert office.run("qselect", "-x", "-s", "F", "-N", gone["Job_Name"]).ok().lines[-1] == id
-
-
-def test_some_unknown_do_not_keep_the_others_from_being_shown(office):
-    id = office.qsub("true", "-h")
-    done = office.run("qstat", "-xf", "-Fjson", id, "4711")
-    server = id.partition(".")[2]
-    assert (done.status, done.err) == (153, f"qstat: Unknown Job Id 4711.{server}\n")
-    assert done.data["Jobs"][id]["Hold_Types"] == "u"
-    listed = office.run("qstat", "-u", done.data["Jobs"][id]["euser"]).ok().out.splitlines(keepends=True)
-    assert id in [line.split()[0] for line in listed[2:] if line.strip()]
-    assert all(line.strip() for line in listed[2:]), "no empty line may follow the second one"
-    office.run("qdel", id).ok()
-
-
-def test_a_queue_without_jobs_is_silence(office):
-    for options in ((), ("-f", "-1"), ("-n", "-s", "-1"), ("-F", "dsv", "-f")):
-        done = office.run("qstat", *options, "batch").ok()
-        assert (done.out, done.err) == ("", "")
-    assert "Jobs" not in office.run("qstat", "-f", "-F", "json", "batch").ok().data

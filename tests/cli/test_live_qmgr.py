@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from daemon.live import Live, command, until
+from daemon.live import command, of_a_file, until
 
 SITE = """\
 # the machine
@@ -53,10 +53,7 @@ def jobselect(request):
 
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rich")
-    live = Live(folder / "home", folder / "work").site(SITE, {"gate": GATE}).start()
-    yield live
-    live.close()
+    yield from of_a_file(tmp_path_factory, SITE, {"gate": GATE})
 
 
 SHOWS = [

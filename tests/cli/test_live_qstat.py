@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
-from daemon.live import Live
+from daemon.live import of_a_file
 
 from nqspy.model.errors import Refusal
 
@@ -36,10 +36,7 @@ def jobselect(request):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("house")
-    live = Live(folder / "home", folder / "work").site(SITE, {"nosy": NOSY}).start()
-    yield live
-    live.close()
+    yield from of_a_file(tmp_path_factory, SITE, {"nosy": NOSY})
 
 
 @pytest.fixture
@@ -101,15 +98,6 @@ def test_a_reason_says_who_what_and_when(desk):
     sentence = desk.run("qstat", "--why", picked).ok().out
     assert "nosy" in sentence
     assert "not this one" in sentence
-
-
-def test_why_of_one_that_ended_says_what_ended_it(desk):
-    id = desk.submit("kill -TERM $$")
-    desk.ended(id)
-    out = desk.run("qstat", "--why", id).ok().out
-    assert id in out
-    assert "signal" in out.lower()
-    assert desk.why(id)["estimate"] is None
 
 
 def test_eta_tells_two_starts_of_all_that_wait(desk):

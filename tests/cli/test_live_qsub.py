@@ -67,12 +67,6 @@ def test_a_script_of_slurm_runs_as_it_is(office):
     assert (asked["pes"], asked["wall_s"], asked["memory_bytes"]) == (2, 600.0, 20 << 20)
 
 
-def test_the_dialect_may_come_from_the_environment(office):
-    office.write("env.sh", "#!/bin/sh\n#SBATCH -J fromenv -o %x.%j\n")
-    job = office.ended(office.run("qsub", "env.sh", env={"NQSPY_DIALECT": "slurm"}).ok().lines[0])
-    assert job["output"] == str(office.work / f"fromenv.{job['seq']}")
-
-
 def test_chains_and_refusals(office):
     first = office.run("nqspy", "submit", "--hold", "--", "false").ok().lines[0]
     number = first.partition(".")[0]

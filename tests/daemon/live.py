@@ -387,13 +387,18 @@ def live(make_live: Callable[..., Live]) -> Live:
     return make_live().site().start()
 
 
+def of_a_file(factory: pytest.TempPathFactory, *site: Any) -> Iterator[Live]:
+    """One started daemon for all tests of a file, with these settings and exits (see `Live.site`)."""
+    folder = factory.mktemp("office")
+    live = Live(folder / "home", folder / "work").site(*site).start()
+    yield live
+    live.close()
+
+
 @pytest.fixture(scope="module")
 def office(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One started daemon for all tests of a file, which leave it as they found it; ``OFFICE``: its site."""
-    folder = tmp_path_factory.mktemp("office")
-    live = Live(folder / "home", folder / "work").site(getattr(request.module, "OFFICE", ONE_QUEUE)).start()
-    yield live
-    live.close()
+    yield from of_a_file(tmp_path_factory, getattr(request.module, "OFFICE", ONE_QUEUE))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 
-import pytest
 from daemon.live import Live, alive, shared, until
 
 from nqspy.executors import proc, records
@@ -18,27 +17,19 @@ exec sleep 60
 """
 
 
-def identity(live: Live, id: str, who: str, attempt: int = 1) -> int:
-    folder = str(live.home / "spool" / f"{id.partition('.')[0]}.{attempt}")
-    text = records.claimed_with(folder)["keeper"] if who == "starter" else records.holder(folder)
-    return proc.Identity.parse(text).pid
+def shepherd(live: Live, id: str) -> int:
+    folder = live.home / "spool" / f"{id.partition('.')[0]}.1"
+    return proc.Identity.parse(records.holder(str(folder))).pid
 
 
-def end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: not alive(pid), "its end")
-
-
-@pytest.mark.parametrize("while_down", [False, True], ids=["running", "down"])
-def test_who_hides_has_ended_before_the_request_runs_again(live, while_down):
+def test_who_hides_has_ended_before_the_request_runs_again(live):
     id = live.submit(HIDE)
     hidden = int(live.text("hidden"))
-    if while_down:
-        live.kill()
+    live.kill()
     (live.work / "hidden").unlink()
-    end(identity(live, id, "shepherd"))
-    if while_down:
-        live.start()
+    os.kill(pid := shepherd(live, id), signal.SIGKILL)
+    until(lambda: not alive(pid), "its end")
+    live.start()
     live.until(id, lambda job: job["attempt"] == 2, "its second attempt")
     assert not alive(hidden)
     assert "it is run again" in live.events("alarm")[-1]["text"]

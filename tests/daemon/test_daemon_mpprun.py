@@ -186,32 +186,39 @@ def test_a_stop_at_the_terminal_stops_both_and_they_go_on_together(site, call):
 # ------------------------------------------------------------ waiting
 
 
-def test_it_waits_and_starts_when_pes_are_free(site, call):
-    one = call(site, "-n", "2", *sh(WAITS.format("first")))
-    pid(site, "first")
-    two = call(site, "-n", "1", *sh("echo mine; exit 4"))
-    [job] = waiting(site)
-    assert two.process.poll() is None
-    assert job["within"] is None
-    go(site, "first")
-    assert one.ends() == 0
-    assert (two.ends(), two.out) == (4, "mine\n")
-
-
-def test_who_is_killed_while_waiting_leaves_nothing_in_the_queue(site, call):
+def test_one_waits_until_pes_are_free_unless_it_is_killed_interrupted_deleted_or_loses_its_folder(
+    site, call, tmp_path
+):
+    """What is told to each of four that wait behind one that holds all PEs, and what becomes of it."""
     one = call(site, "-n", "2", *sh(WAITS.format("holds")))
     pid(site, "holds")
-    two = call(site, "-n", "1", *sh("touch ran"))
+    killed = call(site, "-n", "1", *sh("touch ran"))
     [job] = waiting(site)
-    two.sent(signal.SIGKILL)
+    assert (killed.process.poll(), job["within"]) == (None, None)
+    killed.sent(signal.SIGKILL)
     assert site.ended(job["id"])["end_reason"] == "deleted"
-    three = call(site, *sh("touch ran"))
+    interrupted = call(site, *sh("touch ran"))
     [job] = waiting(site)
-    three.sent(signal.SIGINT)
-    assert three.ends() == 128 + 2
+    interrupted.sent(signal.SIGINT)
+    assert interrupted.ends() == 128 + 2
     assert site.ended(job["id"])["end_reason"] == "deleted"
+    deleted = call(site, *sh("touch ran"))
+    [job] = waiting(site)
+    site.run("qdel", job["id"]).ok()
+    assert deleted.ends() == 1
+    [said] = deleted.err.splitlines()
+    assert job["id"] in said
+    assert said.endswith("deleted")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    folderless, last = call(site, "true", folder=folder), call(site, "-n", "1", *sh("echo mine; exit 4"))
+    waiting(site, 2)
+    folder.rmdir()
     go(site, "holds")
-    assert one.ends() == 0
+    assert (one.ends(), folderless.ends()) == (0, 127)
+    [said] = folderless.err.splitlines()
+    assert str(folder) in said
+    assert (last.ends(), last.out) == (4, "mine\n")
     assert not (site.work / "ran").exists()
 
 
@@ -221,34 +228,6 @@ def test_who_is_killed_while_it_runs_has_the_program_ended(site, call):
     one.sent(signal.SIGKILL)
     until(lambda: not alive(mine), "it is hung up on")
     gone(site)
-
-
-def test_whose_folder_goes_while_it_waits_is_told_that_it_could_not_be_run(site, call, tmp_path):
-    one = call(site, "-n", "2", *sh(WAITS.format("folderless")))
-    pid(site, "folderless")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    two = call(site, "true", folder=folder)
-    waiting(site)
-    folder.rmdir()
-    go(site, "folderless")
-    assert (one.ends(), two.ends()) == (0, 127)
-    [said] = two.err.splitlines()
-    assert str(folder) in said
-
-
-def test_one_that_is_deleted_while_it_waits_says_so(site, call):
-    one = call(site, "-n", "2", *sh(WAITS.format("there")))
-    pid(site, "there")
-    two = call(site, "true")
-    [job] = waiting(site)
-    site.run("qdel", job["id"]).ok()
-    assert two.ends() == 1
-    [said] = two.err.splitlines()
-    assert job["id"] in said
-    assert said.endswith("deleted")
-    go(site, "there")
-    assert one.ends() == 0
 
 
 def test_a_daemon_that_dies_changes_nothing(make_live, call):

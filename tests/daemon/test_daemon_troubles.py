@@ -107,13 +107,22 @@ def test_the_alarm_of_an_exit_that_is_off_outlives_a_restart(make_live):
         live.restart()
         assert alarms(live) == before
     assert "exit mine is" in live.run("nqspy", "doctor").out
+    [row] = live.client.call("exits_list")["exits"]
+    assert "ended with status 3" in row["left_out"]
+    assert live.ended(live.submit("true"))["exit_status"] == 0
     live.qmgr("reload exits").ok()
     live.restart()
     assert alarms(live) == before, "it is off still"
     live.qmgr("enable exit mine", "disable exit mine").ok()
     assert alarms(live) == [], "somebody has switched it off who knows why"
+    live.exit("mine", FAILS.format(hook="jobselect"))
+    live.qmgr("reload exits", "enable exit mine").ok()
     live.restart()
     assert alarms(live) == []
+    [row] = live.client.call("exits_list")["exits"]
+    assert (row["enabled"], row.get("left_out")) == (True, None)
+    id = live.submit("true")
+    live.until(id, lambda job: "no way" in str(job["reason"]), "be failed on")
 
 
 def test_a_full_disk_is_named_until_there_is_room(make_live):

@@ -1,12 +1,10 @@
 """What exits answered, where they failed and which are left out: known to the next daemon too."""
 
-import json
 import os
 import signal
 
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
-from daemon.person import submit_as
 
 POISONED = """\
 from nqspy.userexit import refuse, userexit
@@ -17,17 +15,6 @@ def jobselect(request):
         raise RuntimeError("no antidote")
     return refuse("not now") if request.name == "gated" else None
 """
-
-
-DEADLY = """\
-import os
-from nqspy.userexit import userexit
-
-@userexit
-def jobselect(request):
-    os._exit(9)
-"""
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
 
 
 @pytest.fixture
@@ -55,15 +42,17 @@ def kept(live):
     return path.read_bytes().count(b"no antidote") if path.exists() else 0
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_five_failures_in_a_row_are_counted_over_restarts(live, end):
+@pytest.mark.parametrize("end", ["stop", "kill", "lose its process"])
+def test_five_failures_in_a_row_are_counted_over_ends_of_daemon_and_process(live, end):
     fails(live, 3)
-    if end == "kill":
+    if end != "stop":  # which writes them down by itself
         until(lambda: kept(live) >= 3, "they are remembered")
-        live.kill()
-        live.start()
+    if end == "lose its process":
+        pid = int(live.client.call("status")["decider"].partition("run in process ")[2].split()[0])
+        os.kill(pid, signal.SIGKILL)
     else:
-        live.restart()
+        getattr(live, end)()
+        live.start()
     fails(live, 1)
     assert not resting(live)
     live.submit("true", name="poison")
@@ -93,27 +82,6 @@ def test_traces_are_those_of_before_a_restart_and_of_after_it(live):
     assert (live.home / "exits.memory").stat().st_mode & 0o077 == 0
 
 
-@ROOT_ONLY
-@pytest.mark.privileged
-def test_an_exit_that_was_left_out_stays_so_and_show_says_why(make_live):
-    live = make_live()
-    live.accepts_trouble = True
-    live.site(ONE_QUEUE, {"deadly": DEADLY}).start()
-    live.submit("true")
-    submit_as(live, 1)
-    until(lambda: live.events("exit_off"), "it is left out")
-    live.restart()
-    [row] = live.client.call("exits_list")["exits"]
-    assert "ended with status 9" in row["left_out"]
-    assert live.ended(live.submit("true"))["exit_status"] == 0
-    live.exit("deadly", POISONED)
-    live.qmgr("reload exits", "enable exit deadly").ok()
-    live.restart()
-    [row] = live.client.call("exits_list")["exits"]
-    assert (row["enabled"], row.get("left_out")) == (True, None)
-    fails(live, 1)
-
-
 def test_rubbish_where_it_is_kept_harms_nobody(live):
     for rubbish in ("", "{}", "[1]", '{"out": 3}', "\x00\xff"):
         live.stop()
@@ -121,17 +89,6 @@ def test_rubbish_where_it_is_kept_harms_nobody(live):
             (live.home / name).write_text(rubbish)
         live.start()
         assert live.ended(live.submit("true"))["exit_status"] == 0, rubbish
-
-
-def test_a_process_that_was_lost_is_followed_by_one_that_knows(live):
-    fails(live, 3)
-    until(lambda: kept(live) >= 3, "they are remembered")
-    pid = int(live.client.call("status")["decider"].partition("run in process ")[2].split()[0])
-    os.kill(pid, signal.SIGKILL)
-    fails(live, 1)
-    live.submit("true", name="poison")
-    until(lambda: resting(live), "it counts as the fifth in a row")
-    assert json.loads((live.home / "exits.strikes").read_text())["out"] == {}
 
 
 SLOW = """

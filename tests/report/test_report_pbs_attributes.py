@@ -55,6 +55,7 @@ def test_the_full_form_has_its_lines_in_openpbss_order(book):
     found = [line for line in "".join(shown).split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found[::2] == ["Job Id: 1.ymp", "Job Id: 2.ymp", "Job Id: 3.ymp"]
     assert [line[-1] for line in found[1::2]] == ["R", "Q", "H"]
+    assert "    Hold_Types = u" in shown[2].split("\n")
 
 
 @pytest.mark.parametrize(
