@@ -1,6 +1,7 @@
 """A small file system of its own, which can be filled."""
 
 import contextlib
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,3 +22,15 @@ def small_disk(folder: Path, options: str, required: bool = True) -> Iterator[bo
     finally:
         if not done.returncode:
             subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(ballast: Path) -> None:
+    """Let a file grow until nothing more fits on its disk."""
+    with open(ballast, "ab") as file:
+        size, part = file.tell(), 16 << 20
+        while part:
+            try:
+                os.posix_fallocate(file.fileno(), size, part)
+                size += part
+            except OSError:
+                part //= 2

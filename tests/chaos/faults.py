@@ -11,6 +11,7 @@ from random import Random
 
 from chaos.ledger import Ledger
 from daemon.live import Live, until
+from small_disk import fill
 
 from nqspy.daemon.failpoints import VARIABLE
 from nqspy.daemon.home import Home, running_pid
@@ -144,14 +145,7 @@ class Storm:
         """Nothing more fits on the disk with database and spool."""
         ballast = self.live.home / "ballast"
         with self.ledger.striking("disk full"):
-            with open(ballast, "wb") as file:
-                size, part = 0, 16 << 20
-                while part >= 1024:
-                    try:
-                        os.posix_fallocate(file.fileno(), size, part)
-                        size += part
-                    except OSError:
-                        part //= 2
+            fill(ballast)
             _pause(self.chance.uniform(0.5, 4.0))
             ballast.unlink()
 

@@ -52,6 +52,7 @@ CALLS = """\
 1 qsub -J 1-x job.sh -> -J: '1-x' is no index; write them like 1-10,15,20-30:5
 1 qsub --array 0-9999999 job.sh -> --array: index 9999999 is above the greatest, 4000000
 1 qsub --dialect dcl job.sh -> --dialect: 'dcl' is neither nqs nor pbs
+1 qsub -cwd job.sh -> -c: 'wd' is no checkpoint interval; if Grid Engine's -cwd is meant
 1 qsub none.sh -> none.sh: cannot read the script: No such file or directory
 1 qsub . -> .: cannot read the script: Is a directory
 1 qsub --list none.list -> none.list: cannot read the list: No such file or directory

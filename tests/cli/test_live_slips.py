@@ -14,17 +14,13 @@ def _warned(office, *words, stdin="true\n"):
     return [line for line in done.err.splitlines() if line.startswith("qsub: warning: ")]
 
 
-@pytest.mark.parametrize("words", [["--after=3"], ["-q", "night", "-lT", "5"]])
-def test_options_after_the_script_are_its_arguments_and_that_is_said(office, words):
+def test_options_after_the_script_are_its_arguments_and_that_is_said(office):
     office.write("job.sh", "true\n")
-    [warned] = _warned(office, "job.sh", *words)
-    assert words[0].partition("=")[0] in warned
-    assert "job.sh" in warned
-
-
-def test_arguments_that_are_no_options_are_no_slip(office):
-    office.write("job.sh", "true\n")
-    assert _warned(office, "job.sh", "input", "-3", "--my-own", "-") == []
+    for words in (["--after=3"], ["-q", "night", "-lT", "5"]):
+        [warned] = _warned(office, "job.sh", *words)
+        assert words[0].partition("=")[0] in warned
+        assert "job.sh" in warned
+    assert _warned(office, "job.sh", "input", "-3", "--my-own", "-") == [], "these are no options"
 
 
 def test_directives_of_other_systems_are_named(office):
@@ -49,10 +45,6 @@ def test_what_is_asked_and_not_given_is_named_and_kept(office):
 )
 def test_units_of_what_the_site_does_not_give_out_are_refused_by_name(office, wish, word):
     office.run("qsub", "-l", wish, stdin="true\n").refused(f"unknown resource {word}", "consumables: none")
-
-
-def test_a_working_folder_of_grid_engine_is_refused_by_name(office):
-    office.run("qsub", "-cwd", stdin="true\n").refused("-cwd", "cd $QSUB_WORKDIR")
 
 
 def test_an_account_that_is_no_group_of_the_owners_is_said(office):

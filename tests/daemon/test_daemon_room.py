@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 from daemon.live import ONE_QUEUE, until
-from small_disk import small_disk
+from small_disk import fill, small_disk
 
 from nqspy.model.errors import Refusal
 
@@ -114,17 +114,6 @@ def tiny(make_live):
         yield live
 
 
-def fill(live):
-    """Until not a byte more fits."""
-    with open(live.home / "ballast", "ab", buffering=0) as file:
-        part = 1 << 20
-        while part:
-            try:
-                file.write(bytes(part))
-            except OSError:
-                part //= 2
-
-
 FULL = r"disk .*is full"
 
 
@@ -146,20 +135,20 @@ def test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts(smal
     waiting = [small.submit(script(200_000)) for _ in range(8)]
     with pytest.raises(Refusal, match=FULL):
         submit_on_and_on(small)
-    fill(small)
+    fill(small.home / "ballast")
     with pytest.raises(Refusal, match=FULL):
         small.submit("true")
     small.run("qdel", waiting[0]).ok()
     small.qmgr(f"delete request {waiting[1]}").ok()
     small.qmgr(f"hold request {waiting[2]}").ok()
-    fill(small)
+    fill(small.home / "ballast")
     small.kill()
     small.start()
     assert small.job(waiting[2])["state"] == "held"
-    fill(small)
+    fill(small.home / "ballast")
     small.qmgr(*(f"delete request {id}" for id in waiting[3:5])).ok()
     small.stop()
-    fill(small)
+    fill(small.home / "ballast")
     small.start()
     small.run("qdel", *waiting[2:3], *waiting[5:]).ok()
     for each in small.client.requests():

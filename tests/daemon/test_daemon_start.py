@@ -304,8 +304,7 @@ def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path, words):
 # ---------------------------------------------------------------- starts that cannot be, and odd callers
 
 
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize("word", ["start", "run"])
+@pytest.mark.parametrize(("word", "there"), [("start", False), ("run", True)])
 def test_a_first_start_that_fails_leaves_the_home_as_it_was(make_live, tmp_path, word, there):
     live = make_live()
     if there:

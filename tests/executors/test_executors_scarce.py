@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from executors.conftest import BOTH, begin_daemon
 from msgspec.structs import replace
-from small_disk import small_disk
+from small_disk import fill, small_disk
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Start
@@ -146,25 +146,13 @@ def small(make_bench, tmp_path):
         yield make_bench(home=tmp_path / "small")
 
 
-def fill(bench):
-    """Until nothing more fits."""
-    with open(bench.home / "ballast", "wb") as file:
-        size, part = 0, 1 << 16
-        while part >= 512:
-            try:
-                os.posix_fallocate(file.fileno(), size, part)
-                size += part
-            except OSError:
-                part //= 2
-
-
 @pytest.mark.privileged
 @pytest.mark.parametrize("spare", [False, True])
 def test_on_a_full_disk_nothing_of_an_attempt_runs_and_nobody_is_blamed(small, spare):
     script = "echo run >> ran\nexit 4\n"
     if spare:
         assert small.run(script).status == 4
-    fill(small)
+    fill(small.home / "ballast")
     request = small.start(script)
     small.expect(ObservedVoid, request)
     assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
