@@ -62,8 +62,7 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
 
 
 def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
-    """Return why a request of that many PEs can never start in a queue's domain, or, with no queue, on the
-    machine; None: it can."""
+    """Return why so many PEs can never start in a queue's domain (no queue: the machine); None: they can."""
     size = site.pes() if queue is None else size_of(site, queue)
     if pes <= size:
         return None

@@ -124,9 +124,8 @@ class Chooser:
         return None
 
     def _stamp(self, each: QueuePass) -> tuple[int, int]:
-        """Return the changes so far that may give a queue without a next row one again: how often requests of
-        other queues gave up a later reservation; where a blocker lets no other pass, also the starts and
-        changes of the pass."""
+        """Return the changes that may give a queue without a next row one again: later reservations given up
+        by others; where a blocker lets no other pass, also the starts and changes of the pass."""
         proposals = self._draft.proposals if each.policy.blocker is not None else 0
         return self.gate.reserved.opened_beside(each.queue.name), proposals
 

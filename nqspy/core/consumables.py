@@ -35,8 +35,7 @@ _OTHERS = (
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each consumable with wrong units or a wrong variable, and each limit of an unknown
-    one."""
+    """Yield a line for each consumable with wrong units or variable, and each limit of an unknown one."""
     changed = [split(path) for path in touched or ()]
     names = {name for kind, name, _ in changed if kind is CONSUMABLES}
     known = settings.consumables

@@ -20,8 +20,7 @@ _SHOWN = 32
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each removed domain that a queue names, domain with wrong PEs, and pair that shares
-    PEs."""
+    """Yield a line for each removed domain that a queue names, wrong PEs, and pair that shares PEs."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
     if touched is not None and not changed and "machine" not in touched:
         return

@@ -228,8 +228,7 @@ class Draft:
     # ------------------------------------------------------------ running requests give way and return
 
     def running(self) -> list[Request]:
-        """Return the requests that the acting feature may make give way, in the order of their starts: they
-        run, and were not asked to end."""
+        """Return running requests (not asked to end) that the acting feature may preempt, by their starts."""
         going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 

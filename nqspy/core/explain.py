@@ -41,8 +41,7 @@ _CHANGING = (
 
 
 class Explanation:
-    """The reasons of one pass. ``freed``: a candidate could start by what the pass itself proposed: the next
-    pass must come at once."""
+    """The reasons of one pass. ``freed``: a candidate could start by its proposals: another pass follows."""
 
     def __init__(self, draft: Draft, gate: Gate, offers: Offers) -> None:
         self._draft, self._gate, self._offers = draft, gate, offers

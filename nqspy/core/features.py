@@ -24,8 +24,7 @@ FILES: Mapping[str, str] = {
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
 }
-"""Files of `core` that declare a ``FEATURE``. A domain may leave a feature out that has a text: when it makes
-running requests give way."""
+"""Files of `core` that declare a ``FEATURE``. A domain may leave out one with a text (it preempts)."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
@@ -50,8 +49,7 @@ def propose(draft: Draft, now: Instant) -> list[Instant | None]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action still wants it, and acts on its request. An action of no
-    feature does not stand."""
+    """True if the feature that proposed an action (not none) still wants it, and acts on its request."""
     feature = BY_NAME.get(action.by)
     if feature is None or not feature.stands(site, action):
         return False

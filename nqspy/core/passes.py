@@ -138,8 +138,7 @@ def _is_served(site: Site, request: Request) -> bool:
 
 
 def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
-    """Return why a queue was closed, worded for a request that the pass did not examine: without the figures
-    of the request that closed it."""
+    """Return why a queue was closed, for an unexamined request: without the figures of another."""
     if closing.code is ReasonCode.NO_PES:
         return asking(request, closing)
     if closing.code is ReasonCode.RESERVED:

@@ -79,8 +79,7 @@ def _settle(site: Site) -> bool:
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raise BadValue for the deletion of a probe that requests need, a reserved name, and a URL without a
-    host."""
+    """Raise BadValue for the deletion of a probe in use, a reserved name, and a URL without a host."""
     _, name, _ = split(change.path)
     if change.op == "delete":
         needing = sorted(seq for seq, request in site.requests.items() if name in request.spec.ask.needs)

@@ -158,8 +158,7 @@ class Routes:
 
 
 def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
-    """Return a request as routing compares it with limits: an omitted CPU time is the site's default (None:
-    unlimited)."""
+    """Return a request as routing compares it with limits: an omitted CPU time is the site's default."""
     if spec.ask.cpu_wanted() is not None:
         return spec
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))

@@ -89,8 +89,7 @@ def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: in
 
 
 def _guessed(past: Lifetimes, request: Request, ran: int) -> int | None:
-    """Return the best guess in proportion to the outcome of the same owner's former guesses; None: there is
-    no guess, or it has run longer."""
+    """Return the best guess, scaled by the owner's former guesses; None: no guess, or it has run longer."""
     guess = request.spec.ask.best_guess
     if guess is None:
         return None

@@ -152,8 +152,7 @@ def handed(request: Request, draft: Draft, script: bytes) -> RequestView:
 
 
 class Waiting:
-    """Waiting requests selected by queue, owner, group or name (`ports.Selection`): rows of the columns,
-    found when they are first read."""
+    """Waiting requests by queue, owner, group or name (`ports.Selection`): rows, found when first read."""
 
     __slots__ = ("_asked", "_draft", "_found")
 
@@ -176,7 +175,9 @@ class Waiting:
         parts = self._rows()
         if len(parts) == 1 and len(parts[0][2]) == 1:  # mostly the request that the exit is asked about
             return (parts[0][1].seq.item(parts[0][2].item()),)
-        keys = [(each.seq[rows], each.turn[rows], self._draft.dates(queue)[rows]) for queue, each, rows in parts]
+        keys = [
+            (each.seq[rows], each.turn[rows], self._draft.dates(queue)[rows]) for queue, each, rows in parts
+        ]
         if not keys:
             return ()
         seqs, turns, dates = keys[0] if len(keys) == 1 else map(np.concatenate, zip(*keys, strict=True))

@@ -69,8 +69,7 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     """Return the startable PEs that differ from the last report of a pass, by name (`domains.account_key`).
-    An owner with waiting requests that cannot start is reported once with 0: the journal shows it nowhere
-    else."""
+    An owner with waiting requests of which none can start is reported once with 0: for the journal."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []

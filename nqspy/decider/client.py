@@ -210,9 +210,8 @@ class DeciderClient:
     def fork(
         self, sources: tuple[Source, ...], listing: messages.Listing | None = None, forgiving: bool = False
     ) -> WorkerProcess:
-        """A worker with the site as it is, which loads these files. ``listing``: it takes the place of one
-        that was lost, and goes on counting from there; ``forgiving``: failures before count no more. Raises
-        OSError."""
+        """A worker with the site as it is, which loads these files. ``listing``: it replaces one that was
+        lost, and counts on from there; ``forgiving``: failures before count no more. Raises OSError."""
         site = self.site
         self._memory = site.settings.decider.memory
         box = sandbox.Sandbox(self._memory, True, 64, self.user)
@@ -318,8 +317,7 @@ class DeciderClient:
     # ------------------------------------------------------------ what comes back
 
     def take(self, heard: FromWorker) -> Decision | None:
-        """Return what a worker said, or that it has gone; a plan (or that there will be none) is for the
-        engine."""
+        """Return what a worker said, or that it has gone; a plan, or that none comes, is the engine's."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -373,8 +371,7 @@ class DeciderClient:
     # ------------------------------------------------------------ looking after it
 
     def look(self) -> bool:
-        """To be called each turn: tells the worker what has happened, ends it when it hangs. True: a pass may
-        be run again."""
+        """Each turn: tell the worker what has happened, end it if it hangs. True: a pass may be run again."""
         self.flush()
         self._forget_answered()
         worker = self.worker

@@ -1,5 +1,4 @@
-"""Which notices of exits are due for what happened: jobinit, jobend and shift_changed, with their arguments
-as they are sent."""
+"""Notices of exits that are due for what happened (jobinit, jobend, shift_changed), with their arguments."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -126,8 +126,7 @@ class _Trial(Struct, frozen=True):
 
 
 def _problems(source: Source) -> Iterator[str]:
-    """Yield what is wrong with a file: first whether it can be loaded, then what its code says, then what it
-    does on a made-up request."""
+    """Yield what is wrong with a file: as it is loaded, in its code, then in a run on a made-up request."""
     module, problems = load_source(source)
     yield from problems
     if module is None:

@@ -135,8 +135,7 @@ class Loading:
 
 
 def load(client: DeciderClient) -> None:
-    """At the start: loads what can be loaded; a file that ends the process it is loaded in is left out
-    too. Waits for it."""
+    """At the start: loads what can be loaded, without files that end the loading process. Waits for it."""
     loading = Loading(client, strict=False)
     loading.wait(float("inf"))
     settle(loading)
@@ -149,9 +148,8 @@ def settle(loading: Loading) -> None:
 
 
 def reload(client: DeciderClient) -> str:
-    """The files that were loaded beside (`DeciderClient.loading`; else it waits for them) count from now on,
-    all or none; a sentence for the caller. Raises Refusal with file and line; the worker before
-    stays in force then."""
+    """Puts in force the files that were loaded beside (`DeciderClient.loading`; else it waits for them), all
+    or none; a sentence for the caller. Raises Refusal with file and line; the worker before stays then."""
     found = client.loading
     loading = found if isinstance(found, Loading) else Loading(client, strict=True)
     loading.wait(float("inf"))

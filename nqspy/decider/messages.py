@@ -126,8 +126,7 @@ class AskShares(Order, tag="shares"):
 
 
 class AskOutlooks(Order, tag="start"):
-    """Ask when these requests (None: all that wait), or one that may be submitted, would start at the latest
-    and probably."""
+    """Ask when these requests (None: all that wait), or one to be submitted, would start (`Outlook`)."""
 
     now: Instant
     between: Between

@@ -1,5 +1,4 @@
-"""Gives the exits' notices in a worker of their own, which knows no site: nothing waits for them but the next
-notice."""
+"""Gives the exits' notices in a worker that knows no site: nothing waits for them but the next notice."""
 
 import logging
 import threading

@@ -43,8 +43,7 @@ def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade
 
 
 def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
-    """The plan, with what the daemon itself knows of it; failures of exits that are none are left out.
-    Raises BadWorkerMessage."""
+    """The plan, with what the daemon knows; no failures of unknown exits. Raises BadWorkerMessage."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
         reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),

@@ -81,8 +81,7 @@ class ExitRegistry:
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return one entry for each exit, as the settings in force have it; ``left_out``: why it is not
-        loaded."""
+        """Return an entry for each exit, by the settings in force; ``left_out``: why it is not loaded."""
         rows = []
         for name in self.names:
             row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)

@@ -35,8 +35,7 @@ _kept = msgspec.msgpack.Decoder(Kept)
 
 
 LOOK_AHEAD = 0.042
-"""Seconds of CPU time after which a look ahead is broken off, between two of its passes: 0.05 in all with
-what is left to do then."""
+"""Seconds of CPU time after which a look ahead ends between two of its passes; with the rest 0.05 in all."""
 
 
 def part_of(seconds: float) -> Callable[[], float]:

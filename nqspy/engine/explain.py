@@ -1,5 +1,4 @@
-"""Reasons and places: what `qstat` shows of waiting requests, from the last pass's reasons and one
-look at the queue."""
+"""Reasons and places: what `qstat` shows of waiting requests, from the last pass and the queue."""
 
 from collections.abc import Iterable
 from itertools import islice

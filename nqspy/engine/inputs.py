@@ -32,9 +32,8 @@ class Decision(Struct, frozen=True):
 
 class Between(Struct, frozen=True):
     """Knowledge of an engine between two passes beside its site: whether one is due or under way; when the
-    last one asked for another look (``woken``: the last such instant that was seen to) and whether it had too
-    few PEs (`Plan`); use of running attempts as last told; ``moved``: how far (ms) the clock was set while
-    attempts ran."""
+    last one asked for another look (``woken``: the last such instant seen to) and whether it had too few PEs
+    (`Plan`); use of running attempts; ``moved``: how far (ms) the clock was set while attempts ran."""
 
     due: bool = True
     wake_at: Instant | None = None

@@ -132,8 +132,7 @@ class LookAhead:
     # ------------------------------------------------------------ what is asked
 
     def outlooks(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Outlook]:
-        """Return both for each of these requests that waits (None: for all that do). An array waits as long
-        as an index has not begun."""
+        """Return both for each of these requests that waits (None: all), an array until an index begins."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]

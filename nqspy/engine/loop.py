@@ -143,8 +143,7 @@ class Engine:
     # ------------------------------------------------------------ feeding
 
     def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
-        """Takes inputs in their order at instant ``now``, then what is ``asked`` as it comes. A commit that
-        fails refuses the whole group."""
+        """Takes inputs at ``now``, then what is ``asked``. A commit that fails refuses the whole group."""
         tx = self.transaction(now)
         group, taken = tx.group, list(inputs)
         try:
@@ -441,9 +440,8 @@ class Engine:
             self.log(text)
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
-        """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so
-        that they ask again, where it is ``passing``), observations come again, but one that broke its
-        handler."""
+        """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, if
+        it is ``passing``: they ask again), observations come again, but one that broke its handler."""
         self.log(text)
         untold = [
             e for e in inputs if isinstance(e, _SEEN) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))

@@ -1,6 +1,5 @@
-"""The second look at a plan that comes back late: each action stands only if nothing that mattered to it
-has changed. States, PEs, units and limits are looked at here; whether an action is still called for, the
-feature that proposed it says."""
+"""The second look at a plan that comes back late: each action stands only if what mattered to it is the same.
+States, PEs, units and limits are looked at here; the feature says whether it still wants an action."""
 
 from collections.abc import Collection, Mapping
 from functools import cached_property

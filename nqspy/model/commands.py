@@ -119,8 +119,7 @@ class MoveRequests(RequestsCommand, frozen=True):
 
 
 class ModifyRequest(RequestsCommand, frozen=True):
-    """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
-    still matter."""
+    """Change what a request asks for: path below `Spec` -> value; of a running one what still matters."""
 
     cmd: ClassVar[str] = "modify"
     values: dict[str, Any]
@@ -191,8 +190,7 @@ class CorrectUsage(Command, frozen=True):
 
 
 class SwitchShift(Command, frozen=True):
-    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the site's
-    zone)."""
+    """Put a shift in force by hand until the next firing or ``until`` (an instant, or local ``HH:MM``)."""
 
     shift: str
     until: Instant | str | None = None

@@ -251,8 +251,7 @@ def _packed(numbers: list[int]) -> Runs:
 
 
 def _joined(runs: list[Run]) -> list[Run]:
-    """Neighbours that go on in the same step made one: two single indices if they are neighbours, or if a
-    third goes on."""
+    """Join neighbours that go on in the same step: two single indices if adjacent, or if a third goes on."""
     found: list[Run] = []
     for run in runs:
         first, end, stride = found[-1] if found else run

@@ -1,6 +1,5 @@
-"""Names of the environment variables that the daemon gives to jobs, to all of them or to some. A submission
-from inside a job leaves them behind: they tell of the outer job, not of the new one. For clients: it imports
-nothing."""
+"""Names of the environment variables that the daemon gives to jobs. A submission from inside a job leaves
+them behind: they tell of the outer job, not of the new one. For clients: it imports nothing."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

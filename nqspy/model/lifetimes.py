@@ -1,8 +1,7 @@
 """Run times of requests that have ended: the last lifetimes of each owner, name and size, in wall time and as
 parts of their wall limits and best guesses. `backfill=probable` rests on them (time-ahead.md 1), what is told
-of starts to come (3), and notes to owners on their limits. A lifetime is that of an attempt that came to an
-end by itself or by a limit; one that was deleted, signalled, lost or ended for its contract says only that it
-would have been longer."""
+of starts to come (3), and notes to owners on their limits. A lifetime is that of an attempt that ended by
+itself or by a limit; of others it is only known that they would have run longer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
-"""The options of a request, each declared once: fields of `requests.Spec` and `requests.Ask` by path.
-``modify request``, `qalter`, user exits, JSON, ``qstat -f``, the Python client, ``qsub -l`` and long options
-derive from this list. The default of an option is that of its field. The clients import this: it imports
-nothing."""
+"""The options of a request, each declared once: fields of `requests.Spec` and `requests.Ask` by path, with
+the fields' defaults. ``modify request``, `qalter`, user exits, JSON, ``qstat -f``, the Python client, ``qsub
+-l`` and long options derive from this list. For clients: it imports nothing."""
 
 
 class Option:

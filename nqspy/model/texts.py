@@ -1,5 +1,4 @@
-"""Moments, lines and tables as people read them: folded between words only, 80 columns at most unless a
-caller says more."""
+"""Moments, lines and tables as people read them: folded between words only, usually to 80 columns."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
@@ -142,8 +141,7 @@ def boxed(title: str, body: str) -> str:
 
 
 def folded(line: str, hang: int = 2) -> str:
-    """The line, or the lines that it takes, with ``hang`` blanks more than its own before those after the
-    first."""
+    """The line, or the lines it takes, with ``hang`` blanks more than its own before all but the first."""
     if len(line) <= WIDTH:
         return line
     text = line.lstrip()

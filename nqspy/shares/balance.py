@@ -34,8 +34,7 @@ from nqspy.shares.level import UNKNOWN_RUN, Divide, Level, Terms
 
 class Balance:
     """The accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
-    ``groups``: the level of the groups; ``changed``: keys of accounts that changed, until the charge notes
-    them as touched."""
+    ``groups``: the level of the groups; ``changed``: keys of accounts that the charge notes as touched."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._accounts, self._domain = site.accounts, domain

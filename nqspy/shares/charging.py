@@ -48,8 +48,7 @@ def counted(request: Request, at: Instant, span: int | None = None) -> float:
 
 
 def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -> None:
-    """Charge what attempts used since they were last charged to their groups, and to their owners in these
-    (semantics.md 1)."""
+    """Charge what attempts used since the last charge to their groups and owners (semantics.md 1)."""
     by_domain: dict[str, list[tuple[Request, Used]]] = {}
     if not site.is_divided() and samples:
         by_domain = {APPLICATION: [*samples]}
@@ -133,8 +132,7 @@ def begin(site: Site, request: Request, at: Instant) -> None:
 
 
 def rest(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that is suspended up to now, as far as its use is known. To be called before its
-    state says so."""
+    """Charge an attempt that is suspended up to now, as far as its use is known; before its state says so."""
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
         span = uncharged(run, at)

@@ -37,8 +37,7 @@ class Division:
         return self._look(wanted)[0]
 
     def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """Return the entitlement e_g of each group with requests of its own: its part of what is given to all
-        of them; they sum to 1."""
+        """Return the entitlement e_g of each group with own requests: its part of what all of them get."""
         return self._look(wanted)[1]
 
     def is_bare(self, name: str) -> bool:
@@ -130,8 +129,7 @@ class Division:
 
 
 def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) -> dict[str, float]:
-    """Divide an amount by weight so that none gets more than it needs, and what it leaves goes to the others
-    by weight."""
+    """Divide an amount by weight so that none gets more than it needs; what it leaves goes to the others."""
     found: dict[str, float] = {}
     total = sum(weights.values())
     for name in sorted(weights, key=lambda each: needs[each] / weights[each]):

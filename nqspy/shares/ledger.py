@@ -35,8 +35,7 @@ ACTIVE_MS = 1.0
 
 
 Booked = tuple[str, str, Attempt | None, float, float]
-"""Group and owner of a running or started request, the charged attempt (None: it has none yet), use since the
-charge, and use still expected."""
+"""Group and owner of a started request, charged attempt (None: none yet), use since, use expected."""
 
 
 class Totals:
@@ -165,8 +164,7 @@ class FairShare:
         return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str | None) -> float | None:
-        """Return the mean use of the last ended requests of a group, else of all groups (``group`` None);
-        None: none ended."""
+        """Return the mean use of a group's last ended requests, else of all groups'; None: none ended."""
         if group not in self._means:
             every = self._site.accounts_in(self.domain) if group is None else ()
             own = [] if group is None else self._site.own_accounts(group, self._only)
@@ -264,8 +262,7 @@ class FairShare:
         return Stock(self._site, domain, self.now, proxy(self), startable)  # a proxy makes no circle
 
     def committed_at(self, level: str) -> Committed:
-        """Return the committed use of groups (`ALL`) or of the users of the group ``level``. Later starts are
-        added to the returned object."""
+        """Return the committed use of groups (`ALL`) or users of group ``level``; later starts are added."""
         if level == ALL:
             if self._groups is None:
                 self._groups = Committed()

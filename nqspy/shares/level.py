@@ -64,8 +64,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct):
-    """Work of a member: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable on
-    ``ready`` more."""
+    """Work of a member: charged at ``rate`` (1/1000 PE), on ``pes`` PEs, startable on ``ready`` more."""
 
     rate: int = 0
     pes: int = 0
@@ -81,8 +80,7 @@ class Standing(NamedTuple):
 
 
 class _Rows(msgspec.Struct, frozen=True):
-    """Members of W side by side, in the order of names; ``each``: their entitlements, which ``parts`` has by
-    name."""
+    """Members of W side by side, in the order of names; ``each``: entitlements, by name from ``parts``."""
 
     names: list[str]
     keys: list[str]
@@ -271,8 +269,7 @@ class Level:
         spread: float = 1.0,
     ) -> None:
         """Charge what each used by ``targets`` (None: no member owes another), then what was not counted by
-        ``held``. ``left``: part of the past that is not forgotten meanwhile, ``spread``: part of this use
-        that is not."""
+        ``held``. ``left``: part of the past that stays, ``spread``: part of this use that stays."""
         at, most, least = self.at, terms.bound, -terms.bound
         (each_used, whole), (each_more, extra) = used, more
         for entry, got, part, target, missed, then in zip(

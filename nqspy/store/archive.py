@@ -1,8 +1,7 @@
-"""Files of the history: JSON lines, compressed, the last line saying how many there are and their digest.
+"""Files of the history: JSON lines, compressed, the last line with their number and digest.
 ``events-FIRST-LAST.jsonl.gz`` holds events by their numbers, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended
 requests by the numbers and the instants of their ends, ``blobs-…`` scripts and environments that no record
-names any more. A file is on the disk, whole, before the table ``archives`` names it, and named before a row
-goes."""
+names any more. A file is on the disk, whole, before ``archives`` names it, and named before a row goes."""
 
 import base64
 import gzip

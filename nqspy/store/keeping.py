@@ -1,7 +1,6 @@
 """Bytes kept by each owner: scripts, environments and large specifications (`specs.text_size`), of requests
 that wait, run or have ended. A row of ``kept`` for each owner and blob, and for each request with a large
-specification. The blobs of requests that never ran go when the last of them ends; the rest stays as long as a
-record names it (`rotation`)."""
+specification. The blobs of requests that never ran go with the last of them, others with their record."""
 
 import sqlite3
 from collections import Counter

@@ -58,8 +58,7 @@ def taken(path: Path) -> None:
 def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     """Puts a copy of ``file`` in the place of the database at ``path``, which must not be open; the one that
     was there becomes ``nqs.db.before-restore-DATE``. Raises StoreError when the file is not good (then
-    nothing has changed) or the disk fails; an unfinished restore keeps a daemon from starting until it is
-    given again."""
+    nothing has changed) or the disk fails; an unfinished restore stops a daemon's start until given again."""
     _check(file)
     with as_store_error(f"{file} could not be restored", OSError, sqlite3.Error):
         draft = path.with_name(path.name + ".restore")

@@ -99,8 +99,7 @@ class Record:
         return off
 
     def rest(self, owner: str, mark: Mark) -> None:
-        """Do not ask it about anything of this owner for a while: of several marks, in whatever order of
-        time they come, the latest counts."""
+        """Do not ask it about anything of this owner for a while: of several marks the latest counts."""
         _later(self._resting, owner, mark)
         self.marked = True
 

@@ -116,8 +116,7 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     def once(self, make: Callable[["View"], T]) -> T:
         """Return a function's result for the view, made once for all calls of this exit, and again when the
-        pass has started or changed something. It may look at nothing but the view and settings; callers leave
-        the result as it is."""
+        pass has changed something. It may look at the view and settings alone; callers keep it as it is."""
         version, aheads = getattr(self._site, "version", None), self._aheads
         kept = self._made.get(make)
         if kept is not None and version is not None and kept[0] == version:

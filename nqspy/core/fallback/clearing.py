@@ -141,9 +141,8 @@ def _cheapest_row(
 
 
 def _of_rows(places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int) -> Floats:
-    """Return what each row of ``count`` PEs costs, how many tenants hold some of it, and what they give back
-    under the limit, by the row's first PE: the tenants that begin before its end, less those that end before
-    its beginning."""
+    """Return the cost of each row of ``count`` PEs, how many tenants hold some of it, and what they give back
+    under the limit, by first PE: the tenants that begin before its end, less those that end before it."""
     begins, ends = np.zeros((2, 3, total + 1))
     for each in tenants:
         pes = np.array(each.pes, dtype=np.int64)

@@ -98,9 +98,8 @@ class Reached:
 
 class Offers:
     """The offers of one pass. ``asking``: there is an exit to ask; ``forces``: it may force starts;
-    ``reach``: how far refusals reach; ``due``: when the first refusal that named an instant holds no more;
-    ``walks``: by queue; ``assumed``: domains in which a request is taken to wait for PEs alone, as the first
-    few offers were refused."""
+    ``reach``: how far refusals reach; ``due``: when the first refusal ends; ``walks``: by queue; ``assumed``:
+    domains in which a request is taken to wait for PEs alone, as the first offers were refused."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self._gate, self._exits = draft, gate, draft.exits
@@ -186,8 +185,7 @@ class Offers:
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
-        """Return the answer of jobselect about a candidate; None: it has nothing to say. A suspended one is
-        not offered."""
+        """Return the answer of jobselect about a candidate; None: nothing to say, or a suspended one."""
         if not self.asking or request.state is State.SUSPENDED:
             return None
         seen = sight.seen(request, self._draft)
@@ -226,9 +224,8 @@ class Offers:
     # ------------------------------------------------------------ the end of the pass
 
     def ask_again(self) -> list[Request]:
-        """Ask again about refusals that may rest on what the pass proposed later, so that the reasons are
-        those of the state after it. A request that a new answer reaches is not asked about. Return the
-        requests that would pass now."""
+        """Ask again about refusals that may rest on what the pass proposed later: reasons are those of the
+        state after it; not about what a new answer reaches. Return the requests that would pass now."""
         freed, reached = [], Reached()
         for each in self._refused:
             request, _, place, _, proposals = each

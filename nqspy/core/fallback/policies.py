@@ -29,8 +29,7 @@ set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLIC
 
 
 def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[Candidates, Skip]]:
-    """Yield the candidates of these queues, each with its policy. First come those of class queues: all
-    queues of a domain together."""
+    """Yield the candidates of these queues, each with its policy; those of class queues come first."""
     for by_class in class_queues(draft.site) if draft.barred is None else ():
         jobs = ClassCandidates(draft, by_class, gate)
         yield jobs, Preempt(draft, gate, jobs)

@@ -35,8 +35,7 @@ class Skip:
         self.wake_at: Instant | None = None
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the next row to examine. The generator goes on after its last row was examined, so that it
-        sees the present."""
+        """Yield the next row to examine. It goes on once that is done, and so sees the present."""
         while not self.closed and (row := candidates.startable()) is not None:
             yield row
 
@@ -75,8 +74,7 @@ class Skip:
         yield from ()
 
     def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
-        """Return the blocked candidates to examine again, of those that are ``eligible`` by now; None: the
-        queue stays as it is."""
+        """Return the blocked candidates to examine again, of those ``eligible``; None: nothing changes."""
         return eligible
 
     def reserves_more(self) -> bool:

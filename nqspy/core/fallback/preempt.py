@@ -93,8 +93,7 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the rows to examine
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the jobs that an operator scheduled, the bumpers until a block is being cleared for one, then
-        all jobs."""
+        """Yield the jobs that an operator scheduled, the bumpers until one has a block, then all jobs."""
         yield from filter(self._jobs.is_left, self._jobs.scheduled())
         self._stage = "bumpers"
         for bumper in self._bumpers():
@@ -109,8 +108,7 @@ class Preempt(Skip):
             yield row
 
     def _bumpers(self) -> Iterator[int]:
-        """Yield the bumpers in order; first the one with a block that is being cleared, unless there is one
-        of a higher class."""
+        """Yield the bumpers in order; one with a block first, unless another has a higher class."""
         jobs, rows = self._jobs.jobs, list(self._jobs.jobs)
         first = next(filter(self._is_bumper, rows), None)
         former = None if self._former is None else self._former["seq"]

@@ -107,8 +107,7 @@ class ReserveStarts(Skip):
 
 
 class Block(ReserveStarts):
-    """Serve in order until a candidate waits for room. Candidates behind it start only at the time that was
-    reserved for them."""
+    """Serve in order until a candidate waits for room. Later ones start only at their reserved time."""
 
     words: ClassVar[Mapping[str, str]] = {"none": "no request"}
 
@@ -125,8 +124,7 @@ class Block(ReserveStarts):
         yield from self.past_blocker(candidates)
 
     def past_blocker(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows with a reservation that is due; also rows without a time, once something became
-        free."""
+        """Yield rows with a due reservation; also those without a time, once something became free."""
         if self.blocker is None:
             return
         reserved, columns = self.gate.reserved, candidates.columns

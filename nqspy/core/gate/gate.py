@@ -162,8 +162,7 @@ class Gate:
         return any_of([*masks, self.missing(queue, columns)])
 
     def missing(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that need what is not there: more PEs than the domain has, a broken resource. No
-        start changes that."""
+        """Return the rows that need what no start brings: more PEs than the domain has, a broken resource."""
         if queue not in self._missing:
             wide = wider(columns, size_of(self.site, queue))
             self._missing[queue] = any_of((wide, blocked_mask(self.site, columns)))
@@ -201,8 +200,7 @@ class Gate:
         self.reserved.reserve(candidate)
 
     def keep_free(self, candidate: Request, pes: tuple[int, ...]) -> None:
-        """Keep these PEs for a candidate that waits until all of them are free, with the units that it needs
-        and its room under limits."""
+        """Keep these PEs for a candidate until all are free, with its units and its room under limits."""
         free = set(self.room.board(candidate.queue).open().tolist())
         free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
         self.reserved.keep_free(candidate, len(free.intersection(pes)))

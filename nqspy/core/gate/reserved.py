@@ -107,8 +107,7 @@ class Reservations(StandingReservations):
         return bool(self._site.reserved or (self._known_timeline is not None and self._known_timeline.kept))
 
     def delaying(self, request: Request) -> Reason | None:
-        """Return the reservation that a request would delay; None: it delays none, or it lacks PEs in any
-        case."""
+        """Return the reservation that a request would delay; None: none, or it lacks PEs in any case."""
         if not self._is_kept():
             return None
         timeline, domain = self._timeline, self._site.domain_of(request.queue).name
@@ -280,8 +279,7 @@ class Reservations(StandingReservations):
         return None if found is None else Instant(found)
 
     def _keep(self, request: Request, former: Reservation, at: Instant | None) -> None:
-        """Keep a reservation. If it cannot be kept, keep room for the first start that is possible, and note
-        the cause."""
+        """Keep a reservation. If that is impossible, keep room for the first start, and note the cause."""
         is_ahead = former.at is not None and former.at > self._now and not former.late
         if is_ahead and not guarantees_times(self._site, request.queue):
             # The requests that started past it by chance may still end in time.

@@ -31,8 +31,7 @@ TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for 
 
 
 Bar = tuple[str, Any, Callable[[Any], bool]]
-"""A setting that can refuse a request even if nothing runs: its path, its value now, and a test for values
-that let the request start."""
+"""A setting that can refuse a request even if nothing runs: its path, its value now, a test of a value."""
 
 
 def judged(site: Site, request: Request, reason: Reason) -> Reason:

@@ -60,8 +60,7 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 
 
 def _rows(site: Site, left: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return the rows that ask for more of a consumable than is ``left`` of it; ``others``: left of all
-    others."""
+    """Return the rows that ask for more of a consumable than is ``left``; ``others``: left of others."""
     keys = map(_wanted, site.numbers.needs.names)
     more = [any(count > left.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None

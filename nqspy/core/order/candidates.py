@@ -32,8 +32,7 @@ NEXT = 2
 
 
 class Candidates:
-    """``names``: of its queues. ``examined``: the number of rows taken so far. ``changes``: how often dates
-    or rows changed."""
+    """``names``: of its queues; ``examined``: rows taken; ``changes``: how often dates or rows changed."""
 
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}

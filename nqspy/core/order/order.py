@@ -1,5 +1,4 @@
-"""The orders: a score for each row of a queue, higher first (``set queue Q order=...``). Equal scores go by
-date in queue."""
+"""The orders: a score for each row of a queue, higher first. Equal scores go by date in queue."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -50,8 +49,7 @@ class Fcfs(CandidateOrder):
 
 
 class Priority(Fcfs):
-    """The intra-queue priority (semantics.md 1, seed 003): the weighted sum of share, CPU time, memory and
-    time in queue."""
+    """The intra-queue priority (semantics.md 1): weighted share, CPU time, memory and time in queue."""
 
     word, means = "priority", "by intra-queue priority"
 
@@ -84,8 +82,7 @@ _ENDLESS = float(1 << 42)
 
 
 class ByClass(CandidateOrder):
-    """The highest class first, for the places of `qstat`: a pass takes the jobs of all class queues
-    (`order.jobs`)."""
+    """The highest class first, for the places of `qstat`: a pass takes jobs by `order.jobs`."""
 
     word, means = BY_CLASS, "by class, and one that waits too long has others give way"
 

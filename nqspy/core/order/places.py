@@ -41,8 +41,7 @@ class Place(Struct, frozen=True):
 
 
 class QueueOrder(Struct, frozen=True):
-    """Factors and places of a whole queue at the instant ``at``. Row i of each array is row i of the queue's
-    columns."""
+    """Factors and places of a whole queue at the instant ``at``. Row i of each array is the queue's row i."""
 
     at: Instant
     seq: Ints

@@ -80,8 +80,7 @@ class Shares:
 
     @cached_property
     def last(self) -> Ints:
-        """Numbers of the pairs with the value 0 in groups without a share: they come after all others,
-        whatever their other factors."""
+        """Numbers of the pairs with the value 0 in groups without a share: they come last in any case."""
         is_bare = balance_of(self._draft.site, self._domain).is_bare
         groups = set(filter(is_bare, self._pairs.groups))
         if not groups:

@@ -40,8 +40,7 @@ class Lowest(Placement):
 
 
 class Contiguous(Placement):
-    """The beginning of the smallest block that is large enough, so that large blocks stay whole; of equal
-    ones the first."""
+    """The beginning of the first of the smallest blocks that are large enough: large ones stay whole."""
 
     word, means = "contiguous", "numbers without a gap, from the smallest block that has enough"
     in_a_row = True

@@ -114,9 +114,8 @@ class Count:
         self._row = 0
 
     def tell(self, probe: Probe, good: bool) -> Health | None:
-        """Count the result of a try; return the new state if it changes. It changes to broken after ``fails``
-        failed tries in a row, to ok after ``recovers`` good ones, or after the first good one if there was no
-        result before."""
+        """Count the result of a try; return the new state if it changes: to broken after ``fails`` failed
+        tries in a row, to ok after ``recovers`` good ones, or after a first good one."""
         result: Health = "ok" if good else "broken"
         if result == self.state:
             self._row = 0

@@ -51,8 +51,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
-    """Return the action that the shift in force wants on a running request, ``suspend`` or ``requeue``, and
-    the cause; None: it goes on."""
+    """Return what the shift wants on a running request, and the cause; None: that it goes on."""
     shift = _in_force(site)
     if shift is None or not _is_over(site, shift, request):
         return None

@@ -38,8 +38,7 @@ def planned_end(site: Site, now: Instant, request: Request) -> int:
 
 
 def end_of(site: Site, now: Instant, request: Request) -> int:
-    """Return when a request that runs is expected to release what it holds; one that runs longer than it may
-    can end at any moment."""
+    """Return when a running request releases what it holds; one beyond its limits can end any moment."""
     end, stop = planned_end(site, now, request), _stop_of(site, request)
     if stop is not None and (
         stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)

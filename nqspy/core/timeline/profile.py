@@ -25,8 +25,7 @@ Span = tuple[int, int, Claims]
 
 
 class _Steps:
-    """The part of an amount that is free from each instant to the next. The last step lasts for ever:
-    by then all that is held has ended."""
+    """The free part of an amount from each instant to the next. The last step lasts for ever."""
 
     __slots__ = ("_least", "free", "times")
 

@@ -38,9 +38,8 @@ class Holding(NamedTuple):
 
 @dataclass(slots=True)
 class Spans:
-    """``kept``: what is kept for each request with a reservation; ``running``: when each request that runs is
-    expected to end; ``idle``: PEs of each domain that nothing holds; ``claimed``: claims of queued requests
-    that were added up."""
+    """``kept``: what is kept for each request with a reservation; ``running``: when each running one should
+    end; ``idle``: PEs of each domain that nothing holds; ``claimed``: known claims of queued ones."""
 
     profile: Profile
     kept: dict[Seq, Holding] = field(default_factory=dict)
@@ -139,8 +138,7 @@ def recall(site: Site, now: Instant) -> Spans | None:
 
 
 def remember(site: Site, now: Instant, spans: Spans, until: int) -> None:
-    """Note a copy of spans that hold until then; unless a request is suspended: the instant at which it goes
-    on changes with time."""
+    """Note a copy of spans that hold until then; not if a request is suspended: its time changes."""
     if not site.paused:
         until = min([until, *(stop.at for stop in site.upcoming_stops.values())])
         site.memos[_NAME] = _Note(spans.copy(now), now, max(until, now + 1), _shifts(site))

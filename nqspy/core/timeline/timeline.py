@@ -110,10 +110,9 @@ class Timeline:
                     yield held.end, until, held.claims
 
     def _fill_reserved(self, taken: list[Span], domains: Iterable[str]) -> int:
-        """Hold what is taken, and keep what is reserved: first the reservations with a time to come, then
-        reservations without a time, then reservations with a time that is over. Nothing is kept for a stopped
-        queue, because it starts again at an unknown time. Return the first time of a reservation; now if
-        one is over."""
+        """Hold what is taken, and keep what is reserved: first reservations with a time to come, then those
+        without a time, then those with a time that is over. Nothing is kept for a stopped queue, because it
+        starts again at an unknown time. Return the first time of a reservation; now if one is over."""
         reserved = [self._site.requests[seq] for seq in self._site.reserved]
         waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
         untimed = [request for request in waiting if time_of(request) == FOREVER]
@@ -304,8 +303,7 @@ class Timeline:
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
-        """Hold these spans. A suspended request that can therefore not go on now will hold PEs later: hold
-        those too."""
+        """Hold these spans, and what a suspended request holds later that therefore cannot go on now."""
         for span in spans:
             self.profile.hold(*span)
         if self._standing:

@@ -113,8 +113,7 @@ def variants_of(site: Site, candidate: Request) -> Sequence[Request]:
 
 
 def first_fit(variants: Sequence[Request], refuses: Refuses) -> Fit:
-    """Return the first variant that is not refused. A candidate that fits in no variant is refused with the
-    reason of its smallest."""
+    """Return the first variant that is not refused. If none fits, the reason is that of the smallest."""
     rejected: list[tuple[int, str]] = []
     least: tuple[int, Reason] | None = None
     for ask in variants:

@@ -176,9 +176,8 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
 
 
 def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[str, ...]:
-    """Return the identifiers of a deletion, before each those of all that wait for it, directly or not, the
-    latest first: so no request is told that its prerequisite has failed. A request that is not deleted takes
-    none along."""
+    """Return the identifiers of a deletion, before each all that wait for it, directly or not, the latest
+    first: so no request is told that its prerequisite failed. A request that stays takes none along."""
     known = (request_named(text, tx.site.names) for text in command.ids)
     named = {tx.site.named(seq) for seq in known if seq is not None}
     found: list[str] = []

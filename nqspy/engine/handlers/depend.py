@@ -63,8 +63,7 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
 
 
 def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dependency:
-    """Return a dependency on a request that is there, or was: a bare number may mean an array. Raises
-    Refusal."""
+    """Return a dependency on a known request: a bare number may mean an array. Raises Refusal."""
     seqs = (each.seq,) if each.seq != number_of(each.seq) else (each.seq, array_key(each.seq))
     found = next((seq for seq in seqs if tx.known(seq, caller)), None)
     if found is None and (array := array_of(each.seq)) is not None and tx.known(array, caller):

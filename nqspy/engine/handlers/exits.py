@@ -52,8 +52,7 @@ def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
 
 def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
     """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
-    one that failed on five requests in a row. ``decided``: a pass has journaled these failures; else the
-    alarms carry them."""
+    one after five failures in a row. ``decided``: a pass has journaled these; else the alarms carry them."""
     if not failures:
         return
     told: set[str] = set()

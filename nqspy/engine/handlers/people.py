@@ -1,5 +1,4 @@
-"""Rights to act and to see requests: roles, owners, access lists, and the group a request is charged to
-(interfaces.md 1 and 6)."""
+"""Rights to act and to see requests: roles, owners, access lists, charged group (interfaces.md 1, 6)."""
 
 from collections.abc import Collection
 

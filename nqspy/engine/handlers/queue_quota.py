@@ -1,6 +1,5 @@
-"""Room for more: how many requests that have not ended a user, the site and a queue may have
-(``queued_limit``, ``loadonly``), how many bytes of scripts, environments and other text a user may keep
-(``user_spool``)."""
+"""Room for more: requests that have not ended of a user, the site and a queue (``queued_limit``,
+``loadonly``), bytes of scripts, environments and other text that a user keeps (``user_spool``)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,9 +22,8 @@ class QueueQuota:
     keeping: dict[str, KeptBlobs] = field(default_factory=dict)
 
     def take(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
-        """Count one more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
-        handed to the first of these queues and lands in the last. Raises Refusal naming the limit and how
-        many there are."""
+        """Count a request of ``owner`` (an array counts ``number``, its indices) that is handed to the first
+        of these queues and lands in the last. Raises Refusal with the limit and how many there are."""
         settings = self.tx.site.settings
         self._check(settings.global_, owner, "", "global", number)
         names = dict.fromkeys(queues)

@@ -79,9 +79,8 @@ def _address(request: Request) -> str:
 
 class Consequences(Struct):
     """Gathers what a failed prerequisite does to those that waited for it: one mail for each person and
-    failure, however many requests and however long the chain behind it. ``roots``: what began it all, for
-    each request that was deleted with its prerequisite; ``held`` and ``deleted``: requests by address and
-    what began it."""
+    failure, however long the chain behind it. ``roots``: what began it all, for each request that was deleted
+    with its prerequisite; ``held`` and ``deleted``: requests by address and what began it."""
 
     roots: dict[Seq, str] = {}
     held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}

@@ -1,5 +1,4 @@
-"""Acts of owners and operators on single requests: delete, hold, release, move, modify, rerun, suspend,
-schedule."""
+"""Acts on single requests: delete, hold, release, move, modify, rerun, suspend, schedule."""
 
 from collections.abc import Callable
 from typing import Any

@@ -31,9 +31,8 @@ from nqspy.model.units import GREATEST, format_time
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
-    """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
-    start or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first thing that
-    is wrong."""
+    """Carries out all of the changes or none; answers their number, ``warnings`` about what can never start
+    or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first fault."""
     asked = changes = command.changes
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
@@ -217,8 +216,7 @@ def _members(value: Any) -> Iterable[Any]:
 
 def verify(tx: Transaction, trial: Trial, gone: bool = False) -> None:
     """Raises Refusal unless the settings make sense with each other, with the site, and with every shift's
-    commands: what was right before, and the changes cannot have made wrong, is not looked at again.
-    ``gone``: objects may have been deleted."""
+    commands; what the changes cannot have made wrong is not looked at. ``gone``: objects may be deleted."""
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     former = tx.site.settings.groups.keys() if gone and not trial.plain else set[str]()
     for name in former - settings.groups.keys():
@@ -274,9 +272,8 @@ def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
 
 
 def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
-    """Apply the files of ``queues.d`` that have changed since they were last applied, in their
-    order; then the settings of the shift in force once more. An error in any leaves the old settings in
-    force. Raises Refusal naming the file."""
+    """Apply the changed files of ``queues.d`` in their order; then the settings of the shift in force once
+    more. An error in any leaves the old settings in force. Raises Refusal naming the file."""
     need(tx.site.settings, caller, "manager", "applying queues.d")
     known, trial = tx.site.files, Trial(tx.site.settings)
     changes: list[Change] = []

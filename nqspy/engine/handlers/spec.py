@@ -1,5 +1,4 @@
-"""Checks of what a request says of itself (words, paths, amounts), before any queue is asked; changes of
-submit exits, checked alike."""
+"""Checks of a request's own words, paths and amounts, before any queue is asked; changes of submit exits."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter

@@ -1,5 +1,4 @@
-"""Submissions: checked whole before anything is accepted, all of a list or none; a repeated key gives the
-same answer."""
+"""Submissions: checked whole before anything is accepted, all or none; a repeated key repeats the answer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -23,8 +23,7 @@ CALENDAR = "calendar"
 @dataclass(frozen=True)
 class Recording:
     """``begin``: makes the site as it was before the first of ``events``, anew each time; ``ended``: asks for
-    requests that have ended, of which those count that had before; ``after``: what happened later, which only
-    tells how long requests ran."""
+    requests that had ended before; ``after``: later events, which only tell how long requests ran."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]

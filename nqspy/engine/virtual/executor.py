@@ -250,8 +250,7 @@ class VirtualExecutor:
             self._heap.push(max(now, done), ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
-        """Let an attempt go on that is back on its PEs, unless it was suspended again, or has ended,
-        meanwhile."""
+        """Let an attempt go on that is back on its PEs, unless it was suspended or has ended meanwhile."""
         if attempt.coming and self._attempts.get(attempt.seq) is attempt:
             attempt.coming = False
             self._set_running(attempt, True, now)

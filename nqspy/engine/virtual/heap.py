@@ -1,5 +1,4 @@
-"""The virtual clock: a heap of (instant, order, input). Time jumps to the next instant at which something
-happens."""
+"""The virtual clock: a heap of (instant, order, input). Time jumps to the next instant with an input."""
 
 import heapq
 from collections.abc import Callable, Iterator
