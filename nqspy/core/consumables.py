@@ -251,22 +251,22 @@ class UnitBoard:
 
     def give(self, wanted: Wanted, pes: Sequence[int]) -> Units:
         """Take and return units for a request that gets these PEs; enough must be free."""
-        return tuple((name, self._pick(name, count, pes)) for name, count in wanted)
-
-    def _pick(self, name: str, count: int, pes: Sequence[int]) -> tuple[str, ...]:
-        each, left = self._site.settings.consumables[name], self._open[name]
-        if each.policy == "round_robin":
-            units, last = units_of(each, self._site.found), self._turns.get(name)
-            start = units.index(last) + 1 if last in units else 0
-            chosen = [unit for unit in units[start:] + units[:start] if unit in left][:count]
-        elif each.policy == "nearest":
-            chosen = sorted(left, key=lambda unit: -self._nearness(each, unit, pes))[:count]
-            chosen.sort(key=left.index)
-        else:
-            chosen = left[:count]
-        self._open[name] = [unit for unit in left if unit not in chosen]
-        self._turns[name] = chosen[-1]
-        return tuple(chosen)
+        given = []
+        for name, count in wanted:
+            each, left = self._site.settings.consumables[name], self._open[name]
+            if each.policy == "round_robin":
+                units, last = units_of(each, self._site.found), self._turns.get(name)
+                start = units.index(last) + 1 if last in units else 0
+                chosen = [unit for unit in units[start:] + units[:start] if unit in left][:count]
+            elif each.policy == "nearest":
+                near = {unit: self._nearness(each, unit, pes) for unit in left}
+                chosen = sorted(sorted(left, key=near.__getitem__, reverse=True)[:count], key=left.index)
+            else:
+                chosen = left[:count]
+            self._open[name] = [unit for unit in left if unit not in chosen]
+            self._turns[name] = chosen[-1]
+            given.append((name, tuple(chosen)))
+        return tuple(given)
 
     def _nearness(self, each: Consumable, unit: str, pes: Sequence[int]) -> int:
         """Return the number of the PEs' CPUs that are near to a unit's device."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import Gate, Which
-from nqspy.core.gate.rule import Mask, any_of
+from nqspy.core.gate.rule import any_of
 from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
@@ -106,21 +106,16 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
         pes = pes - _pes_of(columns, out.nonzero()[0], len(pes))
     else:
         pes = _pes_of(columns, (~out).nonzero()[0], len(pes))
-    _drop_indices(draft, gate, out, columns, pes)
+    # Subtract the indices of arrays that this pass starts, or that the limit of their array holds.
+    rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
+    for row in rows | gate.arrays.rows(columns):
+        if out is None or not out[row]:
+            request = columns.request(row)
+            could = max(0, min(draft.left_of(request), gate.arrays.room(request)))
+            pes[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
     return pes
 
 
 def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:
     pes = columns.pes[rows] * columns.count[rows]
     return np.bincount(columns.pair[rows], weights=pes, minlength=pairs).astype(np.int64)
-
-
-def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, pes: Ints) -> None:
-    """Subtract the indices of arrays that this pass starts, or that the limit of their array holds."""
-    rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
-    rows |= gate.arrays.rows(columns)
-    for row in rows:
-        if out is None or not out[row]:
-            request = columns.request(row)
-            could = max(0, min(draft.left_of(request), gate.arrays.room(request)))
-            pes[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))

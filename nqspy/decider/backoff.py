@@ -17,8 +17,7 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode, Reasons, reason_kinds
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import Mark
-from nqspy.userexit.kept import OwnerRest, Spare
+from nqspy.userexit.call_stats import Mark, OwnerRest, Spare
 
 HOUR = 3600.0
 DEADLY = 2

@@ -4,10 +4,9 @@
 import logging
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.sight import FIELDS, HANDED, handed, seen, view_of
@@ -117,12 +116,9 @@ def _below(kind: type[OSError]) -> Iterator[str]:
 _RIGHTS = frozenset(_below(OSError))
 
 
-class _Trial(Struct, frozen=True):
-    source: Source
-
-    def __call__(self, pipes: WorkerPipes) -> None:
-        logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told by its line
-        pipes.answer(messages.ExitsLoaded(0, list(_problems(self.source)), [], [], {}))
+def _try(source: Source, pipes: WorkerPipes) -> None:
+    logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told by its line
+    pipes.answer(messages.ExitsLoaded(0, list(_problems(source)), [], [], {}))
 
 
 def _problems(source: Source) -> Iterator[str]:
@@ -141,7 +137,7 @@ def problems_of(file: Path) -> list[str]:
     """Return what is wrong with a candidate file, one line each; nothing: it can be put among the exits. None
     of its code runs in this process, nor as root."""
     try:
-        work = _Trial(read_file(file))
+        work = partial(_try, read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())
         process = WorkerProcess("exits check", work, box, lambda process, what: None)
     except LoadError as error:

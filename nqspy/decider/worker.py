@@ -27,7 +27,7 @@ from nqspy.model.site import Site
 from nqspy.ports import PassView
 from nqspy.store.rows import no_collector
 from nqspy.system import urgency
-from nqspy.userexit.kept import Kept, OwnerRest, Spare
+from nqspy.userexit.call_stats import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 

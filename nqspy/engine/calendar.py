@@ -146,12 +146,7 @@ def next_firing(
 
 @lru_cache(maxsize=256)
 def _next(
-    cron: str,
-    country: str | None,
-    extra: tuple[str, ...],
-    worked: tuple[str, ...],
-    zone: str,
-    after: Instant,
+    cron: str, country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], zone: str, after: Instant
 ) -> Instant | None:
     """The first instant later than ``after`` at which an expression fires."""
     days = Calendar(country, extra, worked)
@@ -216,7 +211,13 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
 def look_at_stops(site: Site, now: Instant) -> None:
     """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
     settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
-    firings = list(_firings(settings, zone, now, site.shift.until))
+    firings, after, until = [], now, site.shift.until
+    if until is not None and until > now:
+        after, due = until, in_force(settings, zone, until)
+        if due is not None:
+            firings.append(Firing(until, due.shift))
+    coming_up = (next_firing(settings, zone, after, (shift,)) for shift in shifts.values())
+    firings += [firing for firing in coming_up if firing is not None]
     site.closings = {name: firing.at for name, firing in _first_stops(settings, firings).items()}
     first = _first_stops(settings, (each for each in firings if shifts[each.shift].spill != "leave"))
     site.upcoming_stops = {}
@@ -235,17 +236,3 @@ def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Fir
             if name not in found and leaving.stops(name):
                 found[name] = firing
     return found
-
-
-def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None) -> Iterator[Firing]:
-    """The next firing of each shift."""
-    after = now
-    if until is not None and until > now:
-        after = until
-        due = in_force(settings, zone, until)
-        if due is not None:
-            yield Firing(until, due.shift)
-    for shift in settings.shifts.values():
-        firing = next_firing(settings, zone, after, (shift,))
-        if firing is not None:
-            yield firing

@@ -135,10 +135,10 @@ class Recheck:
         gone = seq not in self._site.requests and array_of(seq) in self._changed
         return None if gone or found is None else sized(found, pes)
 
-    def _is_as_planned(self, action: Start) -> bool:
+    def _is_as_planned(self, request: Request, action: Start) -> bool:
         """Return True if the request waits as it did, and the PEs and units that it shall get are free."""
-        site, request = self._site, self._to_be(action.seq, len(action.pes))
-        if request is None or request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
+        site = self._site
+        if request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
             return False
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
@@ -149,10 +149,9 @@ class Recheck:
 
     def _refusal(self, action: Start) -> Reason | None:
         """Return why a request may not start."""
-        if not self._is_as_planned(action):
-            return _NOT_AS_PLANNED("scheduler")
         site, request = self._site, self._to_be(action.seq, len(action.pes))
-        assert request is not None
+        if request is None or not self._is_as_planned(request, action):
+            return _NOT_AS_PLANNED("scheduler")
         reason = features.keeping(site, request, but=action.by)
         if reason is not None or request.rank >= NOW:
             return reason

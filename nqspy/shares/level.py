@@ -324,16 +324,6 @@ class Level:
             del self.work[name]
         return wanted > 0 and name not in self._entries
 
-    def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
-        """Return S of a member that enters W."""
-        if entry.away and self.at - entry.away < GRACE:
-            return terms.clipped(entry.present)
-        missed = None if self.spent is None else self.spent - entry.left
-        if not entry.away or missed is None or missed >= terms.bound:
-            return mean
-        most = KEPT * terms.bound
-        return min(most, max(-most, entry.present))
-
     def _enter(self, names: Iterable[str], terms: Terms) -> None:
         others = [each.present for each in self._entries.values()]
         mean = sum(others) / len(others) if others else 0.0
@@ -342,7 +332,14 @@ class Level:
         for name in names:
             entry = found[name] = self._find(name)
             if entry.away is not None:
-                entry.present = self._present(entry, mean, terms)
+                missed = None if self.spent is None else self.spent - entry.left
+                if entry.away and self.at - entry.away < GRACE:
+                    entry.present = terms.clipped(entry.present)
+                elif not entry.away or missed is None or missed >= terms.bound:
+                    entry.present = mean
+                else:
+                    most = KEPT * terms.bound
+                    entry.present = min(most, max(-most, entry.present))
                 entry.away, entry.asof = None, self.at
         self._entries, self._rows = dict(sorted(found.items())), None
 

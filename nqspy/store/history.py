@@ -142,7 +142,7 @@ class EventHistory:
         shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
         seen: set[Seq] = set()
         place: Position | None = None
-        while found := self._fetch(wanted.before(place)):
+        while found := self._fetch(wanted.slice(place, back=True)):
             seen.update(row[0] for row in found)
             yield from (rows.ended_of(row[:7], shared) for row in found)
             place = (found[-1][7], found[-1][0])
@@ -188,7 +188,7 @@ class EventHistory:
                             twice.add(row[0])
                         if place is None or (row[7], row[0]) > place:
                             yield row
-            found = self._fetch(wanted.after(place))
+            found = self._fetch(wanted.slice(place))
             if {one.name for one in self.files_of("requests", _A.until >= (wanted.since or 0))} - known:
                 continue
             yield from (row for row in found if row[0] not in twice)
@@ -240,21 +240,16 @@ class _Wanted:
             query = query.where(_R.owner == self.owner)
         return query if self.since is None else query.where(_R.ended >= self.since)
 
-    def after(self, place: Position | None) -> Any:
-        """Return the next slice of them in the order of their ends."""
-        query = self.query().order_by(_R.ended, _R.seq).limit(SLICE)
+    def slice(self, place: Position | None, back: bool = False) -> Any:
+        """Return the next slice of them in the order of their ends; ``back``: from the last one on."""
+        order = (_R.ended.desc(), _R.seq.desc()) if back else (_R.ended, _R.seq)
+        query = self.query().order_by(*order).limit(SLICE)
         if place is None:
             return query
         ended, seq = place
+        if back:
+            return query.where((_R.ended <= ended) & ((_R.ended < ended) | (_R.seq < seq)))
         return query.where((_R.ended >= ended) & ((_R.ended > ended) | (_R.seq > seq)))
-
-    def before(self, place: Position | None) -> Any:
-        """Return the next slice of them, from the last one on."""
-        query = self.query().order_by(_R.ended.desc(), _R.seq.desc()).limit(SLICE)
-        if place is None:
-            return query
-        ended, seq = place
-        return query.where((_R.ended <= ended) & ((_R.ended < ended) | (_R.seq < seq)))
 
     def fits(self, row: rows.Row) -> bool:
         """True if a row from a file is among them."""

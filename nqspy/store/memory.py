@@ -6,6 +6,7 @@ from itertools import islice
 from operator import attrgetter
 
 from nqspy.engine import lifecycle
+from nqspy.engine.virtual.ahead import Unwritten
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
@@ -15,7 +16,7 @@ from nqspy.store.rows import ended_in, keys_in
 _number = attrgetter("n")
 
 
-class MemoryJournal:
+class MemoryJournal(Unwritten):
     """Keeps events and ended requests in this process; `load` replays the events. ``failpoint``, when set, is
     called in each commit just before it counts; what it raises undoes the commit (an OSError becomes
     CommitFailed, as a full disk does)."""
@@ -23,6 +24,7 @@ class MemoryJournal:
     remembers = True
 
     def __init__(self) -> None:
+        super().__init__()
         self.failpoint: Callable[[], None] | None = None
         self._events: list[ev.Recorded] = []
         self._blobs: dict[str, bytes] = {}
@@ -54,22 +56,6 @@ class MemoryJournal:
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
         """Digest and sequence numbers of an earlier submission with this key."""
         return self._keys.get((owner, key))
-
-    def kept(self, owner: str) -> int:
-        """Nothing: it has no disk."""
-        return 0
-
-    def keeps(self, owner: str, digest: str) -> bool:
-        """All is kept already."""
-        return True
-
-    def capacity(self) -> int | None:
-        """There is no disk."""
-        return None
-
-    def low(self) -> bool:
-        """Never: there is always room."""
-        return False
 
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""

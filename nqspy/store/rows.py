@@ -352,7 +352,13 @@ def load_site(connection: sqlite3.Connection) -> Site:
                 {(owner, name, pes): Lifetime(tuple(Lived(*run) for run in decoded(runs)), last)
                  for owner, name, pes, runs, last in lived}
             )  # fmt: skip
-            _load_state(site, connection)
+            state = connection.execute("SELECT n, at, next_seq, rest FROM state").fetchone()
+            if state is not None:
+                site.n, site.at, site.next_seq, text = state
+                rest = rest_decoder.decode(text)
+                for name in OF_SITE:
+                    setattr(site, name, getattr(rest, name))
+                site.past = {APPLICATION: DomainPast(rest.runs, rest.spent), **rest.domains}
             shared, live = SharedSpecs(), connection.execute(_LIVE)
             while some := live.fetchmany(1000):
                 site.requests |= {row[0]: request_of(row, shared) for row in some}
@@ -380,17 +386,6 @@ def setting_rows(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     """Return the settings that differ from their defaults, by the path of their object."""
     found = connection.execute("SELECT path, value FROM settings ORDER BY position")
     return {path: msgspec.json.decode(value) for path, value in found}
-
-
-def _load_state(site: Site, connection: sqlite3.Connection) -> None:
-    row = connection.execute("SELECT n, at, next_seq, rest FROM state").fetchone()
-    if row is None:
-        return
-    site.n, site.at, site.next_seq, text = row
-    rest = rest_decoder.decode(text)
-    for name in OF_SITE:
-        setattr(site, name, getattr(rest, name))
-    site.past = {APPLICATION: DomainPast(rest.runs, rest.spent), **rest.domains}
 
 
 def _file(site: Site) -> None:

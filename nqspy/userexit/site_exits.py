@@ -27,11 +27,10 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
-from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Record
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Kept, Mark, OwnerRest, Record, Spare
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.seats import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.view import View

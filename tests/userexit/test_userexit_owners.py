@@ -5,8 +5,7 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit.call_stats import RETRY, Mark, Record
-from nqspy.userexit.kept import OwnerRest
+from nqspy.userexit.call_stats import RETRY, Mark, OwnerRest, Record
 from nqspy.userexit.site_exits import SiteExits
 
 GATE = """

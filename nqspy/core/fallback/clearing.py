@@ -72,24 +72,18 @@ def cheapest(
     of the bumper's class as it is ``short`` of."""
     there = range(len(board.held))  # the machine may have lost PEs that a tenant holds
     tenants = [replace(each, pes=tuple(pe for pe in each.pes if pe in there)) for each in tenants]
-    barred, free = _barred(board, tenants), board.having_room
-    if in_a_row:
-        return _cheapest_row(barred, free, tenants, count, short)
-    return _cheapest_few(barred, free, tenants, count, short)
-
-
-def _barred(board: Board, tenants: Iterable[Tenant]) -> Mask:
-    """Return the PEs that cannot be cleared: a holder that is no tenant stays."""
+    barred, free = ~board.usable, board.having_room
     known = np.zeros(len(board.held), dtype=np.int64)
-    barred = ~board.usable
     for each in tenants:
         pes = list(each.pes)
         known[pes] += 1
         if each.weight is None:
             barred[pes] = True
-    barred |= board.held > known
-    barred[board.having_room] = False
-    return barred
+    barred |= board.held > known  # a holder that is no tenant stays
+    barred[free] = False
+    if in_a_row:
+        return _cheapest_row(barred, free, tenants, count, short)
+    return _cheapest_few(barred, free, tenants, count, short)
 
 
 def _cheapest_few(

@@ -228,7 +228,7 @@ class Offers:
         state after it; not about what a new answer reaches. Return the requests that would pass now."""
         freed, reached = [], Reached()
         for each in self._refused:
-            request, _, place, _, proposals = each
+            request, before, place, reach, proposals = each
             if proposals == self._draft.proposals:
                 continue
             seen = sight.seen(request, self._draft)
@@ -239,22 +239,16 @@ class Offers:
             self._draft.offered[request.queue][place] = (seen, answer)
             if answer is None or answer.verdict == "force":
                 freed.append(request)
-            self._renew(each, answer)
+                if reach is not None:
+                    self.reach[reach] = None
+                continue
+            reason = self._draft.reasons[request.seq] = self._reason(answer)
+            # Requests that only the old answer reaches were passed over for it, and keep its reason.
+            if reach is not None and (answer.alike, answer.within) == (before.alike, before.within):
+                alike = self.reach[reach]
+                assert alike is not None
+                self.reach[reach] = replace(alike, reason=reason)
         return freed
-
-    def _renew(self, each: Refusal, answer: Answer | None) -> None:
-        """Give a request the reason of a new answer, and the requests that the answer reaches as before.
-        Requests that only the old answer reaches were passed over for it, and keep its reason."""
-        request, before, _, reach, _ = each
-        if answer is None or answer.verdict == "force":
-            if reach is not None:
-                self.reach[reach] = None
-            return
-        reason = self._draft.reasons[request.seq] = self._reason(answer)
-        if reach is not None and (answer.alike, answer.within) == (before.alike, before.within):
-            reached = self.reach[reach]
-            assert reached is not None
-            self.reach[reach] = replace(reached, reason=reason)
 
     def go_on(self) -> bool:
         """Keep the rounds that are not finished. Return True if the next pass has to follow at once: a round

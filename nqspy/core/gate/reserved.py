@@ -122,10 +122,7 @@ class Reservations(StandingReservations):
         fits = timeline.fits(request, claims, own_start) or self._passes(request, claims)
         if own is not None:
             timeline.spans.keep(request.seq, own)
-        return None if fits else self._reason(request, claims)
-
-    def _reason(self, request: Request, claims: Claims) -> Reason | None:
-        first = self._timeline.spans.first(request.seq, claims)
+        first = None if fits else timeline.spans.first(request.seq, claims)
         if first is None:
             return None
         at, seq = first

@@ -62,10 +62,14 @@ class Candidates:
     def scores(self) -> Floats:
         """Return the score of every row in this round."""
         if self._score is None:
-            table = self._share_terms()
-            self._score = (
-                self._unshared() if table is None else table.take(self.columns.pair) + self._unshared()
-            )
+            score = self._unshared()
+            if (shares := self.shares) is not None:
+                refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
+                by_pair = shares.by_pair(refused, self.gone()) * self._order.shared
+                if len(last := shares.last):
+                    by_pair[last] -= self._order.step / 2
+                score = by_pair.take(self.columns.pair) + score
+            self._score = score
         return self._score
 
     def _unshared(self) -> Floats:
@@ -79,16 +83,6 @@ class Candidates:
                 behind_their_own(score, self.columns, self._dates, self._turn)
             self._base = score
         return self._base
-
-    def _share_terms(self) -> Floats | None:
-        """Return what share adds to the rows of each pair of owner and group."""
-        if (shares := self.shares) is None:
-            return None
-        refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
-        table = shares.by_pair(refused, self.gone()) * self._order.shared
-        if len(last := shares.last):
-            table[last] -= self._order.step / 2
-        return table
 
     @property
     def _dates(self) -> Ints:

@@ -11,10 +11,9 @@ from nqspy.engine.replay.follow import ExitsThen
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import CallWatch, Mark, Subject
+from nqspy.userexit.call_stats import CallWatch, Mark, Spare, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
-from nqspy.userexit.kept import Spare
 from nqspy.userexit.loader import Source, owner_of, read_folder
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
