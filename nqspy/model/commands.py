@@ -119,7 +119,8 @@ class MoveRequests(RequestsCommand, frozen=True):
 
 
 class ModifyRequest(RequestsCommand, frozen=True):
-    """Change what a request asks for: path below `Spec` -> value; of a running one what still matters."""
+    """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
+    still matter."""
 
     cmd: ClassVar[str] = "modify"
     values: dict[str, Any]
@@ -190,7 +191,8 @@ class CorrectUsage(Command, frozen=True):
 
 
 class SwitchShift(Command, frozen=True):
-    """Put a shift in force by hand until the next firing or ``until`` (an instant, or local ``HH:MM``)."""
+    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the site's
+    zone)."""
 
     shift: str
     until: Instant | str | None = None
