@@ -7,7 +7,10 @@ from nqspy.model.queues import Global
 from nqspy.model.tree import set_words
 from nqspy.shares.rule import ShareRule
 
-FILES = ("deficit", "decayed")
+FILES = (
+    "deficit",
+    "decayed",
+)
 """Files of this folder that declare a ``RULE``."""
 
 _LISTED: tuple[type[ShareRule], ...] = tuple(import_module(f"nqspy.shares.{name}").RULE for name in FILES)
