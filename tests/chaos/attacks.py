@@ -31,7 +31,7 @@ _ROLES = "answers/test_answers_roles.py"
 _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("start", "room"))
 _LOST, _MISHAPS = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps"))
 _DECIDER = "decider/test_decider_process.py"
-_OWNED, _INDICES = "engine/test_engine_owned.py", "model/test_indices.py"
+_PEOPLE, _INDICES = "engine/test_engine_people.py", "model/test_indices.py"
 _KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"
 
 ATTACKS = (
@@ -41,7 +41,7 @@ ATTACKS = (
            (f"{_ROLES}::test_a_manager_names_no_program_and_no_path_that_the_daemon_uses",
             f"{_ROLES}::test_neither_by_other_names_of_the_same_settings",
             f"{_ROLES}::test_a_manager_who_is_not_root_runs_nothing_as_root")),
-    Attack("2", "be told the password of the mail server as a manager", ("engine/test_engine_owned.py",)),
+    Attack("2", "be told the password of the mail server as a manager", ("engine/test_engine_people.py",)),
     Attack("2", "become root as an operator, by the shell of a request",
            (f"{_ROLES}::test_the_shell_of_a_request_is_for_whom_might_have_handed_it_in",)),
     Attack("2", "write a file of queues.d",
@@ -86,8 +86,8 @@ ATTACKS = (
     Attack("9", "lose what was acknowledged by damaging the log after a crash",
            ("daemon/test_daemon_lost_log.py",)),
     Attack("9", "say as a manager what root's jobs run or read, by the variable of a consumable",
-           (f"{_OWNED}::test_a_manager_does_not_set",
-            f"{_OWNED}::test_nor_does_he_change_which_variables_a_request_of_roots_has")),
+           (f"{_PEOPLE}::test_a_manager_does_not_set",
+            f"{_PEOPLE}::test_nor_does_he_change_which_variables_a_request_of_roots_has")),
     Attack("9", "have mpprun wait for an application that was lost", ("daemon/test_daemon_deserted.py",)),
     Attack("9", "take all descriptors by applications that wait, mail to a program or to strangers",
            ("engine/test_engine_applications.py::test_commands_wait_for_so_many_requests_of_a_user_and_no_more",

@@ -36,7 +36,6 @@ def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries,
 
 # ---------------------------------------------------------------- requests that need what is broken
 
-
 PROBES = (
     "machine 4; queue day time=1; queue night time=1; probe nfs; probe licence; set queue/night/needs (nfs)"
 )

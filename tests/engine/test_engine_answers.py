@@ -1,7 +1,7 @@
 """Why a request waits, in which place, and when it would start."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item
+from engine.harness import ANNE, OLGA, PLAIN, Centre, item
 from engine.story import play
 from engine.test_engine_swap import Prime
 
@@ -46,17 +46,6 @@ def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     centre.later(hours=5)
     real = centre.times(ev.Starting)
     assert told == {seq: real[seq] for seq in waiting}
-
-
-def test_what_a_later_one_of_the_same_list_was_started_before_is_journaled_with_its_reason():
-    centre = Centre(PLAIN + "set queue batch memory_limit=100mw\n", pes=3)
-    items = tuple(item(f"anne mem={mw}mw", centre.sim.now) for mw in (90, 50, 10))
-    centre.ask(cm.Submit(items), caller_of("anne"))
-    assert centre.starts() == [1, 3]
-    decided = next(e for e in centre.events(ev.Decided) if e.wait)
-    [(seq, code, who, text)] = decided.wait
-    assert (seq, code, who) == (2, "LIMIT", "queue batch")
-    assert "memory limit" in text
 
 
 def test_a_dry_run_of_a_long_list_estimates_nothing_and_is_quick():

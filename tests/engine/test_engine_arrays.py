@@ -1,13 +1,22 @@
 """Arrays of requests: one submission, one row, one event; an index becomes a request when it starts."""
 
+from collections import Counter
+
 import pytest
-from engine.harness import ANNE, Centre, item
+from engine.harness import ANNE, PLAIN, ROOT, Centre, Failpoint, item
 from engine.story import play
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import index_of
 from nqspy.model.requests import Output
+from nqspy.model.site_checks import check_site
 
 OTHER = "qmgr create batch_queue other priority=5 | enable queue other"
 STORIES = {
@@ -119,6 +128,50 @@ STORIES |= {
     for how, (array, gone) in GONE.items()
     for policy, state in (("hold", "held"), ("delete", "ended"), ("run", "queued"))
 }  # fmt: skip
+PIPE = """qmgr create batch_queue small priority=5 | enable queue small | start queue small
+    qmgr create pipe_queue pipe destination=(small, batch) | enable queue pipe"""
+STORIES |= {
+    "a range is released of an array that is held": """site pes=4; submit anne array=1-9 held
+        hold 1[] letter=o; release 1[3-5] by anne -> 1[3-5]; runs 1[] -; release 1[2-4] letter=uo
+        runs 1[] 2-4
+        has 1[2] holds=""; left 1[] 1,5-9; release 1[5] by anne -> 1[5]:not_permitted; release 1[5] letter=o
+        runs 1[] 2-5""",
+    "an index is let go that waits with its array": """site pes=2; submit ben, anne array=1-3 after=1:ok
+        release 2[2] letter=s; runs 2[] 2; left 2[] 1,3""",
+    "what was not held keeps its date": """site pes=1; submit ben, anne array=1-3; hold 2[3] by anne
+        later 5m; release 2[] by anne; moved 2[] 300""",
+    "one of which nothing could start gathers no age": """site pes=1; submit anne array=1-2
+        submit anne, anne array=1-2 after=1[]:each, ben array=1-2, anne; hold 4[1]; hold 4[2]; later 1m
+        release 4[1]; moved 4[] 0; later 3h; starts 1[1] 1[2] 2 5 4[1] 3[1] 3[2]; state 3[] ended""",
+    "all indices of one that is put ahead go ahead": """site pes=3
+        qmgr create batch_queue fast priority=20 user_limit=1 | enable queue fast | start queue fast
+        submit ben pes=3, anne array=1-3, carl queue=fast, dora queue=fast; schedule 2[] place=next
+        later 10m; starts 1 2[1] 2[2] 2[3]""",
+    "a queue that is moved takes no index along that waits elsewhere": """qmgr create batch_queue other
+        qmgr enable queue other | create batch_queue third | enable queue third | stop queue batch
+        submit anne array=1-5; move 1[4] to=other by anne; qmgr move queue batch third
+        queue 1[] third 1[4] other""",
+}
+STORIES |= {
+    f"routed to where there is room for its indices: {limit}": f"""site pes=1; {PIPE}
+        qmgr set queue small {limit}; submit anne array=1-6 queue=pipe, anne array=1-3 queue=pipe
+        qmgr start queue pipe; submit anne array=1-6 queue=pipe, anne array=1-3 queue=pipe
+        queue 1[] batch 2[] small 3[] batch 4[] batch; refuse anne array=1-6 queue=small -> {kind}
+        submit anne array=1-2 queue=small; refuse anne queue=small -> {kind}"""
+    for limit, kind in (
+        ("queued_limit=5", "queued_limit"),
+        ("user_queued_limit=5", "user_queued_limit"),
+        ("run_limit=5 loadonly=on", "queue_full"),
+    )
+}
+STORIES |= {
+    f"one that never has room is refused: {never}, {passing}": f"""site pes=2; {PIPE}
+        qmgr set queue small {never} | set destination=(small) pipe | start queue pipe
+        submit anne array=1-2 queue=small; qmgr {passing}
+        refuse anne array=1-4 queue=pipe -> no_destination"""
+    for passing in ("set queue small queued_limit=5", "disable queue small")
+    for never in ("queued_limit user=3", "run_limit=3 loadonly=on")
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("title", STORIES)
@@ -151,3 +204,103 @@ def test_indices_that_overwrite_one_file_are_warned_of(way: str, path: str, warn
     wish = replace(wish, spec=replace(wish.spec, output=Output(stdout=path)))
     answer = centre.ask(cm.Submit((wish,)), by=ANNE)
     assert len(answer.get("warnings", ())) == warned
+
+
+# ---------------------------------------------------------------- queues that are full
+
+
+def test_who_owns_an_array_is_told_that_somebody_deleted_of_it() -> None:
+    centre = Centre()
+    centre.qmgr("stop queue batch")
+    centre.submit("anne array=1-5 mail=abort", "anne array=1-5", "anne array=7-8 mail=abort")
+    centre.ask(cm.Delete(("1[3-4]", "2[3-4]")), ROOT)
+    centre.ask(cm.Delete(("1[5]",)), ANNE)
+    centre.ask(cm.Delete(("1[]",)), ROOT)
+    centre.qmgr("purge queue batch")
+    assert [each.subject for each in centre.sim.notices] == [
+        "nqspy: 1[3-4].sim deleted", "nqspy: 1[].sim deleted", "nqspy: 3[].sim deleted",
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- whatever people do
+
+SITE = PLAIN + "create batch_queue other priority=5 user_limit=3\nenable queue other\nstart queue other\n"
+_PARTS = st.one_of(
+    st.just("[]"), st.just(""), st.integers(1, 6).map(lambda n: f"[{n}]"),
+    st.tuples(st.integers(1, 6), st.integers(0, 5)).map(lambda each: f"[{each[0]}-{min(6, sum(each))}]"),
+)  # fmt: skip
+_ACTS = st.sampled_from(
+    ("hold", "release", "delete", "move", "modify", "rerun", "first", "suspend", "resume", "later", "later")
+)
+_STEPS = st.lists(st.tuples(_ACTS, st.integers(1, 3), _PARTS), max_size=14)
+_LINES = st.lists(
+    st.tuples(st.sampled_from(("1-6", "1-6%2", "2-6:2,1,3,5%1")), st.booleans()), min_size=1, max_size=3
+)
+
+
+def _command(act: str, id: str) -> cm.Command | None:
+    made: dict[str, cm.Command] = {
+        "hold": cm.HoldRequests((id,)),
+        "release": cm.ReleaseRequests((id,)),
+        "delete": cm.Delete((id,), force=True),
+        "move": cm.MoveRequests((id,), "other"),
+        "modify": cm.ModifyRequest((id,), {"priority": 5}),
+        "rerun": cm.RerunRequests((id,)),
+        "first": cm.ScheduleRequest((id,), "first"),
+        "suspend": cm.SuspendRequests((id,)),
+        "resume": cm.SuspendRequests((id,), resume=True),
+    }
+    return made.get(act)
+
+
+def _insist(centre: Centre, command: cm.Command) -> None:
+    """Asks again where a commit failed."""
+    for _ in range(3):
+        try:
+            centre.ask(command, ROOT)
+            return
+        except Refusal:
+            centre.later(seconds=3)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(_LINES, _STEPS, st.integers(1, 40))
+def test_no_index_is_lost_or_run_twice(lines: list[tuple[str, bool]], steps: list[tuple[str, int, str]],
+                                       failing: int) -> None:  # fmt: skip
+    centre = Centre(SITE, pes=3, length=90)
+    handed_in = 0
+    for array, each in lines:
+        after = f" after={handed_in}:each" if each and handed_in else ""
+        centre.submit(f"anne array={array}{after}")
+        handed_in += 1
+    Failpoint(centre.journal, failing)
+    reruns = Counter[int]()
+    for act, number, part in steps:
+        command = _command(act, f"{number}{part}")
+        try:
+            if command is None:
+                centre.later(seconds=70)
+            else:
+                centre.ask(command, ROOT if act in ("first", "suspend", "resume") else ANNE)
+        except Refusal:
+            centre.later(seconds=3)
+        check_site(centre.site)
+    centre.later(seconds=5)
+    for number in range(1, handed_in + 1):
+        for act in ("resume", "release"):
+            command = _command(act, f"{number}[]")
+            assert command is not None
+            _insist(centre, command)
+    centre.later(hours=6)
+    _insist(centre, cm.ReleaseRequests(tuple(f"{n}[]" for n in range(1, handed_in + 1)), "s"))
+    centre.later(hours=6)
+    assert centre.site.requests == {}, {seq: (r.state, r.array) for seq, r in centre.site.requests.items()}
+    centre.is_sound()
+    for requeued in centre.events(ev.Requeued):
+        reruns[requeued.seq] += 1
+    starts = Counter(centre.starts())
+    dropped = {seq for seq in starts if index_of(seq) is None}
+    assert not dropped, "an array itself was started"
+    assert all(count <= 1 + reruns[seq] for seq, count in starts.items())
+    ended = [event for event in centre.events(ev.Ended) if index_of(event.seq) is not None]
+    assert len(ended) == len({event.seq for event in ended})

@@ -38,7 +38,6 @@ def units(centre, seq):
 
 # ---------------------------------------------------------------- settings
 
-
 STORIES = {
     "what cannot be had": """refuse anne gpu=5 -> too_many_units; refuse anne gpus=9 -> too_many_units
         refuse anne fpga=1 -> unknown_consumable; refuse anne gpu=0 -> no_unit_asked

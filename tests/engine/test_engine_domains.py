@@ -1,13 +1,13 @@
 """Domains in the command language: what is made of which PEs, and what is refused."""
 
 import pytest
-from engine.harness import Centre
+from engine.harness import Centre, caller_of
 from engine.story import Story, play
 
 from nqspy.core import domains
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.configure import dump, load
+from nqspy.model.configure import dump
 from nqspy.model.errors import NqspyError
 from nqspy.qmgr.printer import print_settings
 
@@ -79,16 +79,6 @@ TWO = ONE + (
 @pytest.fixture
 def centre():
     return Centre(TWO, pes=8)
-
-
-def test_settings_with_domains_are_written_and_read_again(centre):
-    Story(centre).play(CHOOSY)
-    centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 accounts=(cfd, p17)")
-    centre.qmgr("set domain wide takes=interactive features=(swap)\nset default mpprun queue batch")
-    again = Centre(print_settings(centre.site.settings), pes=8)
-    assert dump(again.site.settings) == dump(centre.site.settings)
-    assert load(dump(centre.site.settings)).domains == centre.site.settings.domains
-    centre.is_sound()
 
 
 def test_without_a_domain_nothing_is_said_or_kept_of_them():
@@ -164,4 +154,41 @@ def test_the_features_of_a_domain_are_kept_and_shown(centre, typed, kept, shown)
     assert centre.site.domain("wide").features == kept
     assert domains.rows(centre.site)[1]["features"] == (None if kept is None else list(kept))
     assert (f"  features={shown}" in domains.text(centre.site, ("wide",)).splitlines()) == (kept is not None)
+    centre.is_sound()
+
+
+# ---------------------------------------------------------------- the machine
+
+
+def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre):
+    (seq,) = centre.submit("anne queue=day pes=2")
+    held = {"id": centre.id(seq), "pes": [4, 5], "base": 4}
+    assert domains.rows(centre.site)[1]["holders"] == [held]
+    assert f"  PEs 4-5 held by {centre.id(seq)}" in domains.text(centre.site).splitlines()
+    centre.qmgr("set machine pes=8 shape=2x2x2 pes_per_node=2")
+    assert domains.rows(centre.site)[1]["holders"] == [held | {"coordinate": [0, 0, 1]}]
+    assert f"  PEs 4-5 held by {centre.id(seq)}, base 4 (0,0,1)" in domains.text(centre.site).splitlines()
+    centre.is_sound()
+
+
+def test_a_machine_with_a_shape_gets_other_pes_together_with_another_shape(centre):
+    centre.qmgr("set machine pes=8 shape=2x2x2")
+    with pytest.raises(NqspyError, match="shape=2x2x2 has 8 PEs, the machine 10; shape=5x2x1 would fit"):
+        centre.qmgr("set machine pes=10")
+    centre.qmgr("set machine pes=10 shape=none")
+    assert centre.site.settings.machine.shape is None
+
+
+def test_an_operator_sets_pes_offline_and_online_and_no_more_of_the_machine(centre):
+    centre.qmgr("set managers = (olga:o)")
+    centre.qmgr("set machine offline=(2, 5-6)", caller_of("olga"))
+    assert [(row["name"], row["free"], row["offline"]) for row in domains.rows(centre.site)] == [
+        ("application", 3, 1), ("wide", 2, 2),
+    ]  # fmt: skip
+    (seq,) = centre.submit("anne pes=3")
+    assert centre.request(seq).pes == (0, 1, 3)
+    assert centre.site.offline() == (2, 5, 6)
+    centre.refused(centre.command("set machine pes=16"), caller_of("olga"))
+    centre.qmgr("set machine offline=()", caller_of("olga"))
+    assert centre.site.board("wide").free == 4
     centre.is_sound()

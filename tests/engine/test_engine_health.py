@@ -41,7 +41,6 @@ def broken(centre, name="nfs", state="broken", text="gone"):
 
 # ---------------------------------------------------------------- the night
 
-
 AT_ONE = "until 2026-03-03T01:00:00+01:00; probe nfs ok"
 NIGHTS = {
     "suspended what runs gives its PEs away and goes on once it is well": ("suspend", 1, 3600, f"""

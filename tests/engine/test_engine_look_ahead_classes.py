@@ -1,17 +1,27 @@
 """What is foreseen where jobs are scheduled by class: who gives way in what comes, too, with what that
 takes."""
 
-from engine.harness import Centre
+import pytest
+from engine.harness import Centre, moment
 from engine.test_engine_look_ahead_properties import by_its_limit, each_is_foreseen
+from engine.test_engine_replay import course, happened, unlike
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.core.classes import GANG, class_in
 from nqspy.engine.look_ahead import MOVED, UNMOVED
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model import events as ev
 from nqspy.model.events import MovedOut
+from nqspy.model.ids import Instant
+from nqspy.model.site_checks import check_site
+from nqspy.report.json_objects import AnswerContext, request_object
+from nqspy.report.night import Bounds, night_report
+from nqspy.report.pages import night_text
+from nqspy.report.time_text import Zone, zone_of
+from nqspy.report.why import why_text
 
 SITE = """
 create domain wide pes=(6-9) placement=contiguous
@@ -150,3 +160,155 @@ def test_who_goes_on_for_ever_is_who_holds_pes_and_no_script_that_holds_none():
     _script, endless = centre.submit("anne pes=4 queue=front", "anne pes=6 queue=apps class=interactive")
     [waits] = centre.submit("anne pes=2 wall=60 queue=apps class=production")
     assert centre.outlooks(waits)[waits].latest.by == (endless,)
+
+
+# ---------------------------------------------------------------- what moves cost is told
+
+PARIS = zone_of("Europe/Paris")
+
+
+def twice_bumped() -> tuple[Centre, int]:
+    """A job of 6 PEs that gave way twice and runs again; each time it moved out for 12 s."""
+    centre = site_of(2_000)
+    [long] = centre.submit("anne pes=6 wall=3000 queue=apps class=production")
+    for pes in (2, 6):
+        centre.later(minutes=5)
+        centre.submit(f"anne pes={pes} wall=60 queue=apps class=interactive")
+        centre.later(seconds=1)
+    return centre, long
+
+
+def seen(centre: Centre, seq: int) -> dict:
+    context = AnswerContext("sim", Zone("Europe/Paris"), centre.sim.now)
+    return request_object(centre.request(seq), context)
+
+
+def test_a_request_says_how_often_it_left_its_pes_and_what_that_took():
+    centre, long = twice_bumped()
+    assert centre.state(long) == "suspended"
+    assert ", last on PEs " in why_text(seen(centre, long))
+    assert seen(centre, long)["moved"] == {"times": 1, "took_s": 12, "paged_bytes": 0}
+    centre.later(minutes=5)
+    assert centre.state(long) == "running"
+    found = seen(centre, long)
+    assert ", now on PEs " in why_text(found)
+    assert found["moved"] == {"times": 2, "took_s": 24, "paged_bytes": 0}
+    assert "moved: " in why_text(found)
+    classes = {queue: class_in(centre.site, queue, found["class"]) for queue in ("apps", "plain")}
+    assert classes == {"apps": "production", "plain": ""}
+    assert "queue apps, class production\n" in why_text(found | {"by_class": classes["apps"]})
+    [other] = centre.submit("anne queue=plain wall=1000")
+    assert "moved" not in seen(centre, other)
+
+
+def test_show_gang_says_what_a_move_takes_and_who_is_disturbed_sooner():
+    def shown(centre: Centre) -> dict[str, str]:
+        return dict(GANG.status(centre.site, PARIS.stamp).rows)
+
+    assert shown(site_of(2_000)) == {"moves": "none yet"}
+    centre, _ = twice_bumped()
+    centre.later(minutes=5)
+    rows = shown(centre)
+    assert rows["moves"].startswith("2 s for each PE")
+    assert "do_not_disturb=1 " in rows["class production"]
+    centre.qmgr("set class production do_not_disturb=2")
+    assert "class production" not in shown(centre)
+    assert GANG.status(centre.site, PARIS.stamp).data["moves"]["mean_s"] == 2
+
+
+def test_the_night_report_counts_who_gave_way_and_the_pe_hours_that_it_cost():
+    centre, _ = twice_bumped()
+    centre.later(minutes=5)
+    start = moment("2026-03-02T06:00:00+01:00")
+    bounds = Bounds(PARIS.local(start).date(), start, None, None)
+    data = night_report(centre.journal.events(), centre.site, bounds, centre.sim.now)
+    assert data["moves"] == pytest.approx(
+        {"gave_way": 2, "moved": 2, "pe_hours": 24 * 6 / 3600, "paged_bytes": 0}
+    )
+    assert "0.04 PE hours" in night_text(data)
+
+
+# ---------------------------------------------------------------- a night once more, and under something else
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    st.lists(JOB, min_size=2, max_size=12),
+    st.sampled_from([0, 700, 20_000]),
+    st.sampled_from(["0", "1", "20"]),
+)
+def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settings(jobs, takes, keep):
+    centre = site_of(takes, keep=keep)
+    hand_in(centre, [*jobs, *LAST])
+    centre.later(days=2)
+    assert not unlike(centre.journal)
+    was, would = course(centre, "set class production wait=5:00")
+    assert happened(was.made) == happened(would.made)
+    was, would = course(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
+    check_site(would.site)
+    if takes <= int(keep) * 1000:  # else they may do nothing but move: `show gang` warns of that
+        assert was.started == would.started
+
+
+def moves(made) -> dict[int, tuple[Instant, int]]:
+    """When each left its PEs, and how long that took."""
+    return {each.event.seq: (each.at, each.event.took) for each in made if isinstance(each.event, MovedOut)}
+
+
+def one_by_one(centre: Centre, *lines: str) -> list[int]:
+    """Submit requests a second apart: at one instant a course makes one pass."""
+    seqs = []
+    for line in lines:
+        seqs += centre.submit(line)
+        centre.later(seconds=1)
+    return seqs
+
+
+def night(takes=2_000) -> tuple[Centre, list[int]]:
+    """An hour in which one gave way and moved out for 12 s."""
+    centre = site_of(takes, wait="30:00", keep="10")
+    begin = centre.sim.now
+    seqs = one_by_one(
+        centre,
+        "anne pes=6 wall=2000 queue=apps class=production",
+        "anne pes=3 wall=60 queue=apps class=interactive",
+    )
+    centre.later(hours=2)
+    assert moves(centre.journal.events()) == {seqs[0]: (begin + 72_000, 12_000)}
+    return centre, seqs
+
+
+def test_who_gives_way_at_another_time_takes_what_it_took():
+    centre, (long, short) = night()
+    begin = next(centre.journal.events()).at
+    _, would = course(centre, "set class production do_not_disturb=5")
+    assert moves(would.made) == {long: (begin + 42_000, 12_000)}
+    starts = {each.event.seq: each.at for each in would.made if isinstance(each.event, ev.Starting)}
+    assert starts[short] == begin + 42_000
+
+
+def test_who_never_gave_way_takes_for_each_pe_what_the_others_took():
+    centre, _ = night()
+    begin = centre.sim.now
+    wide, _ = one_by_one(
+        centre,
+        "anne pes=5 wall=2000 queue=apps class=production",
+        "anne pes=3 wall=60 queue=apps class=standby",
+    )
+    centre.later(hours=2)
+    _, would = course(centre, "set class standby priority=3 wait=0")
+    assert moves(would.made)[wide] == (begin + 50_000 + 10_000, 10_000)
+
+
+def test_who_moves_out_when_the_night_goes_another_way_has_moved_out_when_it_had():
+    """It does so while the first one moves out: somebody else gives way in another domain."""
+    centre = site_of(2_000, wait="30:00", keep="10")
+    begin = centre.sim.now
+    long, standby, *_ = one_by_one(
+        centre,
+        "anne pes=6 wall=2000 queue=apps class=production", "anne pes=4 wall=1000 queue=rows class=standby",
+        "anne pes=3 wall=60 queue=apps class=interactive", "anne pes=4 wall=1000 queue=rows class=production",
+    )  # fmt: skip
+    centre.later(hours=2)
+    _, would = course(centre, "set class production wait=1:05")
+    assert moves(would.made) == {long: (begin + 72_000, 12_000), standby: (begin + 76_000, 8_000)}

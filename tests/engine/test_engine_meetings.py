@@ -106,7 +106,6 @@ def test_meetings(title):
 
 # ---------------------------------------------------------------- lists
 
-
 SMALL = """
 create batch_queue small priority=20 run_limit=1
 create pipe_queue pipe destination=(small, batch)

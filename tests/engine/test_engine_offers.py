@@ -1,9 +1,13 @@
 """A pass offers so many candidates to jobselect and no more; the next one goes on where it stopped."""
 
 import pytest
-from engine.harness import PLAIN, Centre, asked, exits_of, item
+from engine.harness import OLGA, PLAIN, Centre, asked, exits_of, item
 
+from nqspy.core.no_exits import NoExits
+from nqspy.engine.handlers import exits as exits_desk
 from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.ids import index_of
 
 EXIT = """
 from nqspy.userexit import refuse, userexit
@@ -127,3 +131,99 @@ def test_a_look_ahead_neither_uses_nor_keeps_refusals(choosy):
     centre.later(seconds=1)
     assert centre.state(fits) == "running"
     centre.is_sound()
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def test_an_elected_index_makes_the_rest_of_its_array_young(tmp_path):
+    """As with a burst of single requests: who shoots many at once waits with the rest behind others."""
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "machine_gun"), pes=1, length=60)
+    (array,) = centre.submit("anne array=1-5")
+    centre.later(seconds=10)
+    others = centre.submit("ben", "carl")
+    centre.later(minutes=10)
+    order = [index_of(seq) or seq for seq in centre.starts()]
+    assert order == [1, 2, *others, 3, 4, 5], "the rest was as old as index 1 until index 2 was chosen"
+    redated = [event for event in centre.events(ev.Redated) if array in event.seqs]
+    assert len(redated) == 4, "the last index leaves nothing to be made younger"
+    centre.is_sound()
+
+
+def test_indices_of_one_array_are_no_equal_names(tmp_path):
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "dependency"), pes=4, length=60)
+    centre.qmgr("set exit dependency queues=batch")
+    centre.submit("anne array=1-3 name=step")
+    (later,) = centre.submit("anne name=step")
+    assert sorted(index_of(seq) or 0 for seq in centre.starts()) == [1, 2, 3]
+    assert centre.state(later) == "queued"
+    assert centre.engine.plan.reasons.own[later].matches(code="EXIT", who="dependency")
+    centre.later(minutes=2)
+    assert centre.state(later) == "ended"
+
+
+def test_jobselect_sees_how_many_are_left_and_is_asked_for_each(tmp_path):
+    """At most two indices of an array of more than three run, and the last ones wait for nobody."""
+    text = '''"""Counts."""
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request, view):
+    mine = [each for each in view.running(owner=request.owner) if each.array == request.array]
+    if request.array and request.count > 3 and len(mine) >= 2:
+        return refuse(f"{request.count} left, {len(mine)} run")
+    return None
+'''
+    centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", count=text), pes=8, length=60)
+    (array,) = centre.submit("anne array=1-7")
+    assert [index_of(seq) for seq in centre.starts()] == [1, 2]
+    assert centre.engine.plan.reasons.own[array].text == "5 left, 2 run"
+    centre.later(seconds=61)
+    assert [index_of(seq) for seq in centre.starts()] == [1, 2, 3, 4, 5, 6, 7]
+    centre.is_sound()
+
+
+# ---------------------------------------------------------------- loading
+
+
+class Loaded(NoExits):
+    """Exits of these files; ``told``: what a reload answers."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.known, self.told = files, "loaded"
+
+    def files(self):
+        return self.known
+
+    def reload(self):
+        return self.told
+
+
+@pytest.fixture
+def centre() -> Centre:
+    return Centre(PLAIN + "set managers = (olga:m)\n", exits=Loaded(quiet=b"first"))
+
+
+def test_each_reload_is_journaled_with_a_copy_of_each_file(centre: Centre) -> None:
+    centre.ask(cm.ReloadExits(), OLGA)
+    centre.engine.exits.known = {"quiet": b"second", "huge": b"x" * (exits_desk.LONGEST_COPY + 1)}
+    centre.ask(cm.ReloadExits(), OLGA)
+    first, second = (dict(each.files) for each in centre.events(ev.LoadedExits))
+    assert centre.journal.blob(first["quiet"]) == b"first"
+    assert centre.journal.blob(second["quiet"]) == b"second"
+    with pytest.raises(KeyError):
+        centre.journal.blob(second["huge"])
+    assert centre.site.loaded_exits == second == centre.journal.load().loaded_exits
+
+
+def test_exits_that_are_still_being_loaded_are_not_journaled(centre: Centre) -> None:
+    centre.engine.exits.told = ""
+    assert "as soon as they are" in centre.ask(cm.ReloadExits(), OLGA)["text"]
+    assert not centre.events(ev.LoadedExits)
+
+
+def test_a_start_journals_only_exits_that_the_journal_does_not_know(centre: Centre) -> None:
+    for _ in range(2):
+        exits_desk.loaded_at_start(centre.engine.transaction(centre.sim.now))
+        centre.engine.flush(centre.sim.now)
+    assert len(centre.events(ev.LoadedExits)) == 1

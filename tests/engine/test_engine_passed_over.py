@@ -93,6 +93,7 @@ def test_a_limit_that_was_reached_when_its_turn_came_is_told_and_the_order_is_ke
     assert centre.starts() == [1, 3]
     events = centre.journal.events()
     [kept] = [each for e in events if isinstance(e.event, Decided) for each in e.event.wait if each[0] == 2]
+    assert kept[1:3] == ("LIMIT", "queue batch")
     assert limits.split("_")[0] in kept[3].lower(), kept
     night = night_bounds(events, zone_of("Europe/Paris"), centre.sim.now)
     assert night_report(events, centre.site, night, centre.sim.now)["order_kept"]

@@ -9,6 +9,10 @@ from engine.test_engine_health import NIGHT
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Change
+from nqspy.model.queues import Queue, is_heeded, without_effect
+from nqspy.model.tree import declared
+from nqspy.qmgr import show
+from nqspy.qmgr.printer import print_settings
 
 SHIFTS = 'define shift day when=("30 8 * * mon-fri")\nset run_limit=1 batch\nend\n' + (
     'define shift night when=("0 21 * * mon-fri")\nset run_limit=5 batch\nend\n'
@@ -22,10 +26,6 @@ SITES = {
 }
 TYPED = {
     "plain": """
-        create complex c queues=(nowhere) -> nowhere is no batch queue
-        create pipe_queue p destination=(nowhere) -> destination nowhere does not exist
-        create group h parent=nowhere -> parent nowhere does not exist
-        set default batch_request queue nowhere -> default queue nowhere does not exist
         set default mpprun queue nowhere -> mpprun's queue nowhere does not exist
         set swap_control high=60 -> must be above low
         set swap_control on high=85 low=85 -> must be above low
@@ -198,3 +198,48 @@ def test_what_nobody_would_type_is_refused(change: Change, said: str) -> None:
 def test_of_several_changes_all_are_made_or_none() -> None:
     changes = (Change("set", "queue/batch/run_limit", 3), Change("set", "queue/nowhere/run_limit", 3))
     assert Centre().refused(cm.Configure(changes)).code == "bad_value"
+
+
+# ---------------------------------------------------------------- what has no effect in a queue of its kind
+
+PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["set queue pp queued_limit=5", "set queue pp queued_limit user=5", "set queue pp priority=9",
+     "set users = (anne) pp", "set queue pp age_from=submitted", "set queue * user_limit=2",
+     "set queue pp user_limit=unlimited", "start queue pp", "enable queue pp"],
+)  # fmt: skip
+def test_what_has_one_is_taken(line: str) -> None:
+    Centre(PIPE).qmgr(line)
+
+
+def test_of_all_queues_it_is_set_where_it_has_an_effect() -> None:
+    centre = Centre(PIPE)
+    queues = centre.site.settings.queues
+    centre.ask(cm.Configure((Change("set", "queue/pp/run_limit", 3),), upsert=True))
+    assert [line.split()[0] for line in without_effect(queues.values())] == ["run_limit"]
+    assert "run_limit" not in show.show_queue(centre.site.settings, ("pp",), long=True)
+    centre.qmgr("set queue * user_limit=2")
+    assert (queues["batch"].user_limit, queues["pp"].user_limit) == (2, None)
+    centre.qmgr("set queue * run_limit=unlimited")
+    assert list(without_effect(queues.values())) == []
+    centre.qmgr('define shift s when="0 6 * * *"\nset queue * user_limit=2\nend')
+    centre.is_sound()
+
+
+def test_each_setting_of_a_queue_is_heeded_by_one_kind_at_least() -> None:
+    assert all(is_heeded("batch", path) or is_heeded("pipe", path) for path in declared(Queue))
+    assert not is_heeded("batch", "destinations")
+    assert not is_heeded("pipe", "per_request/cpu_limit")
+
+
+def test_old_settings_load_and_are_not_printed() -> None:
+    centre = Centre(PIPE)
+    centre.ask(cm.Configure((Change("set", "queue/pp/user_limit", 2),), upsert=True))
+    assert centre.site.settings.queues["pp"].user_limit == 2
+    centre.is_sound()
+    assert "user_limit" not in print_settings(centre.site.settings)
+    Centre(print_settings(centre.site.settings))
+    centre.qmgr("set queue pp user_limit=unlimited")

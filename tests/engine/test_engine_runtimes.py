@@ -1,7 +1,8 @@
 """Best guesses, what is remembered of them, and what owners are told of their wall limits."""
 
 import pytest
-from engine.harness import ANNE, Centre
+from engine.harness import ANNE, PLAIN, Centre
+from engine.story import play
 from engine.test_engine_look_ahead import OutlookStory
 
 from nqspy.engine.virtual.attempts import Run
@@ -71,3 +72,25 @@ def test_who_failed_or_runs_long_now_and_then_is_told_nothing():
     other.ask(cm.Delete(("1",), signal=9), ANNE)
     other.later(minutes=2)
     assert not any("wall limit" in text for text in texts(other))
+
+
+# ---------------------------------------------------------------- requests with a contract, which fill holes
+
+FILLING = PLAIN + "set queue batch order=fcfs reserve=1 backfill=contract\n"
+
+HELD = "submit anne pes=3 wall=10:00, ben pes=4 wall=20:00"
+"""Three of four PEs are held for ten minutes; a wide request waits for all."""
+CONTRACTS = {
+    "ended where its hole ends, and the reservation behind it is kept": """submit cleo wall=60:00 contract
+        later 9m; state 3 running; later 1m; end 3 contract; ran 3 600; state 2 running""",
+    "suspended it is ended there too": """submit cleo wall=60:00 contract; later 3m; suspend 3; later 6m
+        state 3 suspended; later 1m; end 3 contract""",
+    "given and taken back while it waits": """submit cleo wall=60:00; state 3 queued
+        qmgr modify request 3 contract=on; state 3 running; submit dora pes=2 wall=60:00 contract
+        qmgr modify request 4 contract=off; has 4 spec.contract=false""",
+}
+
+
+@pytest.mark.parametrize("title", CONTRACTS)
+def test_contracts(title):
+    play(f"{HELD}; {CONTRACTS[title]}", settings=FILLING, pes=4, lengths=lambda r: Run(wall=3_600_000))

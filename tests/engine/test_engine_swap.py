@@ -2,7 +2,7 @@
 away for ever."""
 
 import pytest
-from engine.harness import PLAIN, Centre, moment
+from engine.harness import MAX, PLAIN, Centre, moment
 from engine.pressure import SimulatedMemory
 from engine.story import Story
 from engine.test_engine_late_plans import Late
@@ -15,7 +15,10 @@ from nqspy.core.preemption.swap import COMPARABLE, CONTROL, SWAP, SwapControl, f
 from nqspy.engine.explain import reason_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import events as ev
+from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
+from nqspy.model.people import Caller
+from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 
 MW = 8 * 2**20
@@ -239,3 +242,30 @@ def test_on_any_night_giving_way_is_fair_and_everything_ends(night):
     centre.sim.run(Instant(start + (at + 10 + len(jobs) * 250) * 60_000))
     assert not centre.site.requests, "nothing stays suspended for ever"
     centre.is_sound()
+
+
+# ---------------------------------------------------------------- causes
+
+
+def test_an_operator_who_is_called_swap_is_no_swap_control():
+    centre = Prime((60, 60), (120, 10))
+    centre.qmgr("add managers swap:o", MAX)
+    [mine] = centre.submit("anne mem=40mw")
+    centre.qmgr(f"suspend request {mine}", Caller("swap", 1107, 100, ()))
+    centre.until("2026-03-02T13:00:00+01:00")
+    assert centre.state(mine) == "suspended"
+    assert centre.request(mine).pause.cause == Cause("operator", "swap")
+    assert (centre.away(), centre.back()) == ([], [])
+    assert centre.why(mine).code is ReasonCode.SUSPENDED
+
+
+def test_an_event_that_does_not_fit_is_logged_and_changes_nothing(lenient):
+    centre = Centre(PLAIN)
+    [seq] = centre.submit("anne held")
+    said = []
+    centre.engine.log = said.append
+    tx = centre.engine.transaction(centre.sim.now)
+    tx.emit(ev.Suspended(seq, 1, "max"))
+    centre.engine.flush(centre.sim.now)
+    assert centre.state(seq) == "held"
+    assert f"request {seq} is held: event suspended" in said[0]

@@ -11,7 +11,6 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
 from nqspy.model.requests import Used
-from nqspy.shares import balance_of
 
 GROUPS = f"""{PLAIN}
 create group ymp share=80
@@ -101,21 +100,6 @@ def test_a_lone_request_of_nine_hours_counts_as_it_accrued_however_rarely_passes
     exact = DAY / log(2) * (1 - 2 ** (-9 / 24))
     assert use(centre, "g:d1") == pytest.approx(exact, rel=0.01)
     assert use(centre, "u:d1:anne") == pytest.approx(exact, rel=0.01)
-    centre.is_sound()
-
-
-def test_what_is_owed_outlives_a_restart_and_the_journal_gives_it_again():
-    centre = Centre(GROUPS + "set sched_factor share 20 time 1\n", pes=2, length=600)
-    for _ in range(6):
-        centre.submit("anne", "anne", "ben")
-        centre.later(minutes=7)
-    before = {key: account.entry for key, account in centre.site.accounts.items()}
-    assert any(entry.present for entry in before.values())
-    assert any(entry.ready for entry in before.values())
-    assert {key: account.entry for key, account in centre.journal.load().accounts.items()} == before
-    centre.sim.restart()
-    assert balance_of(centre.site).startable() == {"d1:anne": 2, "d2:ben": 2}
-    centre.later(hours=2)
     centre.is_sound()
 
 

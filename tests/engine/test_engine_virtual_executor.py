@@ -11,7 +11,7 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
+from nqspy.model.observations import ObservedEnded, ObservedRunning, ObservedVoid
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Attempt, EndOrder, Pause, Request, Spec, State, Used
 from nqspy.model.site import Site
@@ -226,14 +226,6 @@ def test_after_a_restart_each_expected_attempt_is_seen_once():
     assert bench.executor.scan({1: 2}) == [ended], "kept until it is committed"
     bench.do(Forget(1, 2))
     assert bench.executor.scan({1: 2}) == [ObservedVoid(1, 2)]
-
-
-def test_after_a_power_cut_what_ran_is_lost():
-    bench = Bench(Run(wall=1000))
-    bench.do(START)
-    bench.executor.fail()
-    assert not [each for each in bench.all() if isinstance(each[1], ObservedEnded)]
-    assert bench.executor.scan({1: 1}) == [ObservedLost(1, 1)]
 
 
 @pytest.mark.parametrize("look", [Heap.next_at, Heap.entries, lambda heap: heap.sure])

@@ -3,7 +3,7 @@ keeps it, also beside those; who takes a hole by contract delays nobody."""
 
 from core.course import MINUTE, check_promises, course
 from core.harness import House
-from core.properties.worlds import ASKED, SETTINGS, asked_for, built
+from core.properties.worlds import ASKED, SETTINGS, asked_for, built, two_queues
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Used
+from nqspy.model.shifts import UpcomingStop
 
 LONGEST = 12
 REQUEST = st.fixed_dictionaries(
@@ -98,3 +99,92 @@ def test_one_that_is_wide_starts_a_wall_limit_late_at_most_however_many_narrow_o
         for request in house.site.requests.values():
             if request.reservation is not None and request.reservation.at is not None:
                 told.setdefault(request.seq, request.reservation.at)
+
+
+# ---------------------------------------------------------------- requests whose lengths are not known
+
+PES, UNITS = 8, 2
+ENDLESS = st.fixed_dictionaries(
+    ASKED
+    | {
+        "queue": st.sampled_from(["front", "back"]),
+        "pes": st.sampled_from([1, 1, 2, 2, 3, 4, 6]),
+        "early": st.sampled_from([0, 0, 3]),
+        "after": st.sampled_from([0, 0, 1, 3]),
+        "gpu": st.sampled_from([0, 0, 1, 2]),
+        "mem": st.just(0),
+        "endless": st.sampled_from([False, False, True]),
+    }
+)
+UNLIMITED = {"user_limit": st.none(), "pe_limit": st.none(), "reserve": st.sampled_from([1, 2, None])}
+PROMISING = st.fixed_dictionaries(SETTINGS | UNLIMITED | {"order": st.sampled_from(["fcfs", "sjf"])})
+
+
+def amounts(house: House, seqs: list[Seq]) -> tuple[int, int]:
+    """PEs and units of these together."""
+    asks = [house.request(seq).spec.ask for seq in seqs]
+    return sum(ask.pes for ask in asks), sum(count for ask in asks for _, count in ask.consumables)
+
+
+def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) -> None:
+    """``before``: who ran, or was promised a start, before one that was promised one without a time."""
+    reserved = list(house.site.reserved)
+    without = [seq for seq in reserved if house.request(seq).reservation.at is None]
+    for seq in set(before).difference(without):
+        del before[seq]
+    for seq in without:
+        before.setdefault(seq, {*house.site.started, *reserved[: reserved.index(seq)]})
+        passed = [other for other in house.site.started if other not in before[seq]]
+        for most, kept, held in zip((PES, UNITS), amounts(house, [seq]), amounts(house, passed), strict=True):
+            assert not kept or held <= most - kept, f"{seq} waits for what {passed} hold"
+    check_promises(house, told)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(PROMISING, min_size=2, max_size=2), st.lists(ENDLESS, min_size=3, max_size=22))
+def test_all_that_pass_together_leave_what_is_kept_for_one_without_a_time(queues, requests):
+    house = two_queues(queues)
+    before: dict[Seq, set[Seq]] = {}
+    told: dict[Seq, Instant] = {}
+    for _ in course(house, requests, asked_for, House.end):
+        look(house, before, told)
+    assert not house.site.requests, "somebody never started"
+
+
+# ---------------------------------------------------------------- warm equals cold
+
+ORDERED = st.fixed_dictionaries(
+    {name: SETTINGS[name] for name in ("order", "backfill")} | {"reserve": st.sampled_from([1, 2, None])}
+)
+SHORT = st.tuples(
+    st.sampled_from(["front", "back"]),
+    st.sampled_from([1, 1, 2, 3, 5, 8]),
+    st.sampled_from(["1:00", "2:00", "3:00", "5:00", "9:00", "unlimited"]),
+    st.sampled_from([0, 0, 0, 1, 2]),
+)
+COMING = st.tuples(st.sampled_from([0, 1, 20, 30, 60, 60, 90]), st.lists(SHORT, max_size=3))
+STOP = st.none() | st.tuples(st.integers(1, 12), st.sampled_from(["drain", "suspend", "requeue"]))
+
+
+def come(house: House, requests: list[tuple]) -> None:
+    for queue, pes, wall, gpu in requests:
+        house.submit(f"anne pes={pes} wall={wall}" + (f" gpu={gpu}" if gpu else ""), queue=queue)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(ORDERED, min_size=2, max_size=2), st.lists(SHORT, min_size=3, max_size=9),
+       st.lists(COMING, min_size=2, max_size=12), STOP)  # fmt: skip
+def test_a_pass_with_the_spans_of_an_earlier_pass_decides_as_one_that_makes_them_anew(
+    queues, first, coming, stop
+):
+    house = two_queues(queues)
+    if stop is not None:
+        at = house.now + stop[0] * MINUTE
+        house.site.upcoming_stops = {"back": UpcomingStop(at, "day", stop[1], "8:00")}
+        house.site.closings = {"back": at}
+    come(house, first)
+    house.go()
+    for seconds, requests in coming:
+        house.later(seconds=seconds)
+        come(house, requests)
+        house.go()

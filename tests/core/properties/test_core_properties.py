@@ -1,5 +1,6 @@
 """What holds in every state: safety, sameness, order, and the same answer as a plain walk over the rules."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -214,3 +215,20 @@ def test_plans_do_not_depend_on_the_hash_seed():
         told.add(done.stdout)
     assert len(told) == 1
     assert "Start(" in told.pop()
+
+
+# ---------------------------------------------------------------- circles
+
+
+def test_a_pass_leaves_no_circles_behind(house):
+    house.machine(pes=2).queue("night", share=20, time=1, user_limit=1).group("d1", share=3)
+    house.run("anne group=d1", "ben", "ben", "cleo group=d1")
+    house.submit("dora", "eva group=d1")
+    house.run_pass()
+    gc.collect()
+    gc.disable()
+    try:
+        house.run_pass()
+        assert not gc.collect()
+    finally:
+        gc.enable()
