@@ -2,6 +2,7 @@
 
 import numpy as np
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ class Story:
         return seq not in self.house.site.started or self.house.request(seq).pes_released
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.tuples(JOB, st.sets(st.integers(0, PES - 1), max_size=2)), min_size=1, max_size=7),
     st.sampled_from(("contiguous", "lowest")),

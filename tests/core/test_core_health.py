@@ -134,15 +134,3 @@ def test_what_needs_something_broken_never_starts(world, down, data):
             assert needs.isdisjoint(down)
 
     live(world, 6, check)
-
-
-def test_the_reason_of_each_request_is_what_the_masks_say(house):
-    Story(house).play(f"""{BROKEN}; submit anne queue=day, anne queue=day needs=nfs
-        submit anne queue=day needs=licence+nfs, anne queue=night""")
-    columns = house.site.waiting["day"]
-    mask = resource_health.blocked_mask(house.site, columns)
-    reasons = [resource_health.keeping(house.site, house.request(seq)) for seq in (1, 2, 3, 4)]
-    assert [columns.request(row).seq for row in mask.nonzero()[0]] == [2, 3]
-    assert [reason is not None for reason in reasons] == [False, True, True, True]
-    assert reasons[3].who == "probe nfs"
-    assert house.site.resources["nfs"].since == house.now

@@ -60,13 +60,16 @@ class Watched:
         assert (self.passes, self.engine.commits, centre.site.n) == (passes, commits, events)
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(200))
 @given(steps, MOMENTS)
-def test_whatever_people_and_hands_do_each_pass_follows_an_event_or_a_look_that_was_told(happenings, moments):
+def test_nothing_breaks_the_site_and_each_pass_follows_an_event_or_a_look_that_was_told(happenings, moments):
     centre = Centre(SETTINGS, length=100, pes=3)
     watched = Watched(centre)
     live(centre, happenings)
     watched.is_idle(centre, moments)
+    for _ in range(2):
+        centre.is_sound()
+        centre.sim.restart()
 
 
 @settings(max_examples=examples(60))

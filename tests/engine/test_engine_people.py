@@ -90,19 +90,14 @@ def test_queues_and_shifts_are_the_operators(order, by):
 @pytest.mark.parametrize(
     ("command", "roles"),
     [
-        ("stop queue batch", "manager operator"),
         ("disable queue batch", "manager operator"),
-        ("set queue batch run_limit=3", "manager operator"),
         ("set priority=3 batch", "manager operator"),
         ("stop queue all", "manager operator"),
-        ("set queue batch user_limit=3", "manager"),
         ("set per_request cpu_limit=60 batch", "manager"),
         ("set sched_factor share 20", "manager"),
         ("set global run_limit=3", "manager"),
         ("create batch_queue new", "manager"),
-        ("add managers = (anne:m)", "manager"),
         ("create group d9 share=1", "manager"),
-        ("reload exits", "manager"),
         ("set grace 20", "manager"),
     ],
 )

@@ -139,16 +139,6 @@ def live(centre: Centre, happenings) -> None:
     assert not [line for line in centre.sim.log if "internal error" in line]
 
 
-@settings(max_examples=examples(200))
-@given(steps)
-def test_no_sequence_of_inputs_raises_or_leaves_a_broken_site(happenings):
-    centre = Centre(SETTINGS, length=100, pes=3)
-    live(centre, happenings)
-    centre.is_sound()
-    centre.sim.restart()
-    centre.is_sound()
-
-
 @settings(max_examples=25)
 @given(steps)
 def test_the_rows_give_the_same_site_as_the_events(tmp_path_factory, happenings):

@@ -129,7 +129,7 @@ BY_CHANCE = [f"order=fcfs reserve=1 backfill=probable probability={sure}%" for s
 @pytest.mark.parametrize(
     ("policy", "times"), [(each, 1) for each in IN_ORDER + ALL_PROMISED] + [(each, 2) for each in BY_CHANCE]
 )
-@settings(max_examples=8, phases=AS_DRAWN)
+@settings(max_examples=examples(8), phases=AS_DRAWN)
 @given(stream=STREAM)
 def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(policy, times, stream):
     centre = built(f"set queue back {policy}")
@@ -145,7 +145,7 @@ def promises(policy: str) -> int:
     return int(found[1]) if found else 0
 
 
-@settings(max_examples=15, phases=AS_DRAWN)
+@settings(max_examples=examples(15), phases=AS_DRAWN)
 @given(
     st.sampled_from([policy for policy in IN_ORDER if "reserve" in policy] + list(ALL_PROMISED)),
     st.sampled_from(["order=priority", "order=sjf backfill=none", "order=fcfs reserve=1"]),
@@ -162,7 +162,7 @@ def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(poli
             assert waited <= (found + 1) * (1 + promises(other)) * longest(front, back)
 
 
-@settings(max_examples=12, phases=AS_DRAWN)
+@settings(max_examples=examples(12), phases=AS_DRAWN)
 @given(st.sampled_from(IN_ORDER), st.integers(1, 2), st.sampled_from(["queue back", "global"]), STREAM)
 def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
     """A limit of PEs or of memory that is nearly reached by the widest."""
@@ -245,7 +245,7 @@ def test_whom_its_own_group_keeps_back_is_promised_nothing_but_where_all_are(pol
 
 # ---------------------------------------------------------------- requests without a wall limit
 
-MANY = ("2", "3", "all")
+RESERVES = ("2", "3", "all")
 FILLS = ("limit", "none", "contract", "probable")
 REQUEST = st.fixed_dictionaries(
     {
@@ -267,7 +267,7 @@ def serving(backfill: str, reserve: str, order: str = "fcfs") -> Centre:
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(FILLS),
-    st.sampled_from(MANY),
+    st.sampled_from(RESERVES),
     st.sampled_from(["fcfs", "sjf", "priority"]),
     st.lists(REQUEST, min_size=4, max_size=12),
 )

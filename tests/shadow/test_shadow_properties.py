@@ -1,9 +1,8 @@
 """In random worlds the scheduler never differs from the rules as the shadow has them from the manual, and the
 shadow finds each alteration of a journal."""
 
-from core.course import course
 from core.harness import House
-from core.properties.worlds import QUEUE, REQUEST, asked_for, built, live, worlds
+from core.properties.worlds import QUEUE, REQUEST, asked_for, built, course, live, worlds
 from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st

@@ -1,9 +1,17 @@
 """Whatever the past says of lifetimes: where chances are taken nobody starves, and who was promised a time
 keeps it, also beside those; who takes a hole by contract delays nobody."""
 
-from core.course import MINUTE, check_promises, course
 from core.harness import House
-from core.properties.worlds import ASKED, SETTINGS, asked_for, built, two_queues
+from core.properties.worlds import (
+    ASKED,
+    MINUTE,
+    SETTINGS,
+    asked_for,
+    built,
+    check_promises,
+    course,
+    two_queues,
+)
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,42 +71,6 @@ def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, reque
     for _ in course(house, requests, asked_for, ended, ends_at):
         check_promises(house, told, lambda request: slack if request.queue in chances else 0)
     assert not house.site.requests, "somebody never started"
-
-
-@settings(max_examples=16, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST)), min_size=20, max_size=60),
-    st.integers(2, 6),
-    st.sampled_from([30.0, 60.0]),
-)
-def test_one_that_is_wide_starts_a_wall_limit_late_at_most_however_many_narrow_ones_mislead(runs, wide, sure):
-    """Narrow ones come without end; now and then one runs as long as it may, which no past foretold."""
-    house = House().machine(pes=6).queue("night", order="fcfs", reserve=1, backfill="probable")
-    house.set("queue/night/probability", sure)
-    ends: dict[Seq, Instant] = {}
-    told: dict[Seq, Instant] = {}
-    places = 0
-    for minute in range(120):
-        house.now = Instant(house.now + MINUTE)
-        for seq in [seq for seq, end in ends.items() if end <= house.now]:
-            ended(house, seq)
-            del ends[seq]
-        if minute % 25 == 5:
-            house.submit(f"ben pes={wide} wall=5:00", queue="night")
-        for _ in range(2):
-            wall, _ = runs[places % len(runs)]
-            house.submit(f"anne wall={wall}:00", queue="night")
-            places += 1
-        for seq in house.go().starts:
-            request = house.request(seq)
-            run = runs[seq % len(runs)][1] * MINUTE
-            ends[seq] = Instant(house.now + min(run, request.spec.ask.wall or run))
-            if seq in told:
-                late = request.started - told.pop(seq)
-                assert late <= (LONGEST + 1) * MINUTE
-        for request in house.site.requests.values():
-            if request.reservation is not None and request.reservation.at is not None:
-                told.setdefault(request.seq, request.reservation.at)
 
 
 # ---------------------------------------------------------------- requests whose lengths are not known

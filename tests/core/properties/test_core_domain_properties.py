@@ -2,6 +2,7 @@
 owed to whom, why the others wait."""
 
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -88,7 +89,7 @@ class Twins:
             assert mine.startable() == its.startable()
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.randoms(use_true_random=False), st.tuples(*[st.sampled_from(list(PLACEMENTS))] * 3))
 def test_domains_are_sites_of_their_own(chance, placements):
     """Departments come and go unevenly: each domain has its own crowd, most of them of one department."""

@@ -1,9 +1,8 @@
 """Whatever sizes requests may run on: the one with the earliest expected end is chosen, no start comes later
 than it was promised, a replay of the journal makes the same of it, and the shadow finds nothing."""
 
-from core.course import check_promises, course
 from core.harness import START, House, spec_of
-from core.properties.worlds import QUEUE, REQUEST, asked_for, built
+from core.properties.worlds import QUEUE, REQUEST, asked_for, built, check_promises, course
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,35 +104,33 @@ def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(ta
 # ------------------------------------------------------------ whole courses
 
 
-@settings(max_examples=examples(600), deadline=None)
-@given(QUEUES, MOLDED)
-def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
-    house = built(queues)
-    told: dict[Seq, Instant] = {}
-    for _ in course(house, lists_of(requests), molded, House.end, ends_at):
-        check_promises(house, told)
-        for request in house.site.requests.values():
-            kept, shape = request.reservation, request.spec.mold
-            if kept is not None and kept.at is not None:
-                assert kept.at >= house.now, f"{request.seq} should have started"
-                assert kept.pes in ((0,) if shape is None else shape.sizes)
-            if request.started is not None and shape is not None:
-                assert request.spec.ask.pes == len(request.pes)
-                assert request.spec.ask.wall == shape.wall_on(len(request.pes))
-    assert not house.site.requests, "somebody never started"
+def check_sizes(house: House) -> None:
+    """What is reserved for a request, or what it has, is one of its sizes, with the time of that size."""
+    for request in house.site.requests.values():
+        kept, shape = request.reservation, request.spec.mold
+        if kept is not None and kept.at is not None:
+            assert kept.at >= house.now, f"{request.seq} should have started"
+            assert kept.pes in ((0,) if shape is None else shape.sizes)
+        if request.started is not None and shape is not None:
+            assert request.spec.ask.pes == len(request.pes)
+            assert request.spec.ask.wall == shape.wall_on(len(request.pes))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(QUEUES, MOLDED)
-def test_a_replay_of_the_journal_gives_the_same_sizes_and_the_shadow_finds_nothing(queues, requests):
+def test_starts_come_no_later_than_promised_and_a_replay_and_the_shadow_find_the_same(queues, requests):
     house, again = built(queues), Site(host="ymp")
+    told: dict[Seq, Instant] = {}
     seen = 0
     for _ in course(house, lists_of(requests), molded, House.end, ends_at):
+        check_promises(house, told)
+        check_sizes(house)
         for recorded in house.events[seen:]:
             apply(again, recorded)
         seen = len(house.events)
         assert again.requests == house.site.requests
         check_site(again)
+    assert not house.site.requests, "somebody never started"
     sizes = [len(each.event.pes) for each in house.events if isinstance(each.event, ev.Starting)]
     assert len(sizes) == len(requests)
     found = Shadow(Site(host="ymp"), pause=None).take_all(house.events).differences
