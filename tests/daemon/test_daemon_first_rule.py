@@ -11,7 +11,7 @@ from daemon.live import PATIENCE, ROOT, Live, command
 
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMES_SOON = ("qstat", "qselect", "nqspy exits trace")
+COMES_SOON = ("qcat", "qstat", "qselect", "nqspy exits trace")
 """Commands that only look: what they show may come a moment later."""
 
 
@@ -71,6 +71,15 @@ def test_your_first_rule_in_ten_minutes(make_live):
     words = " ".join(reader.typed)
     for step in ("exits new", "pytest", "exits check", "exits try", "--since 7d", "reload exits"):
         assert step in words
+
+
+@pytest.mark.parametrize("page", ["firstjobs", "failed", "gpus", "maintenance", "moving", "quotas"])
+def test_what_a_guide_shows_is_what_happens(make_live, page):
+    live = make_live("play-work/play")
+    live.work = live.home.parent
+    reader = Reader(live)
+    reader.goes_through((MANUAL / f"{page}.md").read_text())
+    assert reader.typed[-1].startswith("nqsd stop")
 
 
 def test_the_page_on_testing_shows_what_happens(make_live, monkeypatch):
