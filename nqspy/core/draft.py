@@ -136,8 +136,7 @@ class Draft:
         return by_owner
 
     def close(self) -> None:
-        """Drop the references to the views of exits, which refer to the draft. Without this circle the pass
-        is freed at once and not by the garbage collector."""
+        """Drop the views of exits, which refer to the draft: so the pass is freed without the collector."""
         self.sights.clear()
         self.offered.clear()
         self.view = None

@@ -1,5 +1,4 @@
-"""PSched's protocol of a scheduling feature (semantics.md 4): one file of `core` that declares a `Feature`,
-and a line in the list of `core.features`."""
+"""PSched's protocol of a scheduling feature (semantics.md 4): a file of `core`, listed in `features`."""
 
 from collections.abc import Callable
 from dataclasses import replace

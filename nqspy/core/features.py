@@ -74,8 +74,7 @@ def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
 
 
 def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
-    """Return the coming action of a feature on a request that runs since ``began``, or would begin then: of
-    the first feature that knows one; None: none is known."""
+    """Return the next known action of a feature on a request that runs since, or begins at, ``began``."""
     acting = (feature for feature in FEATURES if _acts_on(feature.name, site, request))
     reasons = (feature.outlook(site, request, began) for feature in acting)
     return next((reason for reason in reasons if reason is not None), None)

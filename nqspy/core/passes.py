@@ -21,8 +21,7 @@ from nqspy.ports import Exits
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
-    """Return the actions for ``now``. The site is not changed. ``samples``: use of running attempts so far,
-    as far as the executor has reported it since the last charge."""
+    """Return the actions for ``now``; the site is not changed. ``samples``: use since the last charge."""
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
@@ -61,8 +60,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None
 
 
 def explained(site: Site, seq: Seq) -> Request | None:
-    """Return the request that gives ``seq`` its reason: an index that has not begun has the reason of its
-    array, unless the index is held."""
+    """Return the request that gives ``seq`` its reason: the array, for an index not begun and not held."""
     request = site.requests.get(seq)
     array = site.requests.get(array_of(seq) or 0) if request is None else None
     if array is None or array.array is None or not (array.array.held or array.array.awaiting):

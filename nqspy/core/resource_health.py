@@ -38,8 +38,7 @@ _STARTS, _GOES_ON = reason_kinds(
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each removed probe that is needed, need without a probe, pipe queue with needs, and
-    probe with a wrong command or unit."""
+    """Yield a line for each wrong probe, removed probe in need, need without probe, pipe queue with needs."""
     probes, queues = PROBES.all(settings), settings.queues
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is PROBES}
     for name in sorted(changed - probes.keys()):
@@ -182,14 +181,12 @@ def first_of(resources: Mapping[str, ResourceState], needs: Iterator[str]) -> Re
 
 
 def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
-    """Return the reason of a request that waits for a resource. ``goes_on``: it is suspended; ``since``: the
-    time of day at which the resource broke."""
+    """Return the reason of a request that waits for a resource, broken ``since``; ``goes_on``: suspended."""
     return (_GOES_ON if goes_on else _STARTS)(WHO + name, name, since, state.text)
 
 
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:
-    """Return the rows with own needs that are broken; None: there is no such row. Needs of the queue are not
-    considered: they hold all its rows."""
+    """Return the rows with own needs that are broken; None: no row. Needs of the queue hold all rows."""
     resources = broken(site)
     if not resources:
         return None

@@ -176,8 +176,7 @@ def destination(
     now: Instant,
     coming: RequestCounts | None = None,
 ) -> tuple[str | None, list[Objection]]:
-    """Return the queue to which a pipe queue passes a submission now, else None, and the objections of the
-    destinations. ``groups``: Unix groups of the caller."""
+    """Return the queue that takes a submission to a pipe queue now, else None, and the objections."""
     number = counted(spec.array)
     if not exits.has("route"):
         return Routes(site, coming=coming).find(spec, pipe, groups, number=number)

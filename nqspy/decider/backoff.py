@@ -47,8 +47,7 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A worker was lost. ``exit``: the exit at work, empty: none; ``off``: the exits that are left out from
-    now on; ``text``: text for managers."""
+    """A worker was lost. ``exit``: at work, or empty; ``off``: left out now; ``text``: for managers."""
 
     exit: str
     hook: str

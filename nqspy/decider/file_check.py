@@ -1,5 +1,4 @@
-"""Tries a candidate file in a worker without rights, each hook once on a small site that is made up: for
-`nqspy exits check` and `nqspy doctor`."""
+"""Tries a candidate file in a worker without rights on a made-up site, for `nqspy exits check`, `doctor`."""
 
 import logging
 from collections.abc import Iterator
@@ -34,8 +33,7 @@ SCRIPT = b"#QSUB -lT 600\n./model input.dat\n"
 
 
 def made_up_site() -> tuple[Site, list[ev.Recorded]]:
-    """Two queues and a pipe queue, a group; anne's first request runs, her second and ben's wait, another has
-    failed. And what has happened so far."""
+    """Two queues and a pipe queue, a group; one request runs, two wait, one failed; and what happened."""
     made, history = Site(host="sample"), list[ev.Recorded]()
     batch = {"kind": "batch", "priority": 10, "enabled": True, "started": True}
     changes = (
@@ -134,8 +132,7 @@ def _problems(source: Source) -> Iterator[str]:
 
 
 def problems_of(file: Path) -> list[str]:
-    """Return what is wrong with a candidate file, one line each; nothing: it can be put among the exits. None
-    of its code runs in this process, nor as root."""
+    """Return what is wrong with a candidate file, one line each. None of its code runs here, nor as root."""
     try:
         work = partial(_try, read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())

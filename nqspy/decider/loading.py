@@ -1,5 +1,4 @@
-"""Loads the exits into a new worker beside the one at work: only the caller waits. At the
-start what can be loaded is, later all files or none."""
+"""Loads the exits into a new worker beside the one at work; at the start what loads, later all or none."""
 
 import time
 from collections.abc import Callable

@@ -65,8 +65,7 @@ class NoticeRunner:
             self._worker.kill("the daemon ends")
 
     def ready(self) -> None:
-        """In the engine's thread, before a notice is to be given: there is a worker, and it is looked at
-        whether the exits are others by now."""
+        """In the engine's thread, before a notice: have a worker, and see if the exits are others by now."""
         if self._worker is None or self._worker.dead:
             self._look()
         elif self._born() != self._born_with:

@@ -41,8 +41,7 @@ class PassAsked(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OpenOrder:
-    """``since``: when it was given, real seconds; ``answer`` None: it comes through the inbox; ``overdue``:
-    whoever asked has gone on without it."""
+    """``since``: real seconds; ``answer`` None: it comes through the inbox; ``overdue``: not awaited."""
 
     since: float
     answer: Answer | None = None

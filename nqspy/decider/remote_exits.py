@@ -22,8 +22,7 @@ FRESH = 0.5
 
 
 class RemoteExits(NoExits):
-    """jobselect and elected are asked in the worker only, in its passes. ``refused``: why the latest `reload`
-    was, with file and line; empty when it was not."""
+    """jobselect and elected are asked in passes only. ``refused``: why the latest `reload` was, or empty."""
 
     beside: Callable[[], None] | None = None
     """Has the files loaded beside and then reloaded; None: `reload` waits for them."""

@@ -51,8 +51,7 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
 
 
 def place(site: Site, request: Request) -> None:
-    """Files a request under its state: columns when queued, index of the started, watch of its date,
-    index of those that wait for others (used when rows are loaded)."""
+    """Files a request under its state: columns, started, dates, those awaited (used when rows are loaded)."""
     state = request.state
     if state is _QUEUED:
         site.columns(request.queue).add(request, site.numbers)

@@ -64,8 +64,7 @@ SPARE = 10_000
 
 @dataclass(slots=True)
 class Dictionary:
-    """The numbers of owners, groups, request names, pairs ``GROUP:OWNER`` and needs (`needs_key`) of a site;
-    ``limit``: so many of a kind call for `compact`."""
+    """Numbers of owners, groups, names, pairs ``GROUP:OWNER`` and needs; ``limit``: calls for `compact`."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)

@@ -38,8 +38,7 @@ _INDENT = "    "
 def aligned(
     rows: Iterable[Sequence[str] | None], right: Container[int] = (), between: str = "  "
 ) -> list[str]:
-    """A line for each row, with its cells in columns, those of the columns ``right`` flush right. None in
-    place of a row is a rule of dashes."""
+    """A line for each row, in columns, those of ``right`` flush right. A row None is a rule of dashes."""
     rows = list(rows)
     cells = (row for row in rows if row is not None)
     widths = [max(1, *map(len, column)) for column in zip(*cells, strict=True)]
@@ -55,8 +54,7 @@ def aligned(
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns under their heads and a rule; a column of numbers is flush right. Where rows would be longer
-    than `WIDTH` the last column is folded."""
+    """Columns under heads and a rule; numbers flush right. Beyond `WIDTH` the last column is folded."""
     cells = [[str(cell) for cell in row] for row in rows]
     before = sum(max(map(len, column)) + 2 for column in list(zip(heads, *cells, strict=True))[:-1])
     room = max(_LEAST, WIDTH - before)

@@ -24,8 +24,7 @@ MEASURABLE = 1_000
 
 
 def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
-    """Return what is charged for a use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by``
-    returns the number of PEs that it holds."""
+    """Return what is charged for a use (`Usage.charge`), ms of CPU or PE time; ``held_by``: PEs it holds."""
     return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
@@ -121,8 +120,7 @@ def advance_all(site: Site, at: Instant) -> None:
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that begins or goes on: from now on, as if it kept its PEs busy until more is known.
-    To be called before its state says so."""
+    """Charge an attempt that begins or goes on, as busy until more is known; before its state says so."""
     domain, spec = _domain(site, request), request.spec
     _advance(site, domain, at, (spec.group,))
     rate = request.run.rate or site.held_by(request) * PE
@@ -182,8 +180,7 @@ def remember(site: Site, request: Request, used: Used) -> None:
 
 
 def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
-    """Make ``value`` (ms) the use of a group and all below it, every account of it in proportion; where
-    there is no use yet, it is the group's own."""
+    """Make ``value`` (ms) the use of a group with all below it, in proportion, or its own if it has none."""
     half_life, former = site.settings.usage.half_life, site.use_of(group, at)
     keys = site.accounts_of(group) if former else [f"g:{group}"]
     for key in keys:

@@ -94,8 +94,7 @@ class Stock:
 
 
 class Many:
-    """Values of many (owner, group) at once. A round computes the users of a group again only if a start
-    since the last round was of that group."""
+    """Values of many (owner, group) at once; users of a group again only after a start of that group."""
 
     def __init__(self, stock: Stock, pairs: Pairs) -> None:
         self._stock, self._pairs = stock, pairs

@@ -73,8 +73,7 @@ class SqliteJournal(EventHistory):
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Opens the database, making it (mode 0600) when it is not there. Raises DamagedStore, OtherFormat or
-        StoreError; then the files are as they were."""
+        """Opens or makes (0600) the database. Raises DamagedStore, OtherFormat, StoreError: files stay."""
         db = open_database(path)
         try:
             journal = cls(path, db)

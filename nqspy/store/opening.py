@@ -29,8 +29,7 @@ def open_database(path: Path) -> peewee.SqliteDatabase:
 
 
 def _create(path: Path) -> None:
-    """Makes it under another name first: a file under the right name is never half made, and an empty one
-    is damage (it must not start again at request 1)."""
+    """Make it under another name first: a half made or empty file is damage, not a start at request 1."""
     if places.log_size(path) > 0:
         raise DamagedStore(path, f"it is missing, and {path.name}-wal, a part of it, is there")
     left = [each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()]

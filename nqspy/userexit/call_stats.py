@@ -1,5 +1,4 @@
-"""Memory of the exits: how often and how long they ran, what they answered, where they failed; and what of it
-outlives their process (`Kept`)."""
+"""Memory of the exits: figures, answers, failures; and what of it outlives their process (`Kept`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -253,8 +252,7 @@ class CallWatch:
     """Told before and after each piece of site code. This one looks away."""
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Code of this exit is about to run: a hook about its subject (`call_stats.Subject`), which is of
-        this owner; or ``load``, which has none."""
+        """Code of this exit is about to run: a hook (or ``load``) about its subject, of this owner."""
 
     def leave(self) -> None:
         """The code has come back."""

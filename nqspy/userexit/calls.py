@@ -119,8 +119,7 @@ def whose(args: tuple[Any, ...]) -> str:
 
 
 def told(owner: str, mark: Mark | None, zone: str) -> str:
-    """Return what follows "exit NAME failed ": it is asked about this owner's again at that minute, rounded
-    up; empty where it is asked (None)."""
+    """Return what follows "exit NAME failed ": when it is asked again, rounded up; empty where it is."""
     if mark is None:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)

@@ -44,8 +44,7 @@ class LoadError(NqspyError):
 
 @dataclass(slots=True)
 class Module:
-    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes; ``forces``: its
-    jobselect may force; ``text``: the file."""
+    """A verified file. ``hooks``: hook -> function and its arguments; ``forces``: its jobselect may force."""
 
     name: str
     path: Path

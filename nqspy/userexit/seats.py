@@ -33,8 +33,7 @@ class Exit:
 
 
 class Hook:
-    """A function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
-    the exit's name; ``of_group``: its answers know no owner."""
+    """A function of an exit: arguments taken, check of answers; ``of_group``: its answers know no owner."""
 
     __slots__ = ("_picks", "_quiet", "check", "exit", "function", "name", "of_group", "record", "who")
 

@@ -148,8 +148,7 @@ class SiteExits:
         )
 
     def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
-        """Goes on from what an earlier process remembered; failures of files that are others now are
-        forgotten. To be called after `begin`."""
+        """Goes on from an earlier process's memory, without failures of changed files; after `begin`."""
         self._calls.trace.load(former.answers)
         same = {name for name, digest in files.items() if former.files.get(name) == digest}
         for (name, hook, row), owners in zip(former.rows, former.owners, strict=True):

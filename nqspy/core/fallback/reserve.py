@@ -112,8 +112,7 @@ class Block(ReserveStarts):
     words: ClassVar[Mapping[str, str]] = {"none": "no request"}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the candidates with a reservation, then the foremost until there is a blocker, then the
-        candidates with a reservation that is due."""
+        """Yield the candidates with a reservation, the foremost until there is a blocker, then those due."""
         for row in self._reserved(candidates):
             if self.blocker is None:
                 yield row
@@ -141,8 +140,7 @@ class Block(ReserveStarts):
             self.blocker = candidate
 
     def reopen(self, eligible: list[Request]) -> list[Request] | None:
-        """Return all if the blocker blocks no more: it could start, or a limit of its owner holds it. Else
-        return the candidates with a reservation that is due."""
+        """Return all if the blocker blocks no more, else the candidates with a reservation that is due."""
         blocker, reserved = self.blocker, self.gate.reserved
         if blocker is not None:
             own = self.gate.limit(blocker) is not None and not reserved.is_shared(blocker)

@@ -1,5 +1,4 @@
-"""Limits of job classes in one domain: PEs of the loaded jobs of a class, of all large jobs, and of one job
-(seed 000, "Job Scheduling Parameters")."""
+"""Limits of job classes in one domain: PEs of a class's loaded jobs, of all large jobs, of one job."""
 
 from collections import Counter
 from collections.abc import Iterable

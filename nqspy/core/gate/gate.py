@@ -233,8 +233,7 @@ def never(site: Site, ask: Request) -> Reason | None:
 
 
 def refusal_of(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return one line that says why a batch queue can never run a request; None when it can. A moldable
-    request waits as the least of its sizes."""
+    """Return one line that says why a batch queue can never run a request (its least size); else None."""
     wrong = violation(site, spec, queue)
     if wrong is None:
         reason = never(site, Request(site.next_seq, spec, queue.name, State.QUEUED, site.at, site.at))

@@ -80,8 +80,7 @@ class ScopeLimit(Rule):
     @classmethod
     @abstractmethod
     def of(cls, site: Site, who: str, value: Any) -> Self | None:
-        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting, which
-        `is_set`. None: it limits nothing."""
+        """Return the limit of a scope (``queue night``) with this set value; None: it limits nothing."""
 
     def _name(self, request: Request) -> str:
         return getattr(request, self.per) if self.per else ""

@@ -42,8 +42,7 @@ def judged(site: Site, request: Request, reason: Reason) -> Reason:
 
 
 def _starts_in_a_shift(site: Site, bars: list[Bar]) -> bool:
-    """True if shifts, in any order, lead to values that all let the request start. A setting that a shift
-    does not change keeps the value of the shift before."""
+    """True if shifts in any order, each changing its settings only, lead to values that all let it start."""
     opens = {path: test for path, _, test in bars}
     given = [shift.values(opens) for shift in site.settings.shifts.values()]
     changes = [{path: opens[path](value) for path, value in values.items()} for values in given]

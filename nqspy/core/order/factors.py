@@ -50,8 +50,7 @@ def _scale(columns: Columns, name: str, limit: int | None) -> Scale:
 
 
 class FactorTerms:
-    """The three factors of one queue at ``now``. The divisors are those at the beginning of the pass, so a
-    start does not change the priorities of others."""
+    """The three factors of one queue at ``now``; the divisors are those at the beginning of the pass."""
 
     def __init__(self, queue: Queue, columns: Columns, redated: Ints | None, now: Instant) -> None:
         """``redated``: the dates of all rows if this pass has changed some."""

@@ -69,8 +69,7 @@ def class_queues(site: Site) -> list[list[Queue]]:
 
 
 class ClassCandidates(Candidates):
-    """A row is the sequence number of a job. ``queue`` is the first of the queues with these ``names``;
-    ``jobs``: by row, in their order."""
+    """A row is a job's number. ``queue``: first of the queues ``names``; ``jobs``: by row, in order."""
 
     def __init__(self, draft: Draft, queues: Sequence[Queue], gate: Gate) -> None:
         self._draft, self.queue = draft, queues[0]

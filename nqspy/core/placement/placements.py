@@ -27,14 +27,12 @@ def placement_of(domain: Domain) -> Placement:
 
 
 def nearest(domain: Domain) -> Placement:
-    """Return the placement of jobs that are scheduled by class (seed 000): nearest to PE 0, in a row where
-    that of the domain's other requests is."""
+    """Return the placement of class jobs: nearest to PE 0, in a row where that of other requests is."""
     return _FIRST_BLOCK if PLACEMENTS[domain.placement].in_a_row else _LOWEST
 
 
 def size_of(site: Site, queue: str) -> int:
-    """Return how many PEs one request of a queue can get at most: those of its domain, or of the largest
-    block of these if the placement gives PEs in a row."""
+    """Return how many PEs one request of a queue can get: its domain's, or its largest block's (in a row)."""
     if not site.is_divided() or (domain := site.domain_of(queue)).is_command:
         return site.pes()
     own = site.pes_of(domain)

@@ -99,8 +99,7 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
 
 
 class Fit(NamedTuple):
-    """``ask``: the first variant that may start now; None: none may, for ``why``. ``rejected``: the variants
-    that were refused, as in `actions.Start.lacked`."""
+    """``ask``: the first variant that may start; None: ``why``. ``rejected``: variants that were refused."""
 
     ask: Request | None
     why: Reason | None = None

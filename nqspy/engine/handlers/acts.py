@@ -1,5 +1,4 @@
-"""Acts of people on running requests that do not end them (signals, messages into their output), and two
-waiting ones that exchange their places."""
+"""Acts of people on running requests that do not end them, and an exchange of two waiting ones."""
 
 from typing import Any
 

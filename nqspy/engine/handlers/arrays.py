@@ -130,8 +130,7 @@ class _Part:
 
 
 def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
-    """The part of an array that has not ended that an identifier names; None where it names a request. Raises
-    Refusal for indices that the array does not have."""
+    """The part of an array that an identifier names; None: a request. Raises Refusal for unknown indices."""
     found = parse_named(text, tx.site.names)
     if found is None:
         return None

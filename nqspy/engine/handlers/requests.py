@@ -31,8 +31,7 @@ from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
 RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
-"""What `ScheduleRequest` says, and the rank that it gives. ``first``: the head of its queue; ``next``: ahead
-of everything; ``now``: in spite of limits."""
+"""Ranks by the words of `ScheduleRequest`; first: of its queue; next: of all; now: in spite of limits."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
 LONGEST_LIST = 1 << 31
@@ -91,8 +90,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 def drop(
     tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True, left: Runs = ()
 ) -> bool:
-    """Delete a request that has not been started (of an array these indices, none: all that have not
-    begun). True if its owner is told by mail (``tell``)."""
+    """Delete a request not started (of an array these indices, none: all left). True if its owner is told."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:

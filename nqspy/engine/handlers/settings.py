@@ -305,8 +305,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
 
 
 def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object:
-    """Sets a group's decayed use as of now, groups below it included, and scales its users' use with it.
-    Answers what it was and is. Raises Refusal."""
+    """Sets a group's decayed use as of now, and scales use below it. Answers both values. Raises Refusal."""
     site, name = tx.site, command.group
     need(site.settings, caller, "manager", f"set usage of group {name}")
     groups = with_default(site.settings.groups)

@@ -88,8 +88,7 @@ def enter(
 
 
 def run_commands(tx: Transaction, name: str) -> None:
-    """Carries out the commands of a shift, its settings before its orders. Raises NqspyError; nothing is
-    changed then: what can fail comes first."""
+    """Carries out a shift's commands, settings before orders. Raises NqspyError: then nothing is changed."""
     shift = tx.site.settings.shifts[name]
     commands = commands_of(shift.commands)
     changes = tuple(changes_of(commands))

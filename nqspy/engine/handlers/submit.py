@@ -57,8 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Accepted(msgspec.Struct):
-    """Request that may be accepted: its specification, the queue it was handed to and the one it lands
-    in; script and environment as bytes."""
+    """Request that may be accepted, the queue it was handed to, the one it lands in, its bodies as bytes."""
 
     spec: Spec
     queue: str

@@ -201,8 +201,7 @@ class Moves:
 
 
 def side_by_side(was: Course, would: Course, far: Callable[[int], None] = lambda done: None) -> Moves:
-    """Let two courses of a recording go to their end; ``far`` is told how many events have come. Raises
-    Refusal where a change cannot be made."""
+    """Let two courses of a recording go to their end; ``far``: events done. Raises Refusal of a change."""
     moves, apart = Moves(), set[Seq]()
     last = max((recorded.at for recorded in was.events), default=was.now)
     while True:

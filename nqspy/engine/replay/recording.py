@@ -1,5 +1,4 @@
-"""A part of a journal, read for being gone through again (`Recording`), and the journal of a site that is
-gone through again (`ReplayJournal`)."""
+"""A part of a journal to be gone through again (`Recording`), and the journal of that (`ReplayJournal`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5); and the part of
-it that any such run is made of."""
+"""The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5), and its base."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,5 +1,4 @@
-"""Time that an attempt takes to leave its PEs, or to come back to some, on the invented machine: none
-(`StateMoves`), and two models of it."""
+"""Time in which an attempt leaves its PEs or comes back, on the invented machine: none, and two models."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
