@@ -242,8 +242,18 @@ class LookAhead:
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
     ) -> dict[Seq, Foreseen]:
-        """Return why a run tells of these no start; what holds them up all alike is found once."""
-        held = self._held_up(run, lengths)
+        """Return why a run tells of these no start; what holds them up all alike is found once: requests that
+        go on for ever."""
+        settings, going, held = run.site.settings, list(run.site.started.values()), None
+        paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
+        endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
+        endless = tuple(seq for seq in endless if seq not in paused)
+        # A script that holds no PEs is named only where nobody who holds some goes on for ever.
+        endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
+        if endless:
+            held = Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
+        elif paused:
+            held = Foreseen(None, "{by}: suspended for an unknown time", paused[:SHOWN])
         if cut and held is not None and not run.heap.sure:  # shifts alone are to come
             far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
             return dict.fromkeys([each.seq for each in requests], far)
@@ -264,18 +274,6 @@ class LookAhead:
         if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
             said = f": exit {own.who} does not let it, asked as if it were then"
         return Foreseen(None, f"nothing that is to come lets it start{said}")
-
-    def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
-        """Return the requests that go on for ever in it; None where there are none."""
-        settings, going = run.site.settings, list(run.site.started.values())
-        paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
-        endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
-        endless = tuple(seq for seq in endless if seq not in paused)
-        # A script that holds no PEs is named only where nobody who holds some goes on for ever.
-        endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
-        if endless:
-            return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
-        return Foreseen(None, "{by}: suspended for an unknown time", paused[:SHOWN]) if paused else None
 
     def _far(self, run: AheadRun) -> str:
         return f"the estimate ended after {run.count} starts, and it is not among them{self._how(run.exits)}"

@@ -135,22 +135,16 @@ class Recheck:
         gone = seq not in self._site.requests and array_of(seq) in self._changed
         return None if gone or found is None else sized(found, pes)
 
-    def _is_as_planned(self, request: Request, action: Start) -> bool:
-        """Return True if the request waits as it did, and the PEs and units that it shall get are free."""
-        site = self._site
-        if request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
-            return False
-        queue = site.settings.queues.get(request.queue)
-        if action.seq in self._changed or queue is None or not queue.started:
-            return False
-        if not self._are_free_pes(action.pes, request):
-            return False
-        return consumables.may_have(site, request.spec.ask.consumables, action.units)
-
     def _refusal(self, action: Start) -> Reason | None:
         """Return why a request may not start."""
         site, request = self._site, self._to_be(action.seq, len(action.pes))
-        if request is None or not self._is_as_planned(request, action):
+        queue = None if request is None else site.settings.queues.get(request.queue)
+        if request is None or queue is None or not queue.started or action.seq in self._changed:
+            return _NOT_AS_PLANNED("scheduler")
+        if request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
+            return _NOT_AS_PLANNED("scheduler")
+        free = self._are_free_pes(action.pes, request)
+        if not free or not consumables.may_have(site, request.spec.ask.consumables, action.units):
             return _NOT_AS_PLANNED("scheduler")
         reason = features.keeping(site, request, but=action.by)
         if reason is not None or request.rank >= NOW:

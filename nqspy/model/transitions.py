@@ -156,26 +156,18 @@ def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState]
 
 
 def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> None:
+    if event.indices and request.array is not None:  # holds of the whole array become holds of its indices
+        for letter in (each for each in request.holds if each in event.letters):
+            _of_indices(request, at, arrays.hold, request.array.left, letter, request.hold_text)
+    request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
+    request.hold_text = request.hold_text if request.holds else ""
     if event.indices:
-        _hold_one_by_one(request, at, event.letters)
         _of_indices(request, at, arrays.release, event.indices, event.letters)
         return _let_wait(request, at, event.aging and ages(request))
-    request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
-    if not request.holds:
-        request.hold_text = ""
     if request.array is not None:
         request.array = arrays.release(request.array, request.array.left, event.letters)
     _await(request, () if "s" in event.letters else request.unmet, at, event.aging and ages(request))
     return None
-
-
-def _hold_one_by_one(request: Request, at: Instant, letters: str) -> None:
-    """Turn these letters of an array that is held as a whole into letters of its indices."""
-    assert request.array is not None
-    for letter in (each for each in request.holds if each in letters):
-        _of_indices(request, at, arrays.hold, request.array.left, letter, request.hold_text)
-    request.holds = "".join(letter for letter in request.holds if letter not in letters)
-    request.hold_text = request.hold_text if request.holds else ""
 
 
 def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) -> None:

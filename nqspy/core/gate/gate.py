@@ -148,18 +148,19 @@ class Gate:
             self._masks_of, self._masks = self.version, {}
         key = queue, which
         if key not in self._masks:
-            self._masks[key] = self._mask(queue, columns, which)
+            if which is Which.ALL:
+                masks = [self.mask(queue, columns, Which.TIMED), self.room.mask(queue, columns)]
+            elif which is Which.TIMED:
+                masks = [self.mask(queue, columns, Which.LIMITS), self.reserved.mask(queue, columns)]
+            else:
+                ever = which is Which.EVER
+                rules = (rule for rule in self.rules(queue) if not (which is Which.OWNER and rule.shared))
+                masks = [
+                    rule.mask(queue, columns, ever=ever) for rule in rules if ever or not rule.whole_queue
+                ]
+                masks.append(self.missing(queue, columns))
+            self._masks[key] = any_of(masks)
         return self._masks[key]
-
-    def _mask(self, queue: str, columns: Columns, which: Which) -> Mask | None:
-        if which is Which.ALL:
-            return any_of([self.mask(queue, columns, Which.TIMED), self.room.mask(queue, columns)])
-        if which is Which.TIMED:
-            return any_of([self.mask(queue, columns, Which.LIMITS), self.reserved.mask(queue, columns)])
-        ever = which is Which.EVER
-        rules = (rule for rule in self.rules(queue) if not (which is Which.OWNER and rule.shared))
-        masks = [rule.mask(queue, columns, ever=ever) for rule in rules if ever or not rule.whole_queue]
-        return any_of([*masks, self.missing(queue, columns)])
 
     def missing(self, queue: str, columns: Columns) -> Mask | None:
         """Return the rows that need what no start brings: more PEs than the domain has, a broken resource."""

@@ -193,18 +193,19 @@ class Reservations(StandingReservations):
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
         """True if all that is kept of these amounts is kept for times that are not promised."""
-        kept = self._timeline.kept.items()
-        found = ((seq, held.begin) for seq, held in kept if not held.claims.keys().isdisjoint(amounts))
-        return not any(self._is_firm(self._site.requests[seq], begin) for seq, begin in found)
-
-    def _is_firm(self, request: Request, begin: int) -> bool:
-        """True if no request may take a chance at the cost of this one: its queue promises times, it could
-        start now, or its time is not known or over. So it does not starve."""
-        if guarantees_times(self._site, request.queue) or begin in (self._now, FOREVER):
-            return True
-        reservation = self.reservation_of(request)
-        is_late = reservation is not None and bool(reservation.late)
-        return request.reservation is not None and (is_late or self.is_due(request))
+        for seq, held in self._timeline.kept.items():
+            if held.claims.keys().isdisjoint(amounts):
+                continue
+            # So that it does not starve none takes a chance at the cost of a request that could start now, or
+            # with a time that is not known or over.
+            request = self._site.requests[seq]
+            if guarantees_times(self._site, request.queue) or held.begin in (self._now, FOREVER):
+                return False
+            reservation = self.reservation_of(request)
+            is_late = reservation is not None and bool(reservation.late)
+            if request.reservation is not None and (is_late or self.is_due(request)):
+                return False
+        return True
 
     def is_as_found(self, request: Request, action: Start) -> bool:
         """True if a start was proposed as `delaying` has found it last: past a reservation without a time,
@@ -221,7 +222,14 @@ class Reservations(StandingReservations):
         timeline.spans.lift(request.seq)
         pes = 0
         if request.spec.mold is not None:
-            request = self._on_best_size(request, former)
+            # On the size on which it ends soonest and starts no later than reserved, else as it is reserved.
+            best = self._soonest(request, former)
+            if best is not None:
+                request = best[0]
+            elif former is not None and former.pes:
+                request = sized(request, former.pes)
+            else:
+                request = mold.least_of(self._site, request)
             pes = request.spec.ask.pes
         if not timeline.profile.ever(timeline.claims(request)):
             return self.drop(request, _NEVER)
@@ -236,16 +244,6 @@ class Reservations(StandingReservations):
             self._change(request, Reservation(at, timeline.awaited(at), turn=turn, pes=pes))
             timeline.opened[request.queue] += former is not None
         return timeline.put(request, at, turn)
-
-    def _on_best_size(self, request: Request, former: Reservation | None) -> Request:
-        """Return a moldable request on the size on which it ends soonest and starts no later than reserved;
-        if there is none, on the size that is reserved, else on the smallest."""
-        best = self._soonest(request, former)
-        if best is not None:
-            return best[0]
-        if former is not None and former.pes:
-            return sized(request, former.pes)
-        return mold.least_of(self._site, request)
 
     def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
         def start_of(one: Request) -> int | None:

@@ -62,7 +62,15 @@ class Candidates:
     def scores(self) -> Floats:
         """Return the score of every row in this round."""
         if self._score is None:
-            score = self._unshared()
+            if self._base is None:  # without shares: the same until dates or rows change
+                base = self._order.score()
+                if self.columns.most("rank"):
+                    base = base + self.columns.rank * self._order.step
+                if self.columns.prioritised:
+                    base[~self._left] = NEVER
+                    behind_their_own(base, self.columns, self._dates, self._turn)
+                self._base = base
+            score = self._base
             if (shares := self.shares) is not None:
                 refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
                 by_pair = shares.by_pair(refused, self.gone()) * self._order.shared
@@ -71,18 +79,6 @@ class Candidates:
                 score = by_pair.take(self.columns.pair) + score
             self._score = score
         return self._score
-
-    def _unshared(self) -> Floats:
-        """Return the scores without shares: they stay the same until dates or rows change."""
-        if self._base is None:
-            score = self._order.score()
-            if self.columns.most("rank"):
-                score = score + self.columns.rank * self._order.step
-            if self.columns.prioritised:
-                score[~self._left] = NEVER
-                behind_their_own(score, self.columns, self._dates, self._turn)
-            self._base = score
-        return self._base
 
     @property
     def _dates(self) -> Ints:

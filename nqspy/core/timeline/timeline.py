@@ -163,23 +163,18 @@ class Timeline:
         a reservation without a time. The profile then counts these amounts."""
         claims = self.spans.claimed.get(request.seq)
         if claims is None:
-            claims = self._add_up(request)
+            claims, resting = {}, self._is_resting(request)
+            if not resting:
+                held = self._site.held_by(request)
+                if held and request.seq not in self._returning:  # the profile has no PEs that are offline
+                    held -= len(self._offline.intersection(request.pes))
+                claims["pes", self._site.domain_of(request.queue).name] = held
+            for amount, count, most in self._claims_of(request, resting):
+                self.profile.provide(amount, most)
+                claims[amount] = claims.get(amount, 0) + count
             if request.state is State.QUEUED and request.spec.mold is None:  # asked for again and again
                 self.spans.claimed[request.seq] = claims
         return {**claims, **self.spans.spare(claims)} if passing else claims
-
-    def _add_up(self, request: Request) -> Claims:
-        claims: dict[Amount, int] = {}
-        resting = self._is_resting(request)
-        if not resting:
-            held = self._site.held_by(request)
-            if held and request.seq not in self._returning:  # the profile has no PEs that are offline
-                held -= len(self._offline.intersection(request.pes))
-            claims["pes", self._site.domain_of(request.queue).name] = held
-        for amount, count, most in self._claims_of(request, resting):
-            self.profile.provide(amount, most)
-            claims[amount] = claims.get(amount, 0) + count
-        return claims
 
     def _kept_on(self, request: Request, claims: Claims) -> Claims:
         """Return the part of these claims that a request keeps while it is suspended."""
