@@ -12,7 +12,7 @@ import typer
 from nqspy.cli import submit
 from nqspy.cli.umbrella import asking
 from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, asks, become, run_tool, show, with_home
-from nqspy.cli.umbrella.book import print_manual
+from nqspy.cli.umbrella.book import print_manual, topics
 from nqspy.cli.umbrella.exits import exits
 from nqspy.cli.umbrella.journal import instants, print_events
 from nqspy.rpc.program import run
@@ -183,9 +183,18 @@ _as_written("replay", "[FROM..TO]",
             lambda words: become("nqspy.sim.replay.command", [*with_home(), *words]))  # fmt: skip
 
 
+def _topics(begun: str) -> list[str]:
+    return [name for name in topics() if name.startswith(begun)]
+
+
 @app.command()
-def manual(topic: Annotated[str | None, typer.Argument(help="nothing: the index")] = None) -> None:
-    """Print a topic of the manual."""
+def manual(
+    topic: Annotated[
+        str | None,
+        typer.Argument(help="a topic, or a word to look for; nothing: the index", autocompletion=_topics),
+    ] = None,
+) -> None:
+    """Print a topic of the manual, or the pages that have a word."""
     print_manual(topic)
 
 

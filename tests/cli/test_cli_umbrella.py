@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -223,11 +224,28 @@ def test_the_manual_prints_its_index_and_topics_plainly_into_a_pipe(shelf, capsy
     assert capsys.readouterr().out.startswith("# Shifts")
 
 
-def test_an_unknown_topic_names_those_there_are(shelf, capsys):
+def test_a_word_that_is_no_topic_finds_the_pages_that_have_it(shelf, capsys):
+    (shelf / "shifts.md").write_text("# Shifts\n\nUse it. The use of it. Use.\n\n## Holidays\n")
+    book.print_manual("USE", shelf)
+    found = capsys.readouterr().out.splitlines()[2:]
+    assert found == ["- `shares`: Shares and use", "- `shifts`: Shifts"]
+    book.print_manual("holiday", shelf)
+    assert capsys.readouterr().out.splitlines()[2:] == ["- `shifts`: Shifts (Holidays)"]
+
+
+def test_the_manual_of_nqspy_finds_shares_for_quota_and_completes_topics(capsys):
+    book.print_manual("quota")
+    assert {"departments", "shares"} <= set(re.findall(r"^- `(\w+)`", capsys.readouterr().out, re.MULTILINE))
+    env = {"_NQSPY_COMPLETE": "complete_bash", "COMP_WORDS": "nqspy manual fir", "COMP_CWORD": "2"}
+    completed = CliRunner().invoke(umbrella.app, [], prog_name="nqspy", env=env)
+    assert completed.stdout.split() == ["firstjobs", "firstrule"]
+
+
+def test_an_unknown_word_names_the_topics(shelf, capsys):
     with pytest.raises(SystemExit) as ended:
-        book.print_manual("sh", shelf)
+        book.print_manual("xyz", shelf)
     assert ended.value.code == 2
-    assert "there are: shares, shifts" in capsys.readouterr().err
+    assert "topics: shares, shifts" in capsys.readouterr().err
 
 
 def test_version_and_help():

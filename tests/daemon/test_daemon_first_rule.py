@@ -73,7 +73,7 @@ def test_your_first_rule_in_ten_minutes(make_live):
         assert step in words
 
 
-@pytest.mark.parametrize("page", ["firstjobs", "failed", "gpus", "maintenance", "moving", "quotas"])
+@pytest.mark.parametrize("page", ["firstjobs", "failed", "gpus", "maintenance", "moving", "departments"])
 def test_what_a_guide_shows_is_what_happens(make_live, page):
     live = make_live("play-work/play")
     live.work = live.home.parent

@@ -28,7 +28,8 @@ def topics(book: Traversable | None = None) -> dict[str, Traversable]:
 
 
 def print_manual(topic: str | None, book: Traversable | None = None) -> None:
-    """Prints a topic, the index without one; rendered and by a pager on a terminal, plain text elsewhere."""
+    """Print a topic, the pages that have a word, or without either the index; rendered and by a pager on a
+    terminal, plain text elsewhere."""
     found = topics(book)
     if topic is None or topic.lower() == INDEX:
         render(index(found, book))
@@ -36,10 +37,32 @@ def print_manual(topic: str | None, book: Traversable | None = None) -> None:
     page = found.get(topic.lower())
     if page is None:
         close = [name for name in found if name.startswith(topic.lower())]
-        if len(close) != 1:
-            fail(f"the manual has no topic {topic!r}; there are: {', '.join(found) or 'none'}", 2)
-        page = found[close[0]]
-    render(page.read_text(encoding="utf-8"))
+        page = found[close[0]] if len(close) == 1 else None
+    if page is not None:
+        render(page.read_text(encoding="utf-8"))
+    elif pages := search(topic, found):
+        render(f"`{topic}` stands on these pages, the best first:\n\n" + "".join(pages))
+    else:
+        fail(f"the manual has no topic and no word {topic!r}; topics: {', '.join(found) or 'none'}", 2)
+
+
+MOST_PAGES = 8
+"""Pages that a search shows at most."""
+
+
+def search(word: str, found: dict[str, Traversable]) -> list[str]:
+    """Return an item for each page that has a word, the best first: topic, title, and the headings with
+    the word. A title or heading with the word counts as much as ten times in the text."""
+    ranked = []
+    for name, page in found.items():
+        text = page.read_text(encoding="utf-8")
+        title, *headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+        named = [heading for heading in headings if word.lower() in heading.lower()]
+        score = text.lower().count(word.lower()) + 10 * (len(named) + (word.lower() in title.lower()))
+        if score:
+            sections = f" ({'; '.join(named)})" if named else ""
+            ranked.append((-score, f"- `{name}`: {title}{sections}\n"))
+    return [item for _, item in sorted(ranked)[:MOST_PAGES]]
 
 
 def index(found: dict[str, Traversable], book: Traversable | None = None) -> str:
