@@ -93,8 +93,7 @@ class RequestChoice:
     # ------------------------------------------------------------ requests
 
     def requests(self) -> Iterator[Request]:
-        """Yield those that have not ended: the ones named in their order, then of destinations; an array as
-        one, and behind it its indices where they are asked for. To be read before `rows`."""
+        """Yield live requests, named ones first, an array before its indices. Read this before `rows`."""
         seqs = dict.fromkeys(self.seqs)
         for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
@@ -113,8 +112,7 @@ class RequestChoice:
                 yield found
 
     def rows(self) -> Iterator[EndedRow | None]:
-        """Yield those that have ended, None now and then; told of in ``wrong`` where they are named and not
-        asked for, as are identifiers of no request."""
+        """Yield ended requests, None now and then; ``wrong`` takes named ones that were not asked for."""
         seqs, missing = dict.fromkeys(self.seqs), self._missing
         found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
         for seq in missing:
@@ -209,8 +207,7 @@ class Listing:
         self._live, self._ended = live, ended
 
     def collected(self, into: list[T], write: Callable[[list[Any]], list[T]]) -> Iterator[None]:
-        """Fills ``into`` with what is made of each request, in order; None after each slice. Of requests that
-        are shown as they are found ``write`` may put some together."""
+        """Add what ``write`` makes of each request to ``into``, in order; None after each slice."""
         orders, choice = list[int](), self.choice
         end = time.thread_time() + SLICE_TIME
         live = (([r.seq for r in some], self._live(some)) for some in _batches(choice.requests()))

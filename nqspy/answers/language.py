@@ -137,8 +137,7 @@ def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
-    """The first line with settings that cannot be carried out, and why. The whole is tried first; where that
-    is wrong, parts from its beginning, halving."""
+    """Find the first line with settings that cannot be carried out, by halving, and say why."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None

@@ -217,8 +217,7 @@ class OpenQuestions:
         return b""
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        """Answer with the place of an ended request's output, which the caller reads; or with a piece of it
-        that had to stay in the spool, which is closed to its owner where the daemon is root."""
+        """Answer with the path of an ended request's output, or a piece of what stayed in the spool."""
         site, message = self._serving.engine.site, asked.message
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))

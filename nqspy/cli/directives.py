@@ -155,8 +155,7 @@ def _meant(line: str, dialect: str, prefix: str) -> str:
 
 
 def read_script(file: str, what: str = "script", notes: "list[str] | None" = None) -> str:
-    """The bytes of a script, or of another file (``what``), as Linux writes it in Latin-1; ``notes`` takes
-    what was changed. Raises Failure."""
+    """Read a script or other file (``what``) as Latin-1; ``notes`` takes what was changed. Raises Failure."""
     named = file if file not in ("", "-") else "standard input"
     try:
         if file in ("", "-"):

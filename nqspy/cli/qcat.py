@@ -38,8 +38,7 @@ def body(words: list[str]) -> int:
 
 
 def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> int:
-    """Show output that was delivered, with the caller's own rights and only from a file. ``one_attempt``:
-    only that part of a file of several."""
+    """Show delivered output with the caller's own rights, from a file only; ``one_attempt``: its part."""
     path = answer.text("path")
     if not path:
         return 0

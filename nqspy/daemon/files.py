@@ -61,8 +61,7 @@ class QueueFiles:
         return read(self.folder, self._host.home.path.stat().st_uid)
 
     def apply_changed(self) -> None:
-        """At the start: applies the files that changed. An error in any line leaves the old settings in
-        force: an alarm. With no settings at all it is raised."""
+        """Apply the files that changed; after any error the old settings stay, with an alarm, if any."""
         try:
             self._apply()
         except NqspyError as error:

@@ -136,8 +136,7 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
 
 
 def take_back(home: Home, before: set[str]) -> None:
-    """A first start was refused: takes away what it has begun (database, clock), so that the next one is
-    the first. ``before``: what lay in the home; where a database did, nothing is done."""
+    """Remove what a refused first start has begun, unless a database lay in the home ``before``."""
     if home.database.name in before:
         return
     for name in home.names() - before:

@@ -79,8 +79,7 @@ class Notices:
 
 
 class ExitNotices:
-    """The exits' notices (jobinit, jobend, shift_changed, night_report), told after the commit, in order;
-    they cost nothing where no exit listens. ``runner`` gives notices, in the notices' thread."""
+    """The exits' notices, told in order after the commit; ``runner`` gives them in the notices' thread."""
 
     def __init__(self, exits: Exits, notices: Notices, runner: NoticeRunner) -> None:
         self._exits, self._due = exits, DueNotices(exits)

@@ -18,8 +18,7 @@ from nqspy.model.errors import NqspyError
 
 
 def begin(where: Home, options: StartOptions) -> str:
-    """Starts a daemon in the background and waits until it serves; gives what people should know of it.
-    Raises HomeError with what it says otherwise, `NotTold` where it says nothing."""
+    """Start a daemon in the background; return what people should know of it. Raises HomeError, `NotTold`."""
     announce(where, coming=True)
     try:
         return _await_ready(_spawn(where, options), where)

@@ -70,8 +70,7 @@ class Reloads:
         return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:
-        """Loads the files beside, then calls ``go``, in which `RemoteExits.reload` has them count or tells
-        what is wrong. It answers True where it goes on and calls `over` at its end."""
+        """Load the files beside, then call ``go``, which answers True where it calls `over` at its end."""
         self._waiting.append(go)
         if len(self._waiting) == 1:
             self._begin()

@@ -85,8 +85,7 @@ def notify(text: str) -> None:
 
 
 class Watchdog:
-    """Says to systemd that the engine's loop is alive, three times within ``WatchdogSec``. ``period``: real
-    seconds from one sign of life to the next; None unless this very process is watched."""
+    """Tell systemd that the loop is alive, each ``period`` seconds; None unless this process is watched."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         told, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")

@@ -334,8 +334,7 @@ def sweep(base: str) -> None:
 
 
 def move(cage: Cage, order: dict[str, Any], cpus: list[int] | None) -> None:
-    """Bind all threads of a request that stands still to other CPUs, by its cpuset and by affinity; in rounds
-    until one finds nothing new, should it go on. What cannot be moved stays where it is."""
+    """Bind all threads of a request that stands still to other CPUs, in rounds until none is new."""
     if not cpus or cpus == order["cpus"]:
         return
     order["cpus"] = cpus

@@ -77,8 +77,7 @@ def secure() -> None:
 
 
 def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
-    """Start the leader of a plain request from this process; return its pid and "", or 0 and the reason why
-    it did not start. Raises Again, OldLogin, NoInterpreter."""
+    """Spawn a plain request's leader: pid and "", or 0 and why not. Raises Again, OldLogin, NoInterpreter."""
     _check_login(order, who)
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))

@@ -123,8 +123,7 @@ class LocalExecutor:
                 pass
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
-        """Return an observation for each expected attempt, then one for each stray; those that run are
-        watched from now on. An attempt with output to deliver is exiting until then. Raises OSError."""
+        """Return an observation for each expected attempt, then for each stray; running ones are watched."""
         self._watch.seize()
         strays: list[Observation] = []
         for folder, seq, attempt in scan.attempts(self._spool):

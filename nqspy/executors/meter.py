@@ -18,8 +18,7 @@ _NOTABLE = 0.2
 
 
 class Meter:
-    """Use and limits of one job. ``memory``: greatest so far, in bytes; ``closing``: it is being ended;
-    ``reaped``: CPU seconds of processes that were waited for."""
+    """Use and limits of one job. ``memory``: its peak; ``reaped``: CPU seconds of waited-for processes."""
 
     def __init__(self, cage: Cage, order: dict[str, Any], started: float) -> None:
         self.cage = cage
@@ -143,8 +142,7 @@ class Meter:
         self.memory = max(self.memory, self.cage.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
-        """Return reason and sentence for the end of a job that was not ended: its own, or by a limit of the
-        kernel's, by the leader's ``status`` or the signal that killed it (128+N: its shell saw that)."""
+        """Return reason and sentence for the end of a job: its own, a kernel limit's, or a signal's."""
         if self.cage.held.killed():
             return self._memory_limit()
         died = number if number is not None else (status or 0) - 128
@@ -197,8 +195,7 @@ class SpoolMeter:
         return IDLE if self._seen is None else max(0.0, self._next - now)
 
     def passed(self, now: float) -> tuple[str, str] | None:
-        """Return end reason and sentence when the disk is nearly full and its output takes more than is left:
-        the greatest writer goes first. A file counts by its length, as holes may be written out."""
+        """Return end reason and sentence of the greatest writer when its output would fill the disk."""
         seen = [os.fstat(fd) for fd in self._streams]
         size = sum(max(each.st_size, each.st_blocks * 512) for each in seen)
         if size < _LITTLE:

@@ -234,8 +234,7 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 
 
 def together(seen: dict[int, Stat]) -> int:
-    """Return the bytes of memory that these processes hold: anonymous and shared pages, those that several
-    share count once. Pages of files do not count, for the kernel takes them back."""
+    """Return the bytes of memory that these processes hold; shared pages count once, pages of files not."""
     each = {
         pid: (len(seen) > 1 and _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")))
         or _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))

@@ -139,8 +139,7 @@ def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
 
 
 def story(folder: str) -> dict[str, Any] | None:
-    """The whole story of an attempt that is over, by one look; None while it is not, and where its shepherd
-    was of a later nqspy. Raises OSError as `read` does."""
+    """Return the whole story of an ended attempt, else None. Raises OSError as `read` does."""
     data = _found(f"{folder}/done")
     if data is None:
         return None

@@ -174,8 +174,7 @@ class Keeper:
     are no shepherds are such: they are killed; then the attempt's folder notes ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
-        """``others``: children of the starter that are neither shepherds nor remains; those that have ended
-        are taken out, and what one that was killed leaves is ended. Raises OSError."""
+        """``others``: children besides shepherds and remains; ended ones leave it. Raises OSError."""
         self._spool, self._reports, self._seat = station.spool, station.reports, station.seat
         self._shepherds: dict[int, str] = {}
         self._births: dict[int, str] = {}

@@ -86,8 +86,7 @@ class RateLimit:
 
 
 class MailQueue:
-    """Takes mails from any thread. ``trouble`` is told, once, when they cannot be handed over; ``failing``:
-    why they cannot be, empty while they can."""
+    """Takes mails from any thread. ``trouble`` is told once why they fail; ``failing``: why, or empty."""
 
     def __init__(self, folder: Path, clock: MailClock, trouble: Callable[[str], None]) -> None:
         self._folder, self._clock, self._trouble = folder, clock, trouble

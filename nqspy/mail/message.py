@@ -38,8 +38,7 @@ def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], li
 
 
 def one_line(text: str) -> str:
-    """A text as a header may hold it: short, without line ends and control characters. Nothing in it looks
-    like an encoded word (RFC 2047): the email package would decode it, line ends in it included."""
+    """A text short enough for a header, without control characters or encoded words (RFC 2047)."""
     return " ".join(_CONTROLS.sub(" ", text).replace("=?", "= ?").split())[:_LONGEST_SUBJECT]
 
 

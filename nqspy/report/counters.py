@@ -114,8 +114,7 @@ def _followed(
 
 
 def counters_text(data: Mapping[str, Any]) -> str:
-    """The display of figure 1: times as hours and minutes, shares and parts in whole percent. It says so
-    where something else than CPU time is charged."""
+    """The display of figure 1: times in hours and minutes, parts in percent, and what else is charged."""
     by_cpu = data["charge"] == "cpu"
     width = max([len(row["name"]) for row in data["groups"]] + [2])
     date, planning = (f"{t[8:10]}/{t[5:7]}/{t[2:4]} {t[11:19]}" for t in (data["date"], data["planning"]))

@@ -54,8 +54,7 @@ class CourseFigures:
 def figures(
     before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
 ) -> CourseFigures:
-    """Return the figures of the time from ``begin`` to ``end``: what came of a site as it was ``before``,
-    charged by ``charge`` (`Usage.charge`); events behind its end only tell of requests' starts."""
+    """Return the figures of the time from ``begin`` to ``end`` of a site that was as ``before``."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
     then = SiteThen(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))

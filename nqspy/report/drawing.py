@@ -104,8 +104,7 @@ def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
 
 
 def svg_of(drawing: Drawing) -> str:
-    """Return the picture as a document of its own, dark where the reader's page is dark. Its ids begin with
-    its name: one of a name in a page."""
+    """Return the picture as a document of its own, with a dark form. Its ids begin with its name."""
     name, shown = drawing.name, ""
     for shape in drawing.shapes:
         if isinstance(shape, Boxes):

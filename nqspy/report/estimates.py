@@ -58,8 +58,7 @@ def _share(which: Iterable[bool]) -> float | None:
 
 
 def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
-    """Accuracy of the last ones before each as an estimate of it, measured by the limits where all have
-    one."""
+    """Accuracy of the last runs before each as an estimate of it, by limits where all have one."""
     for place in range(LAST, len(runs)):
         some = runs[place - LAST : place + 1]
         values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]

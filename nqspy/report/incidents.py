@@ -70,8 +70,7 @@ class IncidentLog:
             self._take_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """The incidents that were not over at ``since``, by their beginning, without alarms about an exit, a
-        shift or a probe if an event of its own tells of the failure."""
+        """The incidents not over at ``since``, by beginning, without alarms that an event tells better."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [
@@ -227,8 +226,7 @@ _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
 
 
 def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[str, Any]]:
-    """The incidents that one department is told: those of the whole house, and those that met its requests.
-    Texts that may name others are left out."""
+    """The incidents of the whole house and of a department's requests, without texts that name others."""
     found = []
     for each in story:
         mine = each["requests"].get(group)

@@ -44,8 +44,7 @@ def request_object(
     place: Place | None = None,
     reason: Reason | None = None,
 ) -> dict[str, Any]:
-    """The object of a request that has not ended. ``place`` counts in state queued alone,
-    ``reason`` says why it waits or is suspended, or what will become of one that runs."""
+    """The object of a live request. ``place`` counts in state queued alone; ``reason``: why it waits."""
     if reason is None and request.state is State.HELD and request.hold_text:
         reason = told(ReasonCode.HELD, "", request.hold_text)
     if reason is not None and reason.ahead and place is not None:

@@ -38,8 +38,7 @@ def busy_share(
     pes: CapacityOverTime,
     cpus: CapacityOverTime,
 ) -> Busy | None:
-    """Allocated PE time / (PEs x time) and CPU time / (CPUs x time) between two instants, None where they
-    enclose nothing. Suspended requests count as long as they keep their PEs."""
+    """Allocated PE time and CPU time per PEs or CPUs x time between two instants; None: nothing enclosed."""
     whole = 0 if begin is None or end is None or end <= begin else pes.whole(begin, end)
     if begin is None or end is None or whole <= 0:
         return None
@@ -50,8 +49,7 @@ def busy_share(
 
 
 class NightMoves:
-    """Counts how often requests gave way to others of a higher class, and what it cost that they left their
-    PEs: while they do the PEs are held and do nothing."""
+    """Counts how often requests gave way to a higher class, and what their absence from PEs cost."""
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(("gave_way", "moved", "pe_hours", "paged_bytes"), 0)
@@ -132,8 +130,7 @@ def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq
 def _not_behind_own(
     replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
-    """Leave out requests if their owner wants another one earlier (``qsub -p``) that stands behind what was
-    started (``end`` is its place): they are put back behind that."""
+    """Leave out requests if their owner wants another one (``qsub -p``) that stands behind ``end``."""
     highest: dict[str, int] = {}
     for *_, seq in line[bisect_right(line, end) :]:
         request = replay.histories[seq].request
@@ -213,8 +210,7 @@ def state_of(history: RequestHistory) -> str:
 
 
 def outcome(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``ended_ok``, ``withdrawn`` and ``counts``: what became of the requests of departments
-    (`departments.rows`), added up."""
+    """``ended_ok``, ``withdrawn`` and ``counts``: the ends of departments' requests, added up."""
     sums = Counter[str]()
     for row in rows:
         sums.update({key: row[key] for key in ("ended_ok", "withdrawn", *_COUNTS)})
@@ -229,8 +225,7 @@ _COUNTS = ("failed", "waiting", "running")
 
 
 def night_line(data: Mapping[str, Any]) -> str:
-    """The one line: requests and what became of them, busy, deviation, order. The numbers before the first
-    semicolon add up; what was withdrawn stands apart."""
+    """The one line: requests and their ends (first numbers add up), busy, deviation, order."""
     busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
     running = f", {more['running']} running" if more["running"] else ""
     told = (

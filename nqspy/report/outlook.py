@@ -110,8 +110,7 @@ def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | 
 
 
 def _drained(left: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
-    """Times at which each department has nothing left, in units of CPU time given to all: shares of those
-    that still have work."""
+    """Times at which each department has nothing left, in CPU time given to all, by shares."""
     at, found = 0.0, dict[str, float]()
     left = dict(left)
     while left:

@@ -71,9 +71,7 @@ class AttemptHistory:
         return sum(last - first for first, last in self.held(begin, end))
 
     def ran_for(self, begin: Instant, end: Instant) -> float:
-        """Time (ms) for which it ran between two instants: as measured, since the site's clock may be set;
-        how long it held its PEs where nothing was measured, and since the last measurement of one that
-        runs."""
+        """Time (ms) for which it ran between two instants: as measured, else how long it held its PEs."""
         if not self.points or not self.points[-1][2]:
             return self.held_time(begin, end)
         since = self.held_time(max(begin, self.points[-1][0]), end) if self.end is None else 0
@@ -146,8 +144,7 @@ def held_by_step(
 
 
 def used_by_step(attempt: AttemptHistory, marks: Sequence[int]) -> Iterable[tuple[int, float]]:
-    """CPU time (ms) that an attempt used, as (step, amount), step 0 lying between the first two marks; steps
-    without an attempt are left out."""
+    """CPU time (ms) of an attempt as (step, amount), step 0 between the first two marks; no empty steps."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin
     place = max(1, bisect_right(marks, attempt.begin))
     before = attempt.used_at(marks[place - 1])

@@ -14,8 +14,7 @@ Data = Mapping[str, Any]
 
 
 def night_text(data: Data, most: int | None = None) -> str:
-    """The report for people: the line first, then departments, what failed, what waits, what went wrong, what
-    is to come; of a department's page (`departments.page_of`) the same. ``most``: rows of a table at most."""
+    """The report of a night or department for people. ``most``: rows of a table at most."""
     parts = [folded(data["line"]), folded(period(data))]
     if data["clock"]:
         parts.append(folded(f"clock: {data['clock']}"))

@@ -224,8 +224,7 @@ def asked_for(spec: Spec) -> tuple[Any, ...]:
 
 
 def standing(subject: Subject) -> tuple[Any, ...]:
-    """Return what else they have in common, where all their attributes are equal but for those of
-    `moving`."""
+    """Return what else they have in common, if all attributes but those of `moving` are equal."""
     request = subject.request
     own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
     return (*own, subject.variables, subject.shared_output, not subject.comment)
@@ -355,8 +354,7 @@ def comment_of(ended: Ended | Deleted) -> str:
 
 
 def state_counts(counts: Mapping[str, int]) -> str:
-    """``state_count``: how many are in each state, from numbers by state word; a blank behind each, as PBS
-    has it."""
+    """``state_count``: how many are in each state; a blank behind each, as PBS has it."""
     numbers = ((name, sum(counts.get(word, 0) for word in words)) for name, words in _COUNTED.items())
     return "".join([f"{name}:{number} " for name, number in numbers])
 

@@ -180,8 +180,7 @@ class WrittenForm:
         return known.asked, known.fields
 
     def keep(self, subject: Subject, fields: bytes | None) -> int:
-        """Remembers its fields (None: they cannot be kept); answers a number that requests share which ask
-        for the same, and no others ever."""
+        """Remember its fields (None: cannot be kept); return a number that requests asking alike share."""
         if len(self.kept) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
             self.kept.clear()
             self._asked.clear()

@@ -61,8 +61,7 @@ def shape(server: str, *, wide: bool = False, done: bool = False) -> Shape:
 
 
 def line(subject: Subject, table: Shape) -> str:
-    """Return the line of a job. A name as wide as its column is cut too, as PBS does; an identifier never
-    is."""
+    """Return the line of a job. Names are cut to their columns, as PBS does; identifiers never."""
     request, used = subject.request, subject.used
     _, row, widest_name, widest_owner, widest_queue, label, done = table
     name, owner, queue = request.spec.name, request.spec.owner, request.queue
@@ -78,8 +77,7 @@ def line(subject: Subject, table: Shape) -> str:
 
 
 def _done(subject: Subject) -> str:
-    """The greater part of the CPU time, or of the wall time, that was asked for and is used; of an array how
-    many of its indices are over."""
+    """The part of CPU or wall time that is used, the greater; of an array how many indices are over."""
     used, ask, array = subject.used, subject.request.spec.ask, subject.request.array
     if array is not None and array.begun:
         over = sum(indices.count(each) for each in (array.well, array.badly, array.dropped))
@@ -192,8 +190,7 @@ _WEEK = 7 * DAY
 
 
 def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
-    """Expected start of a job that waits: ``15:30`` today, ``Fr 15`` within a week, else the month or the
-    year."""
+    """Expected start of a waiting job: ``15:30`` today, ``Fr 15`` within a week, else month or year."""
     start = starts.get(request.seq)
     if start is None or start < at.now or request.state not in (State.QUEUED, State.SUSPENDED):
         return UNKNOWN.strip()

@@ -53,16 +53,14 @@ def number_or_text(text: str | None) -> str | int | None:
 
 
 class VariableList:
-    """``Variable_List``: what a job finds in its environment, in PBS's two forms. One for all requests that
-    share an environment."""
+    """``Variable_List`` in PBS's two forms, one for all requests that share an environment."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
 
     @classmethod
     def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
-        """Make the list of an environment as it was handed in. Where it was submitted and to which queue is
-        known better from the request."""
+        """Make the list of an environment, without the place and queue of the submission."""
         words = (word.partition("=") for word in environment.decode("utf-8", "replace").split("\0"))
         found = {name: value for name, equals, value in words if equals and name}
         found["PBS_O_WORKDIR"] = workdir

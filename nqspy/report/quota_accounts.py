@@ -318,8 +318,7 @@ class DomainWork:
         return self.stretches[bisect_right(self.stretches, at, key=lambda each: each[0]) - 1][1]
 
     def wait(self, spec: Spec, pes: int) -> int:
-        """So many PEs more are waited for. Answers how many of them are startable: all, until a pass has
-        spoken of their owner."""
+        """Let so many PEs more be waited for; return how many of them are startable."""
         pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
         return 0 if pair in self._said or (self._known and pair not in self._known) else pes

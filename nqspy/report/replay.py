@@ -44,8 +44,7 @@ class RequestHistory(Struct):
 
     @property
     def weight(self) -> int:
-        """Number of requests it stands for: an array for its indices that have not begun, the others have
-        histories of their own."""
+        """Number of requests it stands for: an array for those of its indices that have not begun."""
         return self.request.weight
 
     @property
@@ -172,8 +171,7 @@ class HistoryReplay:
         return history
 
     def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """Make one of unseen submission from the live request: as the event says it ran, or was to
-        run; it does not count."""
+        """Make a history, which does not count, of unseen submission from the live request and its event."""
         request = self.known.get(seq)
         if request is None:
             return None

@@ -83,8 +83,7 @@ class QuotaSums(Struct, frozen=True):
         return {} if self.little else deviations(self.got, self.entitled)
 
     def row(self, name: str) -> dict[str, float | None]:
-        """``entitled`` and ``got`` of a group, as parts of what all were charged, and its ``deviation``; None
-        where too little was used, or where it had no work."""
+        """``entitled``, ``got``, ``deviation`` of a group, as parts of all charges; None where too little."""
         deviation = self.deviations.get(name)
         if deviation is None:
             return {"entitled": None, "got": None, "deviation": None}
@@ -99,8 +98,7 @@ def departments(groups: Mapping[str, Group]) -> list[str]:
 
 
 def department_shares(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Entitlements of the departments, the group ``default`` among them with share 1 where it is not set up,
-    as in scheduling."""
+    """Entitlements of the departments, with the group ``default`` (share 1 where it is not set up)."""
     tree = with_default(groups)
     shares = entitlements(tree)
     return {name: shares[name] for name in departments(tree)}

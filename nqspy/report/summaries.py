@@ -30,8 +30,7 @@ _POSIX = "queued running+suspended held waiting arriving+routing exiting"
 
 
 def _counted(site: Site, counts: Counts, kind: str, columns: str) -> list[tuple[Any, ...]]:
-    """A row of each queue: its name, run limit, number of requests, two states, and how many each column
-    counts; destinations last where it has any."""
+    """A row of each queue: name, run limit, number of requests, two states, counts, destinations."""
     rows: list[tuple[Any, ...]] = []
     for queue in _queues(site, kind):
         mine = counts.get(queue.name, {})

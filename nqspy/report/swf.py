@@ -185,8 +185,7 @@ class _Journal:
 
 
 def _lines(frame: SwfFrame, zero: int, jobs: Sequence[_Job]) -> Iterator[str]:
-    """Each job, and behind one that ran more than once its attempts; numbered as they were submitted from the
-    instant ``zero`` on."""
+    """Each job, numbered from instant ``zero`` on, and its attempts if it ran more than once."""
     places, time = {job.seq: place for place, job in enumerate(jobs, 1)}, frame.time
     for place, job in enumerate(jobs, 1):
         walls = [part.wall for part in job.parts if part.wall is not None]

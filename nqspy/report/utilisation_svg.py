@@ -82,8 +82,7 @@ def _seconds(at: str) -> float:
 
 
 def utilisation_svg(data: Mapping[str, Any]) -> str:
-    """Bars of PEs allocated and of CPU time used, with the shifts above and the incidents below the line; a
-    title and a description say the same in words. ``data``: the night's report."""
+    """Bars of PEs allocated and CPU time used, with shifts and incidents. ``data``: the night's report."""
     axis, until = _Axis(data["from"], data["until"]), data["until"]
     shapes = [
         *_chart(axis, data, until),
@@ -165,8 +164,7 @@ def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> di
 
 
 def quota_svg(data: Mapping[str, Any], title: str) -> str:
-    """Bars of the part that was got, a line for the target; a title and a description say the same in words.
-    ``data``: as `division_of` gives it."""
+    """Bars of the part got, a line for the target. ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST_STRIPS], data["rows"]
     times, told = [row["at"] for row in rows], list[str]()
     for name in names:

@@ -36,8 +36,7 @@ def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
 
 
 def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """Lines on its PEs (it may have left some for others), its size, the cost of its moves, and why it is
-    suspended or what will become of it."""
+    """Lines on its PEs, its size, its moves, and why it is suspended or what will become of it."""
     moved, suspended, base = each.get("moved"), each["state"] == "suspended", ""
     word = " on" if not moved else ", now on" if each["state"] == "running" else ", last on"
     if each.get("coordinate"):
@@ -189,8 +188,7 @@ def _unknown(found: Mapping[str, Any]) -> str:
 
 
 def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """``qstat --eta``: a table of requests with their ``estimate``, in the order given; below, what the times
-    rest on, and why others are not known."""
+    """``qstat --eta``: a table of requests with their ``estimate``, what it rests on, what is unknown."""
     if not rows:
         return "nothing waits\n"
     cells = [_HEAD]

@@ -125,8 +125,7 @@ def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
 
 
 class Client:
-    """The daemon of one home. ``home`` None: as the commands choose it. ``timeout``: seconds of real time
-    that an answer may take. Not for several threads at once: give each its own."""
+    """The daemon of one home (None: as commands choose it). ``timeout``: real seconds. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
         if home is not None:
@@ -174,8 +173,7 @@ class Client:
         return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
-        """Return the data of a request once it has ended: ``ok`` is true if it ended by itself with status 0.
-        Raises TimeoutError after ``timeout`` seconds of real time."""
+        """Return an ended request's data (``ok``: status 0). Raises TimeoutError after ``timeout`` s."""
         [name] = _names([id])
         patient = Connection(self.home, timeout, patient=True)
         try:

@@ -95,8 +95,7 @@ class Desk:
         return own + sum(kept.values())
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """True if a client must wait because too many messages of its user wait for the engine. It is read
-        from again once half of them are done, or once it is told that the daemon is busy."""
+        """True if a client must wait, as too many messages of its user do, until half of them are done."""
         if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)

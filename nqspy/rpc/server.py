@@ -177,8 +177,7 @@ class RpcServer(Desk):
             task.add_done_callback(lambda done: self._came(done, client, caller))
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
-        """Close the connection that is idle longest, of the newcomer's own if its share is full, else of all.
-        False: none is idle. Its client connects again when it asks next."""
+        """Close the longest idle connection, of the newcomer's own if its share is full. False: none is."""
         own = newcomer is not None and not self.shares.full(newcomer)
         found = [
             (since, id(each), each)

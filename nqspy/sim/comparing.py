@@ -25,8 +25,7 @@ class Estimate(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """The runs of one label. By metric: the mean over its seeds; ``differences``: of the differences to the
-    first label's run of the same seed (nothing for the first one itself)."""
+    """The runs of one label: means over its seeds, ``differences`` to the first label's by seed."""
 
     label: str
     seeds: int

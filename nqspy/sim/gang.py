@@ -151,8 +151,7 @@ class GangOrder(Struct, frozen=True):
 
 
 class GangRun(BatchRun):
-    """A workload (its jobs' groups are their queues) on the machine of an order. By class, interactive jobs
-    come as applications, and each other one is a request that holds no PEs and begins an application."""
+    """A workload on an order's machine. By class, jobs are applications; batch requests begin theirs."""
 
     def __init__(self, workload: Workload, order: GangOrder) -> None:
         self._order = order

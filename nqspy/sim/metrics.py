@@ -28,8 +28,7 @@ class Figures(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """Spread of the waits of some jobs, in seconds: nine in ten lie from ``low`` to ``high``, half of
-    them from ``lower`` to ``upper``."""
+    """Spread of waits, in seconds: 90 % lie from ``low`` to ``high``, half from ``lower`` to ``upper``."""
 
     jobs: int
     low: float

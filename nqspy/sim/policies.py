@@ -21,8 +21,7 @@ SITE = f"{ONE_QUEUE}set sched_factor share 0 cpu 0 memory 0 time 0\n"
 
 
 class BatchPolicy(Struct, frozen=True):
-    """``commands`` of qmgr that come after the site's; ``ask``: what jobs ask for; ``molding``: on which
-    numbers of PEs, where these are other than the workload says."""
+    """``commands`` of qmgr behind the site's; ``ask`` of jobs; ``molding``: on which numbers of PEs."""
 
     name: str
     commands: str = ""

@@ -37,8 +37,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 class Results:
-    """A file that is begun anew, with a JSON object on a line for each job. Its methods raise NotSimulated
-    where it cannot be written."""
+    """A new file with a JSON object on a line for each job. Methods raise NotSimulated if it fails."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,8 +60,7 @@ class Results:
 
 
 class Starts(Results):
-    """Lines ``job_id start_time`` in the order of the list. A job that ends before those ahead of it in the
-    list is kept back until they have ended."""
+    """Lines ``job_id start_time`` in the order of the list: a job waits for the end of those ahead."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

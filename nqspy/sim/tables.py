@@ -95,8 +95,7 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
 
 
 def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:
-    """A row for each label; ``between``: a mean and half its 95 % confidence interval. Differences of mean
-    waits are to the first row, over the same seeds."""
+    """A row for each label; ``between``: a mean and half its 95 % confidence interval, by the same seeds."""
     names = [name for name in COMPARED if any(name in each.metrics for each in found)]
     heads = ["run", COMPARED[names[0]][0], "difference", *(COMPARED[name][0] for name in names[1:])]
     rows = []

@@ -113,8 +113,7 @@ def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
 
 
 def writable(path: Path) -> Path:
-    """The path: what cannot be written is told before anything is run, not after it. Nothing is left of that
-    where there was nothing. Raises NotSimulated."""
+    """The path; raises NotSimulated before anything is run if it cannot be written. Leaves nothing there."""
     was_there = path.exists()
     write(path, b"", "ab")
     if not was_there:

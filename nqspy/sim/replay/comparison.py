@@ -78,8 +78,7 @@ class NightComparison:
     # ------------------------------------------------------------ starts
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
-        """Return how many of these (None: all) start earlier, later, at the same time; ``never``: only in the
-        first course, ``new``: only in the second."""
+        """Return how many of these start earlier, later, at the same time; ``never`` or ``new``: in one."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
         for seq in self.seqs if seqs is None else seqs:
             kind = _kind(self.was.starts.get(seq), self.would.starts.get(seq))
@@ -100,8 +99,7 @@ class NightComparison:
         return {seq: text for seq, text in would.items() if was.get(seq) != text}
 
     def guessed(self) -> list[Seq]:
-        """Return the requests of which it is not known how long they would have run: those that a limit ended
-        are, where it is the same in both courses."""
+        """Return the requests that the same limit ended in both courses: their true length is unknown."""
         was, would = (
             {} if each is None else each.hands.unknown for each in (self.found.off, self.found.would)
         )

@@ -157,8 +157,7 @@ class RecordedExits(SiteExits, ExitsThen):
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """Spare exits what they failed at before the beginning: they are not asked about it again so soon. An
-        exit that was not there then has not failed."""
+        """Spare exits what they failed at shortly before the beginning, unless they are new."""
         for at, each in failures:
             one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
             if one is not None and each.exit not in self._others and request is not None:

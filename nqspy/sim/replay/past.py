@@ -89,8 +89,7 @@ class RecordedPast:
         return Recording(begin, events[:count], ended, events[count:])
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
-        """Return failures of user exits from an instant on, up to event ``n``, and when: at their pass's
-        time, which is before it was journaled. A load of the exits forgives what was before."""
+        """Return failures of user exits (and their pass's time) from an instant on, since the last load."""
         since = max([since, *(at for at, _ in self._loads_before(n + 1))])
         told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
         every = ((each.at, each.event) for each in told if each.at >= since)

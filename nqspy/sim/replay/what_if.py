@@ -35,8 +35,7 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Other:
-    """A change against the past. ``change``: settings; ``exits``: other user exits, None: the same;
-    ``words``: what people read of it."""
+    """A change against the past: settings and ``exits`` (None: the same), in ``words`` for people."""
 
     change: CourseChange = CourseChange()
     exits: Choice | None = None
@@ -90,8 +89,7 @@ def gathered(
     until: Instant | None = None,
     now: Sequence[Source] | None = None,
 ) -> Gathered:
-    """Gather what the journal has from ``since`` to ``until``; ``now``: the user exits in force, by default
-    those in the home's folder. No code of the site is run. Raises NotReplayed."""
+    """Gather what the journal has from ``since`` to ``until``, without site code. Raises NotReplayed."""
     recording = past.recording(since, until)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
@@ -183,8 +181,7 @@ def throughout(text: str, source: str = "-c") -> CourseChange:
 
 
 def as_if_applied(text: str, source: str) -> CourseChange:
-    """A file of commands, as if it had been applied at the beginning, and were the last word that people have
-    said; shifts set what they set. Raises NotReplayed."""
+    """A file of commands as if applied last before the beginning; shifts set theirs. Raises NotReplayed."""
     changes, _ = settings_of(text, source)
     return _change(changes, lambda settings: changes)
 

@@ -170,8 +170,7 @@ class Stage:
             self._do([(parsed.command, OPERATOR)])
 
     def open_queue(self, name: str, words: str = "") -> None:
-        """A batch queue of that name that takes and starts requests; ``words`` as behind ``create
-        batch_queue NAME``, such as ``run_limit=4 priority=20``."""
+        """Create a batch queue and open it; ``words`` as ``create batch_queue`` has them: ``run_limit=4``."""
         __tracebackhide__ = True
         self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
 

@@ -53,8 +53,7 @@ FEWEST = 4
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """Return as many weeks as it has, each drawn from all of them; jobs keep their numbers, so one may come
-    several times. Raises NotSimulated."""
+    """Return as many weeks as it has, drawn from all; jobs keep their numbers. Raises NotSimulated."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)

@@ -57,8 +57,7 @@ class Job(Struct, frozen=True):
 
 
 def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
-    """Each department's list for night ``seed``: together ``load`` nights of work, in proportion to the
-    quotas. The last request of each list is cut so that the sum is exact."""
+    """Each department's list for night ``seed``: ``load`` nights of work, in proportion to the quotas."""
     rng = Random(seed)
     whole = sum(DEPARTMENTS.values())
     return {
