@@ -29,9 +29,7 @@ _ROWS = 500
 """Ended requests that are read between two looks at the clock."""
 
 _NARROWED = {
-    "i": frozenset(
-        {State.EXITING, State.HELD, State.QUEUED, State.ARRIVING, State.ROUTING, State.WAITING}
-    ),
+    "i": frozenset({State.EXITING, State.HELD, State.QUEUED, State.ARRIVING, State.ROUTING, State.WAITING}),
     "r": frozenset({State.RUNNING, State.SUSPENDED}),
     "H": frozenset({State.ENDED}),
 }  # fmt: skip
@@ -186,9 +184,7 @@ class RequestChoice:
         """A line for each operand that is wrong."""
         lines = [str(each) for each in self.wrong]
         if self._cut:
-            lines.append(
-                f"the last {self._most} that have ended are shown; --limit N or --since T shows others"
-            )
+            lines += [f"the last {self._most} that have ended are shown; --limit N or --since T shows others"]
         return "".join(f"{line}\n" for line in lines)
 
     def status(self) -> int:

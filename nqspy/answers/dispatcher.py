@@ -11,18 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.answers import (
-    choosing,
-    fields,
-    graph,
-    language,
-    listing,
-    many,
-    pbs_select,
-    queries,
-    queues,
-    texts,
-)
+from nqspy.answers import choosing, fields, graph, language, listing, many, pbs_select, queries, queues, texts
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.turns import Enough, never
@@ -207,9 +196,8 @@ class Dispatcher:
             self.serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
 
     def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
-        self.serving.server.reply(
-            asked.handle, texts.refusal(asked.handle.id, asked.message.get("text"), error)
-        )
+        refusal = texts.refusal(asked.handle.id, asked.message.get("text"), error)
+        self.serving.server.reply(asked.handle, refusal)
 
     # ------------------------------------------------------------ going out
 

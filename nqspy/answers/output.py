@@ -33,9 +33,8 @@ def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
     folder, _, name = place.partition("/")
     inside = os.open(spool / folder, _FOLDER)
     try:
-        _check(
-            os.stat(name, dir_fd=inside, follow_symlinks=False), uid
-        )  # opening some devices does something
+        # Before it is opened: opening some devices does something.
+        _check(os.stat(name, dir_fd=inside, follow_symlinks=False), uid)
         fd = os.open(name, _FILE, dir_fd=inside)
     finally:
         os.close(inside)

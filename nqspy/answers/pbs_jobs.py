@@ -226,6 +226,5 @@ def full(serving: Serving, asked: rpc.Asked) -> Steps:
         whole = [begin, *members[1:], end]
         parts = whole if parts else [messages.escaped(head + "}\n")]
     shared = writer.shared if reference else None
-    yield messages.pieces_answer(
-        listing.id, listing.choice.status(), parts, listing.choice.complaint(), shared
-    )
+    choice = listing.choice
+    yield messages.pieces_answer(listing.id, choice.status(), parts, choice.complaint(), shared)

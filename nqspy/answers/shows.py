@@ -275,9 +275,7 @@ def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     """Return the maker of a plan, for any thread: settings that a script changes, and starts that move."""
     site, now = serving.engine.site, serving.clock.now()
-    changes = tuple(
-        c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes
-    )
+    changes = tuple(c for one in parsed if isinstance(one.command, cm.Configure) for c in one.command.changes)
     if not changes:
         return lambda: "it changes no setting\n"
     tx = serving.engine.transaction(now)

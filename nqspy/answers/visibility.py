@@ -115,10 +115,8 @@ class Visibility:
         user, fellows = self._caller.user, self._settings.server.privacy == "group"
         kept = {"groups": [each for each in data["groups"] if each["name"] in groups]}
         for part in ("failed", "waiting", "running"):
-            shown = [
-                row for row in data[part] if row["owner"] == user or (fellows and row["group"] in groups)
-            ]
-            kept[part] = [self.mask(row) if "reason" in row else row for row in shown]
+            rows = [row for row in data[part] if row["owner"] == user or (fellows and row["group"] in groups)]
+            kept[part] = [self.mask(row) if "reason" in row else row for row in rows]
         outlook = data["outlook"]
         outlook = outlook | {"departments": [e for e in outlook["departments"] if e["name"] in groups]}
         nothing: dict[str, Any] = {key: [] for key in ("overtaken", "incidents", "story", "exits")}

@@ -169,10 +169,9 @@ class Application:
         variables = [b"%b=%b" % pair for pair in own_variables(stays="TMPDIR").items()]
         body = b"\0".join([os.fsencode(os.getcwd()), b"%d" % len(words), *words, *variables])
         streams = b"".join([_open(number).to_bytes(4, sys.byteorder) for number in range(3)])
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)
         try:
-            self._link.sendmsg(
-                [len(body).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)]
-            )
+            self._link.sendmsg([len(body).to_bytes(8, "big")], [rights])
         except OSError:
             return  # it has gone again; its link tells so
         _send(self._link, body)

@@ -127,9 +127,8 @@ def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]
     said = []
     for number, line in lines:
         text = line.lstrip(_BLANKS)
-        read = (
-            _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
-        )  # `foreign` tells of these
+        # `foreign` tells of Slurm's.
+        read = _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
         if not read and (right := _meant(text, dialect, prefix)):
             shown = "".join(ascii(c)[1:-1] if c.isspace() else c for c in text[:_SHOWN])
             said.append(f"{source} line {number}: {shown} is not read as a directive; write {right}")

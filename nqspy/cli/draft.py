@@ -194,11 +194,10 @@ class SubmissionDraft(RequestSheet):
             self.spec["rerunnable"] = value == "y"
         elif self.dialect == "pbs":
             raise Wrong(f"{value!r} is neither y nor n")
+        elif value[:1].isdigit():
+            self._name("R" + value, _LONGEST_R_NAME, ", the R before a digit counted")
         else:
-            digit = value[:1].isdigit()
-            self._name(
-                "R" + value if digit else value, _LONGEST_R_NAME, ", the R before a digit counted" * digit
-            )
+            self._name(value, _LONGEST_R_NAME)
 
     def _name(self, value: str, longest: int, how: str = "") -> None:
         bytes = longest == _LONGEST_N_NAME  # as many as a file's name has room for

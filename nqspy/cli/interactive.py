@@ -168,9 +168,8 @@ class Session:
     def _await_its_end(self) -> None:
         """Keep the job's terminal, which no process has open any more, until its first process has ended: a
         process that closes its files before it leaves, as `cat` does, would be hung up on."""
-        while self._link.fileno() not in (
-            found := _ready({self._link.fileno(): select.POLLIN, 0: select.POLLIN})
-        ):
+        wanted = {self._link.fileno(): select.POLLIN, 0: select.POLLIN}
+        while self._link.fileno() not in (found := _ready(wanted)):
             if 0 in found and not _read(0):
                 end(self._daemon, self._id)
                 return

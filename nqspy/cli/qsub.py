@@ -293,7 +293,11 @@ def submit(
             fast.write(2, f"{many}. `qstat` shows where it stands.\n".encode())
     if dry_run:
         return 0
-    _delete(writer.delete)
+    for file in writer.delete:
+        try:
+            os.unlink(file)
+        except OSError as error:
+            fast.complain("qsub", f"-d: {file} is not deleted: {error.strerror}")
     if "wait" not in own:
         return 0
     ids = answer.out.split()
@@ -304,14 +308,6 @@ def submit(
         ids = [one["id"] for one in (told if isinstance(told, list) else [told])]
     ended = daemon.call({"cmd": "wait", "text": "wait", "ids": ids}, keyed=True, repeat=True, patient=True)
     return fast.show("qsub", ended)
-
-
-def _delete(files: list[str]) -> None:
-    for file in files:
-        try:
-            os.unlink(file)
-        except OSError as error:
-            fast.complain("qsub", f"-d: {file} is not deleted: {error.strerror}")
 
 
 MOST_WARNINGS = 20

@@ -58,11 +58,9 @@ def qselect(words: list[str]) -> int:
 @Program
 def pbsnodes(words: list[str]) -> int:
     """Show the host that runs requests."""
-    changing = next((word for word in words if word in _CHANGING), None)
-    if changing is not None:
-        raise Failure(
-            f"{changing} is not offered here: pbsnodes only shows; qmgr changes the installation", 2
-        )
+    change = next((word for word in words if word in _CHANGING), None)
+    if change is not None:
+        raise Failure(f"{change} is not offered here: pbsnodes only shows; qmgr changes the installation", 2)
     given, _, operands = read_options("pbsnodes", words)
     if not operands and not {"all", "letters", "virtual"} & given.keys():
         raise Failure(f"which host? {usage('pbsnodes')}", 2)

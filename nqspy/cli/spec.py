@@ -103,13 +103,9 @@ _OF_COMMANDS: "dict[str, Table]" = {
         (("--yes",), "yes", "on", "", "ask nothing back"),
         DIALECT,
     ),
-    "qhold": (
-        (("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"),
-    ),
+    "qhold": ((("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"),),
     "qrerun": ((("-W",), "how", "text", "force", "force: kill at once"),),
-    "qsig": (
-        (("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"),
-    ),
+    "qsig": ((("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"),),
     "qmsg": (
         (("-E", "-e"), "stderr", "on", "", "into its standard error (default)"),
         (("-O", "-o"), "stdout", "on", "", "into its standard output"),

@@ -109,9 +109,6 @@ def _enclosing(text: str, at: int) -> int:
     while (end := text.find(text[at], end + 1)) >= 0:
         if text[end + 1 : end + 2] in ("", ","):
             return end
-    open_end = text.find(text[at], at + 1) < 0
-    raise Wrong(
-        f"the quote {text[at]} is not closed"
-        if open_end
-        else f"the quote {text[at]} at column {at + 1} encloses a part of a value only; enclose all of it"
-    )
+    if text.find(text[at], at + 1) < 0:
+        raise Wrong(f"the quote {text[at]} is not closed")
+    raise Wrong(f"the quote {text[at]} at column {at + 1} encloses a part of a value only; enclose all of it")

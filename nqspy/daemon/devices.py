@@ -26,7 +26,12 @@ def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
     """The devices there are: NVIDIA's by their numbers, then AMD's, numbered from 0."""
     root = Path(environment.get(ROOT) or "/")
     files = _files(root / "dev", _NVIDIA_FILE)
-    places = _nvidia_places(root)
+    places: dict[int, Path] = {}  # by the number of a device: the driver tells of each under its address
+    for each in _listed(root / "proc/driver/nvidia/gpus"):
+        lines = text(each / "information").splitlines()
+        minor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("Device Minor")), "")
+        if minor.isdigit():
+            places[int(minor)] = root / "sys/bus/pci/devices" / each.name
     if not places:  # the driver does not tell: in the order of their addresses, if there are as many
         cards = [each for each in _listed(root / "sys/bus/pci/devices") if text(each / "vendor") == _NVIDIA]
         shown = [each for each in cards if (text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
@@ -34,17 +39,6 @@ def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
         places = dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}
     nvidia = (_device(root, "nvidia", number, [file], places.get(number)) for number, file in files)
     return (*nvidia, *_amd(root))
-
-
-def _nvidia_places(root: Path) -> dict[int, Path]:
-    """The directory of each device in ``/sys``, by its number: the driver tells of each under its address."""
-    places: dict[int, Path] = {}
-    for each in _listed(root / "proc/driver/nvidia/gpus"):
-        lines = text(each / "information").splitlines()
-        minor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("Device Minor")), "")
-        if minor.isdigit():
-            places[int(minor)] = root / "sys/bus/pci/devices" / each.name
-    return places
 
 
 def _amd(root: Path) -> Iterator[Device]:

@@ -251,7 +251,14 @@ class MailQueue:
             LOG.exception("mail %r could not be sent", kept.message.subject)
             self._not_sent(kept, NotSent(f"internal error: {error!r}"[:300]))
         else:
-            self._note(kept)
+            self._noted += 1  # in a file, so that a restart keeps to the limit and sends nothing twice
+            with contextlib.suppress(OSError):
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                with open(self._folder / "sent", "a", encoding="utf-8") as out:
+                    out.write(f"{self._clock.now()} {kept.message.to} {','.join(kept.files.values())}\n")
+                if self._noted % NOTED == 0:
+                    self._shorten()
+            _remove(kept.files)
             self._waiting.remove(kept)
             self.failing = ""
             if self._trial is not None:
@@ -275,17 +282,6 @@ class MailQueue:
             self._trouble(f"mail cannot be sent: {error}; it is kept and goes out once one can be sent again")
         pause = TRIAL if kept is self._trial else math.inf
         kept.due = time.monotonic() + (pause if self._trial is not None else PAUSES[kept.tries - 1])
-
-    def _note(self, kept: _Kept) -> None:
-        """Note that a mail was handed over, so that a restart keeps to the limit and sends nothing twice."""
-        self._noted += 1
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            with open(self._folder / "sent", "a", encoding="utf-8") as out:
-                out.write(f"{self._clock.now()} {kept.message.to} {','.join(kept.files.values())}\n")
-            if self._noted % NOTED == 0:
-                self._shorten()
-        _remove(kept.files)
 
     def _shorten(self) -> list[list[str]]:
         """Forget what was sent over an hour ago, of the nights' mails over a week; return the rest."""

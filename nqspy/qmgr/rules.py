@@ -310,9 +310,8 @@ def change_dates(cursor: Cursor, form: Form) -> Command:
     """``add|remove ... extra=(2026-12-24)``."""
     known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
     names, op = (cursor.keyword(keywords(*known)) for _ in cursor.more()), _OPS[form.words[0]]
-    return Configure(
-        tuple(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])) for name in names)
-    )
+    changes = (Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])) for name in names)
+    return Configure(tuple(changes))
 
 
 def managers(cursor: Cursor, form: Form) -> Command:

@@ -39,10 +39,7 @@ class AnswerContext(NamedTuple):
 
 
 def request_object(
-    request: Request,
-    context: AnswerContext,
-    place: Place | None = None,
-    reason: Reason | None = None,
+    request: Request, context: AnswerContext, place: Place | None = None, reason: Reason | None = None
 ) -> dict[str, Any]:
     """The object of a live request. ``place`` counts in state queued alone; ``reason``: why it waits."""
     if reason is None and request.state is State.HELD and request.hold_text:

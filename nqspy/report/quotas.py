@@ -173,9 +173,7 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     and had still to hold when it ended: by the mean of the group's ended requests where they say nothing."""
     histories, most = presence.replay.histories, dict[str, float]()
     ran = by_group(each for each in histories.values() if each.ended is not None and each.attempts)
-    means = {
-        group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()
-    }
+    means = {name: sum(_held(each, each.ended or 0) for each in own) / len(own) for name, own in ran.items()}
     for history in histories.values():
         _add_up(site, most, history.request.group, _held(history, period.end) - _held(history, period.begin))
     for seq, some in presence.left.items():

@@ -133,11 +133,8 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
         yield f"  late:     {reservation['late']}"
         return
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
-    sure = (
-        "at the latest"
-        if reservation["promised"]
-        else "unless a request that starts past it runs longer than expected"
-    )
+    unless = "unless a request that starts past it runs longer than expected"
+    sure = "at the latest" if reservation["promised"] else unless
     at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
     yield f"  reserved: its start{size}, {at}{by}"
 
@@ -203,10 +200,7 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
             kind.setdefault((word, basis), []).append(row["id"])
         cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
     lines, several = list(aligned(cells)), Counter(word for word, _ in known)
-    for (
-        word,
-        basis,
-    ), ids in known.items():  # named where starts of a kind rest on several
+    for (word, basis), ids in known.items():  # named where starts of a kind rest on several
         lines.append(f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}")
     lines += [f"{some_of(ids, SHOWN)} {word}: {basis}" for (word, basis), ids in unknown.items()]
     return "".join(f"{line}\n" for line in lines)

@@ -54,11 +54,9 @@ class SimOrder(Struct, frozen=True):
 
     def tasks(self) -> list[RunTask]:
         """All runs: by variant, then by seed. Raises NotSimulated."""
-        count = self.many * count_of(self.policy, self.vary)
-        if count > MOST_RUNS:
-            raise NotSimulated(
-                f"--policy, --vary and --seeds make {count} runs, {MOST_RUNS} at most are made"
-            )
+        runs = self.many * count_of(self.policy, self.vary)
+        if runs > MOST_RUNS:
+            raise NotSimulated(f"--policy, --vary and --seeds make {runs} runs, {MOST_RUNS} at most are made")
         drawn, pictured = self.seeds is not None, self.many == 1 and bool(self.pictures or self.html)
         try:
             config = None if self.config is None else (self.config.name, self.config.read_text("utf-8"))

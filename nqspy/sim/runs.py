@@ -189,9 +189,7 @@ class _Counter:
 
 
 def run_all(
-    tasks: Sequence[RunTask],
-    processes: int | None = None,
-    far: Callable[[int], None] = lambda jobs: None,
+    tasks: Sequence[RunTask], processes: int | None = None, far: Callable[[int], None] = lambda jobs: None
 ) -> list[SimulatedRun]:
     """Run tasks in so many processes (None: as many as there are CPUs); return their results in their order.
     ``far`` is told how many jobs have ended in all. The first failure ends all. Raises NotSimulated."""

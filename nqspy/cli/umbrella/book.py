@@ -127,11 +127,9 @@ _CELL = re.compile(r"(?<!\\)\|")
 
 def _as_list(table: str) -> Iterator[str]:
     """A table too wide for its terminal: an item for each row, its cells one after another."""
-    heads, _rule, *rows = [
-        [cell.strip() for cell in _CELL.split(line.strip().strip("|"))] for line in table.splitlines()
-    ]
+    cells = (_CELL.split(line.strip().strip("|")) for line in table.splitlines())
+    heads, _rule, *rows = [[cell.strip() for cell in row] for row in cells]
     for first, *rest in rows:
-        named = [
-            f"{head}: {cell}" if head else cell for head, cell in zip(heads[1:], rest, strict=False) if cell
-        ]
+        pairs = zip(heads[1:], rest, strict=False)
+        named = [f"{head}: {cell}" if head else cell for head, cell in pairs if cell]
         yield "- " + "\n  - ".join([first, *named]).replace("\\|", "|") + "\n"

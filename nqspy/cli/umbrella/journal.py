@@ -21,7 +21,13 @@ def print_events(since: str | None, follow: bool, as_json: bool, request: str | 
             page["since"] = _instant(client, since)
         result = question(client, "events", **page)
         while True:
-            write("".join(_line(each, as_json) for each in result["events"]))
+            if as_json:
+                lines = [json.dumps(e, ensure_ascii=False, separators=(",", ":")) for e in result["events"]]
+            else:
+                from nqspy.report.event_objects import event_line  # heavy: it knows all events
+
+                lines = [event_line(each) for each in result["events"]]
+            write("".join(f"{line}\n" for line in lines))
             if result["last"] == page["after"] and not follow:
                 return
             page["after"] = result["last"]
@@ -39,11 +45,3 @@ def instants(since: str | None, until: str | None) -> dict[str, int]:
 def _instant(client: Client, since: str) -> int:
     clock = question(client, "now")
     return parse_since(since, zone_of(clock["zone"]), clock["now"])
-
-
-def _line(event: dict[str, Any], as_json: bool) -> str:
-    if as_json:
-        return json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
-    from nqspy.report.event_objects import event_line  # heavy: it knows all events
-
-    return event_line(event) + "\n"

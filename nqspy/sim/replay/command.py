@@ -46,8 +46,7 @@ def replay(
         Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
     ] = None,
     queues: Annotated[
-        Path | None,
-        typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d"),
+        Path | None, typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d")
     ] = None,
     commands: Annotated[
         list[str] | None,
@@ -66,8 +65,7 @@ def replay(
         ),
     ] = False,
     drawn: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png"),
+        Path | None, typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png")
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,

@@ -100,9 +100,7 @@ class NightComparison:
 
     def guessed(self) -> list[Seq]:
         """Return the requests that the same limit ended in both courses: their true length is unknown."""
-        was, would = (
-            {} if each is None else each.hands.unknown for each in (self.found.off, self.found.would)
-        )
+        was, would = ({} if one is None else one.hands.unknown for one in (self.found.off, self.found.would))
         return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:

@@ -88,17 +88,12 @@ def _was(pair: Data, written: Any) -> str:
 def _table(rows: Mapping[str, Data], head: str) -> str:
     quotas = any("deviation" in row for row in rows.values())
     heads = [head, "EARLIER", "LATER", "SAME", "MEAN WAIT", "->"] + (["DEVIATION", "->"] if quotas else [])
-    cells = [
-        [
-            name,
-            row["earlier"],
-            row["later"] + row["never"],
-            row["same"],
-            *(_span(row["wait_s"][each]) for each in ("was", "would")),
-        ]
-        + ([points(row["deviation"]["was"]), points(row["deviation"]["would"])] if quotas else [])
-        for name, row in rows.items()
-    ]  # fmt: skip
+    cells = []
+    for name, row in rows.items():
+        waits = (_span(row["wait_s"][each]) for each in ("was", "would"))
+        deviations = [points(row["deviation"][each]) for each in ("was", "would")] if quotas else []
+        later = row["later"] + row["never"]
+        cells.append([name, row["earlier"], later, row["same"], *waits, *deviations])
     return grid(heads, cells)
 
 
