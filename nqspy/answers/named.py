@@ -26,8 +26,7 @@ def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
 def seqs_of(
     serving: Serving, sight: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
 ) -> list[Seq]:
-    """Return the requests that identifiers name, in their order; a bare number means no array that is hidden.
-    What is no identifier goes into ``wrong``, or raises Refusal where that is not given."""
+    """Return the requests that identifiers name, in order. ``wrong`` takes bad ones, else Refusal."""
     names, found = serving.engine.site.names, list[Seq]()
     for text in texts:
         try:

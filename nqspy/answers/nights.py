@@ -1,5 +1,4 @@
-"""The night's report: a cheap picture in the engine's thread, the rest in another one from the journal, with
-the same figures whenever it is made again."""
+"""The night's report: a cheap picture in the engine's thread; the rest in another one, from the journal."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta

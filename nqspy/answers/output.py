@@ -1,5 +1,4 @@
-"""Output of requests, read in the spool piece by piece. The daemon may be root: only a regular file of the
-request's owner (or ours) is read, in the attempt's own folder, by no link."""
+"""Output of requests, read in the spool by no link: only regular files of the request's owner, or ours."""
 
 import os
 import stat

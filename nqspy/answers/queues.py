@@ -1,5 +1,4 @@
-"""Queues, the server and the node, with the counts they show: NQS's summaries of ``qstat``, and PBS's
-``qstat -Q``, ``-q``, ``-B``, ``pbsnodes`` (pbs-clients.md 8.5, 9)."""
+"""Queues, server and node with their counts: NQS's ``qstat`` summaries, PBS's (pbs-clients.md 8.5, 9)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -145,8 +144,7 @@ def _objects(
     serving: Serving, asked: rpc.Asked, shown: Mapping[str, Attributes], wrong: list[Refusal], key: str,
     *layout_of: str,
 ) -> bytes:  # fmt: skip
-    """Objects with all their attributes, in the form asked for. ``key`` in JSON; ``layout_of``: words before
-    the name of one, how far its attributes are set in, words before it in DSV (`pbs_forms.layout`)."""
+    """Objects with all their attributes. ``key`` in JSON; ``layout_of``: see `pbs_forms.layout`."""
     layout = pbs_forms.layout(asked.message, *layout_of)
     parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
     if layout.form != "json":

@@ -147,8 +147,7 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """A group's accounts (`nqspy.shares`) and the rule in force: of all domains added up, except the target
-    and the share term, which are ``application``'s; ``domains`` has each domain's where there are several."""
+    """A group's accounts and rule; target and share term are ``application``'s, all else is added up."""
     each: dict[str, dict[str, Any]] = {}
     for domain, ledger in ledgers.items():
         standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
@@ -214,8 +213,7 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
-    """Rows of what each probe tries and found, and when it was tried last; ``text``: what its last try said.
-    One of units is told of once for each unit, by the name of that as a resource."""
+    """Rows of each probe: what it tries and found, and its last try; of a probe of units one for each."""
     site, rows = serving.engine.site, list[dict[str, Any]]()
     stamp = Zone(site.timezone).stamp
     for own, probe in PROBES.all(site.settings).items():

@@ -139,8 +139,7 @@ class SlowAnswers:
         return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Answers that are made now, a few of each user, none for a client that does not read; the user
-        served last comes last; of the long ones, the one that is begun comes first."""
+        """Answers made now, a few of each user, those served last come last; of long ones the begun one."""
         turns: dict[int, int] = {}
         found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:

@@ -53,8 +53,7 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
 
 
 def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
-    """``[N:]name=value[:name=value...]`` of a ``select``, without ``ncpus`` 1; ``N[:ppn=P][:property...]`` or
-    a host's name of ``nodes``: P ranks with a CPU each."""
+    """A part of ``select`` (without ``ncpus`` 1) or of ``nodes`` (P ranks with a CPU each, or a host)."""
     chunk, items, nodes = Chunk(), text.split(":"), each.name == "nodes"
     if items[0].isdigit():
         chunk.count = _at_least(1, items.pop(0))

@@ -19,8 +19,7 @@ LATE_KILL = "5"
 
 
 class MpprunOptions:
-    """The command line: ``words`` of the program, ``sizes`` (PEs, ascending; empty: not said), times in ms,
-    class, contract, units, home. ``given``: options by target. Raises Failure, HelpWanted."""
+    """The command line, sorted; ``sizes``: PEs, ascending. Raises Failure, HelpWanted."""
 
     def __init__(self, line: "list[str]") -> None:
         found, self.words = Parser(TABLES["mpprun"], interspersed=False).parse(line)

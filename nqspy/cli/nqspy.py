@@ -1,5 +1,4 @@
-"""The umbrella command ``nqspy``. It reaches the daemon through its socket only; ``doctor``, ``exits check``,
-``sim``, ``exits try`` and their like are processes of other rooms."""
+"""The umbrella command ``nqspy``: it reaches the daemon by its socket, other rooms by processes of theirs."""
 
 import sys
 from collections.abc import Callable

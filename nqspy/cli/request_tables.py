@@ -1,5 +1,4 @@
-"""The options of `qsub` and `qalter` as tables of `spec`. `rows` makes those that `model.options` declares;
-the rest are letters that a dialect has in a way of its own."""
+"""Option tables of `qsub` and `qalter`, made of `model.options` and the dialects' own letters."""
 
 from nqspy.cli.spec import DIALECT, HELP, HOME, TABLES, Row, Table
 from nqspy.model.options import OPTIONS

@@ -69,8 +69,7 @@ class Home:
         return not self.names()
 
     def is_one(self) -> bool:
-        """True if it is a home, be it without a database: has what a database has left, or ``queues.d`` or
-        ``exits`` and only folders of homes. Raises HomeError when it cannot be looked at."""
+        """True for what a database, ``queues.d`` or ``exits`` shows to be a home. Raises HomeError."""
         names = self.names()
         if any(name.startswith(self.database.name) for name in names):
             return True

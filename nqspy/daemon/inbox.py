@@ -38,8 +38,7 @@ class _Message:
 
 
 class Inbox:
-    """Many writers, one reader. A drain takes all that has arrived but the messages: of these the reader
-    takes as many as a turn has time for, `next_message` by `next_message`, from each user in turn."""
+    """Many writers, one reader. A drain takes all but messages, which `next_message` takes in turn."""
 
     def __init__(self, limit: int = 512) -> None:
         # Of all queues this one alone may be written by a signal's handler while its reader reads.

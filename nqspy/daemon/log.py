@@ -24,9 +24,8 @@ _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
 class _Form(logging.Formatter):
-    """Form of a message: in a ``file`` what does not begin with a date belongs to the line before it; on
-    ``stderr`` one line ``at=... level=info text="..." trace="..."``; in systemd's ``journal``, which keeps
-    the date itself, it begins with its priority instead. ``zone`` None: the machine's."""
+    """Form of a message in a ``file``, on ``stderr``, or in systemd's ``journal``. ``zone`` None: the
+    machine's."""
 
     named = ""
     zone: tzinfo | None = None

@@ -1,5 +1,4 @@
-"""Probes beside the daemon: each is tried again and again, by real time, on a few threads of their own; only
-a change of state is put into the inbox. Without probes there is no thread and nothing wakes up."""
+"""Probes beside the daemon, by real time, on threads of their own; changes of state go into the inbox."""
 
 import contextlib
 import http.client

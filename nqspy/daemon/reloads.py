@@ -1,5 +1,4 @@
-"""`reload exits`, one at a time: the files are loaded beside the engine's thread first; what was asked for is
-done when their fate is known. Nothing else waits for it."""
+"""`reload exits`, one at a time: the files are loaded beside the engine's thread; nothing else waits."""
 
 import re
 from collections.abc import Callable

@@ -1,5 +1,4 @@
-"""A start before the daemon is there: options that cannot be used are refused before anything is made, and a
-home is none again when its first start fails. Nothing heavy here: a start waits for it."""
+"""A start before the daemon is there: wrong options are refused, a failed first start is taken back."""
 
 import contextlib
 import os

@@ -133,8 +133,7 @@ def _enable(controller: str, tree: str) -> bool:
 
 
 def _make(controller: str, place: ControllerPlace, where: str, value: Any) -> tuple[bool, bool]:
-    """Make a directory (version 1) and set its limit; return True if it was made, and if it has the limit. A
-    cpuset that is there is that of other requests on the same PEs."""
+    """Make a directory (version 1) with its limit; return True if made, and if it has the limit."""
     made = place.version == 1 and make(where)
     there = place.version == 1 and controller == "cpuset" and not made and proc.text(f"{where}/cpuset.cpus")
     done = bool(there) or _set(controller, place, where, value)

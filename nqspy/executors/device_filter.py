@@ -1,5 +1,4 @@
-"""Which devices the processes of a cgroup2 may open: there it is no file that says so but a program of the
-kernel's (BPF), attached to the cgroup. Standard library only."""
+"""Which devices a cgroup2 may open, told to the kernel as a program (BPF). Standard library only."""
 
 import ctypes
 import os

@@ -1,5 +1,4 @@
-"""The environment of a login, taken once for each user and shell: the commands that a login shell is given,
-what is kept of the answer in the spool, and when it is out of date. Standard library only."""
+"""The environment of a login, kept for each user and shell until it is old. Standard library only."""
 
 import binascii
 import contextlib
@@ -96,8 +95,7 @@ def profiles(shell: str, home: str) -> str:
 
 
 class KeptLogin:
-    """The outcome of a login: its environment and umask, or the reason why there is none (``failed``).
-    ``at``: seconds since the epoch; ``seen``: the profiles' state before it."""
+    """A login's environment and umask, or why it ``failed``; ``at`` seconds since the epoch."""
 
     __slots__ = ("at", "failed", "seen", "umask", "variables")
 

@@ -214,8 +214,7 @@ def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
 
 
 class LoginSeeker:
-    """Puts the login of a request's owner into its order (``kept``). ``told``: messages of the daemon that
-    came meanwhile; ``note``: why the job has a plain environment, "" where it has that of a login."""
+    """Puts the owner's login into an order. ``note``: why the job has a plain environment."""
 
     def __init__(self, reporter: AttemptReporter, who: Person) -> None:
         self._reporter, self._order, self._who = reporter, reporter.order, who

@@ -181,8 +181,7 @@ _LITTLE = 1 << 20
 
 
 class SpoolMeter:
-    """Measures what a request's output takes of the disk of the spool. A request with output that would fill
-    the disk is ended before: the largest first. ``streams``: the open files of its output."""
+    """Measures what output takes of the spool's disk; the largest is ended before that is full."""
 
     def __init__(self, streams: list[int]) -> None:
         self._streams = streams

@@ -26,8 +26,7 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
 
 
 def plain(order: dict[str, Any], station: Station) -> bool:
-    """True if the job is spawned by a shepherd that was born in the job's own cgroup: no limit was asked for
-    that only a cgroup of the job's alone can keep, and does here. Memory by version 1 is an exception."""
+    """True if the job is spawned in the cgroup its shepherd was born in: no limit needs one of its own."""
     if not child.plain(order):
         return False
     memory = order["limits"]["memory"] is not None and not joins(order, station)
@@ -42,8 +41,7 @@ def joins(order: dict[str, Any], station: Station) -> bool:
 
 
 def number_anew(order: dict[str, Any], held: cage.Cage) -> None:
-    """Has the variables count the devices that the job can open from 0, as its programs do where the kernel
-    keeps the others from them. Devices that are not those of this machine keep their names."""
+    """Have variables count the devices that the job can open from 0, as its programs do."""
     kept = "devices" in held.held.places
     for variable, devices in order.get("devices", {}).items() if kept else ():
         with contextlib.suppress(OSError):

@@ -23,8 +23,7 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """The memory of some processes on its way out: `step` until it returns False. ``before``, ``after``:
-    bytes in memory at the beginning and the end; ``refused``: the kernel does not allow it to us."""
+    """Memory on its way out: `step` until False. ``refused``: the kernel does not allow it to us."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
         """``folder``: of the job's cgroup, "" when it has none."""

@@ -25,8 +25,7 @@ class NotFound(Exception):
 
 
 class Person(NamedTuple):
-    """A user as the user database has them. ``gid``: the group to run with; ``primary``: the group of the
-    database entry, which differs after ``newgrp`` or ``sg``."""
+    """A user as the user database has them; ``primary`` differs from ``gid`` after ``newgrp``."""
 
     uid: int
     gid: int

@@ -1,5 +1,4 @@
-"""A process for each attempt: starts the job, watches over it, records its end, delivers its output. It
-outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes."""
+"""A process for each attempt that starts, watches, records and delivers; it outlives daemon and starter."""
 
 import contextlib
 import os

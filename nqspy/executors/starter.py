@@ -255,9 +255,8 @@ class Keeper:
         return [pid for pid in proc.children(os.getpid()) if pid not in known]
 
     def _tend(self) -> None:
-        """Keep the list of this home's cgroups (``cgroups`` in the spool): a starter in another login session
-        has its own elsewhere. Remove what is empty of the noted places that are not its own, and note those
-        that are there. The lock must be held. A list that cannot be read or written stays as it was."""
+        """Keep the list of this home's cgroups (a starter elsewhere has others), with the lock: remove what
+        is empty of those that are not its own, note those that are there. Errors change nothing."""
         path, noted = f"{self._spool}/cgroups", list[str]()
         own, name = self._seat.bases(), self._seat.name
         with contextlib.suppress(OSError):

@@ -47,8 +47,7 @@ class WatchedAttempt:
     stops: int = 0
 
     def go_on(self, name: str) -> bool:
-        """Return True if its shepherd stands still (``name``: the attempt's, for the log). It is continued;
-        when that does not help, as it is stopped again or traced, it is killed: then the attempt is lost."""
+        """Continue its shepherd, or kill it if that does not help; return True if it stands still."""
         pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
         seen = proc.stat(pid) if pid > 0 else None
         if self.pidfd is None or seen is None or not seen.still:

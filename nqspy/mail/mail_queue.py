@@ -52,8 +52,7 @@ class MailClock(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """A mail on its way, and the mails of which it is made, by the files they lie in. ``due``: when it is
-    tried, real seconds of the monotonic clock; ``counted``: it counts against the limit of an hour."""
+    """A mail on its way, and those it is made of by file; ``due`` monotonic; ``counted`` by the limit."""
 
     message: MailMessage
     files: dict[Path, str]

@@ -43,8 +43,7 @@ def one_line(text: str) -> str:
 
 
 def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
-    """Return the whole mail (RFC 5322) with Date, Message-ID and Auto-Submitted (RFC 3834). ``smtp``: lines
-    end and text is encoded as every mail server takes it; else plain UTF-8 for a program on this machine."""
+    """The whole mail (RFC 5322, 3834); ``smtp``: lines and texts as any server takes them, else UTF-8."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"

@@ -36,8 +36,7 @@ def keywords(*spellings: str) -> dict[str, Keyword]:
 
 
 def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
-    """The keywords that ``word`` may stand for: one, or several where it is ambiguous. A full name wins, then
-    the only one that begins so, then a documented abbreviation."""
+    """Keywords that ``word`` may stand for: a full name, the only such beginning, an abbreviation."""
     low = word.lower()
     found = [keyword for keyword in keywords if keyword.name.startswith(low)]
     exact = [keyword for keyword in found if keyword.name == low]

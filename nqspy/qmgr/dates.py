@@ -1,5 +1,4 @@
-"""The dates of ``qsub -a`` and ``modify request ID eligible=``: forms of nqs.md 2.3, POSIX and RFC 3339.
-"Now" and the zone are the daemon's: its clock may be an accelerated one."""
+"""The dates of ``qsub -a`` and ``eligible=`` (nqs.md 2.3, POSIX, RFC 3339); "now" is the daemon's."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -69,8 +69,7 @@ _WINDOW = 1_000
 
 
 def _row(text: str, line: int) -> tuple[list[Token], str, bool]:
-    """Return the tokens of a line, its text without comment and ``\\``, and True if the next line continues
-    it. A ``#`` or ``!`` that begins a word begins a comment. Raises ParseError for an open quote."""
+    """Return a line's tokens, its text, and True if it goes on. Raises ParseError for an open quote."""
     bare = text.rstrip(_BLANKS)
     tokens: list[Token] = []
     at, stop = 0, len(bare) - bare.endswith("\\")

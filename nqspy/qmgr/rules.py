@@ -1,5 +1,4 @@
-"""Rules of settings commands: each takes the cursor behind the keywords and gives a `Configure`. A
-`grammar.Form` names its rule: a function here or in `orders`."""
+"""Rules of settings commands, named by `grammar.Form`: each reads what follows and gives a `Configure`."""
 
 import difflib
 from collections.abc import Callable

@@ -25,8 +25,7 @@ class Since(NamedTuple):
 
 
 def since(site: Site, now: Instant, entered: Instant | None = None) -> Since:
-    """Day and week (from Monday) on the site's clocks; the planning period (`Usage.period`) is counted from
-    ``entered``, when the shift in force was entered, else from midnight, and begins anew when it is over."""
+    """Day, week (from Monday) and planning period, counted from ``entered``, else from midnight."""
     zone, period = zone_of(site.timezone), site.settings.usage.period
     today = zone.local(now).date()
     day, monday = zone.at(today), zone.at(today - timedelta(days=today.weekday()))

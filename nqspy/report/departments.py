@@ -21,8 +21,7 @@ def rows(
     fractions: Mapping[str, float],
     span: tuple[Instant, Instant],
 ) -> list[dict[str, Any]]:
-    """A row of each department that had requests: quota against use, what became of its requests. ``used``:
-    CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they ran."""
+    """A row of each department that had requests. ``used``: CPU ms by group; wall time: while they ran."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total, (begin, end), found = sum(used.values()), span, list[dict[str, Any]]()
@@ -65,8 +64,7 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
 
 
 def page_of(data: Data, group: str) -> dict[str, Any]:
-    """The report of one department: its own requests, its own figures, and what concerned all. The
-    line's counts are its own; busy is the machine's. Raises KeyError when it had no requests that night."""
+    """The report of one department: its requests and figures. Raises KeyError if it had none."""
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]

@@ -27,8 +27,7 @@ _SHOWN: dict[type[ev.Event], tuple[str, ...]] = {
 
 
 def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]:
-    """``n at kind``, then ``request`` (or ``requests``) as full identifiers, then the event's own fields:
-    instants in RFC 3339, use in seconds and bytes."""
+    """``n at kind``, ``request`` or ``requests``, and the event's own fields."""
     event = recorded.event
     shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
     for name in _SHOWN.get(type(event)) or event.__struct_fields__:

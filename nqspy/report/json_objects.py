@@ -153,8 +153,7 @@ def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
 
 
 def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]:
-    """``array{indices counts{} limit}``: what has not begun, how many stand where; ``members``: its indices
-    that are requests of their own."""
+    """``array{indices counts{} limit}``; ``members``: indices that are requests of their own."""
     state, spec = request.array, request.spec.array
     assert state is not None
     assert spec is not None
@@ -179,8 +178,7 @@ _COUNTED = {
 
 
 def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] | None:
-    """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and the request that
-    started then as the cause; None where it has the one of its submission."""
+    """``redated{at who cause}`` of ``qstat --why``; None where it has its submission's date."""
     redated = request.redated
     if redated is None:
         return None

@@ -22,8 +22,7 @@ NEVER_SHORT = "no request waited only for PEs"
 
 
 class Busy(NamedTuple):
-    """Busy share from ``begin`` to ``end``: PE time allocated as a fraction of what the PEs had to give, and
-    CPU time used as a fraction of what the CPUs had."""
+    """Parts of PE time allocated and of CPU time used, of all there was from ``begin`` to ``end``."""
 
     begin: Instant
     end: Instant

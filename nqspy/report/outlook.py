@@ -16,8 +16,7 @@ _LEAST = 0.05
 
 @dataclass(slots=True)
 class _Left:
-    """Waiting requests of a department (``never``: those that can never start, left out of all other
-    figures), CPU time asked for and expected (ms), queues they wait in."""
+    """Waiting requests of a department, ``never``: left out of the rest; CPU ms; queues they wait in."""
 
     queued: int = 0
     held: int = 0

@@ -41,8 +41,7 @@ class AttemptHistory:
         return pes * (before[column] + (after[column] - before[column]) * part)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
-        """Return what is charged of its use between two instants: all, if it began and ended within them,
-        however the site's clock was set meanwhile."""
+        """Charge between two instants: all, if it began and ended within, however clocks were set."""
         if self.began is not None and begin <= self.began and self.gone is not None and self.gone <= end:
             return self.used_at(_EVER, charge)
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))

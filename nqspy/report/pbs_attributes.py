@@ -321,8 +321,7 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """Return when it could start for the first time, as far as that is known: its date in queue, or its own
-    if later; None of one that cannot, or never could."""
+    """Return when it could start first, as far as known; None if it cannot or could not."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)

@@ -1,5 +1,4 @@
-"""Attributes of jobs, queues, servers and nodes as PBS's commands print them: text, JSON and DSV
-(pbs-clients.md 8.3, 8.4)."""
+"""Attributes as PBS's commands print them: text, JSON and DSV (pbs-clients.md 8.3, 8.4)."""
 
 import json
 import re
@@ -48,8 +47,7 @@ _CUT = _BETWEEN.encode()
 
 
 class PbsLayout(Struct, frozen=True):
-    """Layout of an object in one of the `FORMS`: its beginning, each attribute, its end. ``kind``: the words
-    before its name; ``one_line``: no line of the full form is folded."""
+    """Layout of an object in one of the `FORMS`; ``kind`` before its name; ``one_line``: not folded."""
 
     form: str
     kind: str = ""
@@ -100,8 +98,7 @@ class PbsLayout(Struct, frozen=True):
 
 
 def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
-    """The layout that a question wishes: ``format``, ``delimiter``, and among its ``letters`` w or 1 where no
-    line is to be folded. Raises Refusal for a format that there is not."""
+    """The layout of ``format``, ``delimiter`` and ``letters`` w or 1 (not folded). Raises Refusal."""
     form = str(wish.get("format") or "text")
     if form not in FORMS:
         raise Refusal("bad_format", form=form, known=listed(FORMS))

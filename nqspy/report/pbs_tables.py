@@ -1,5 +1,4 @@
-"""Tables of jobs as PBS's qstat prints them: the default one (pbs-clients.md 8.1), wide, with ``% done``, and
-the alternate one of ``-a -i -r -H -u -n -s -T`` (8.2)."""
+"""Tables of jobs as PBS's qstat prints them: the default and the alternate one (pbs-clients.md 8.1, 8.2)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -212,8 +211,7 @@ _UNITS = (("gb", 1 << 30), ("mb", 1 << 20))
 
 
 def queue_limits(server: str, queues: Iterable[Queue], counts: Mapping[str, Mapping[str, int]]) -> str:
-    """``qstat -q``: name, memory, CPU and wall time, nodes, how many run, wait, may run, and the two state
-    letters of each queue; their sums below. Nothing where there are no queues."""
+    """``qstat -q``: limits, counts and state letters of each queue, and sums, if there are any."""
     rows, sums = list[str](), [0, 0]
     for queue in queues:
         most, mine = queue.per_request, counts.get(queue.name, {})

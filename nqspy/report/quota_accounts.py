@@ -183,8 +183,7 @@ def quotas_since(
 
 
 class _Run(Struct, eq=False):
-    """Record of an attempt: ``points``, how much was charged when (time passed, amount); ``spans`` in which
-    it ran, ``since`` when it runs now."""
+    """An attempt: ``points`` (time passed, charged), ``spans`` in which it ran, ``since`` now."""
 
     request: Request
     domain: "DomainWork"
@@ -288,8 +287,7 @@ class _Amounts:
 
 
 class DomainWork:
-    """Work in one domain. ``stretches``: since when the machine is divided how. ``_known``: owners of
-    which a pass had spoken before the events."""
+    """Work in one domain. ``stretches``: since when the machine is divided how."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._name = domain

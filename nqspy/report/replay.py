@@ -236,8 +236,7 @@ def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
 
 
 def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
-    """An attempt is over. One that the events do not show the start of counts as having used it all now. (Of
-    an array its indices have used what it used.)"""
+    """An attempt is over; if its start is not shown all its use counts now (indices have an array's)."""
     if history.request.array is not None and isinstance(event, ev.Ended):
         return _gone(replay, history, event, at)
     if not history.attempts or history.attempts[-1].end is not None:

@@ -1,5 +1,4 @@
-"""The site as it was at each instant of a past time: settings and machine, followed from the journal. Shifts
-may change shares and domains each day; a night is told by those that held then."""
+"""The site as it was at each instant of a past time: settings and machine, followed from the journal."""
 
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes

@@ -1,5 +1,4 @@
-"""``nqspy report swf``: ended requests as a log in the Standard Workload Format, version 2.2, of the Parallel
-Workloads Archive: 18 numbers a job, -1 for what is unknown, behind a header of comments."""
+"""``nqspy report swf``: ended requests as a log in the Standard Workload Format, version 2.2."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -60,8 +59,7 @@ class SwfFrame(Struct, frozen=True):
 def swf_log(
     events: Iterable[ev.Recorded], frame: SwfFrame, sees: Callable[[Spec], bool] = lambda spec: True
 ) -> str:
-    """The log of a journal's requests, as text. ``events``: all of them from the first on; ``sees``: which
-    requests belong to it."""
+    """The log of requests that ``sees`` says belong to it; ``events``: all from the first on."""
     found = _Journal(sees)
     for recorded in events:
         found.take(recorded)
@@ -108,8 +106,7 @@ class _Job(Struct):
 
 
 class _Journal:
-    """Follows a journal. ``pes``: the most that the machine had; ``names``: numbers of names from 1 upward in
-    the order in which they come up; all the journal is followed, so they are the same in each log of it."""
+    """Follows a whole journal, so that ``names`` get the same numbers in each log; ``pes``: the most."""
 
     def __init__(self, sees: Callable[[Spec], bool]) -> None:
         self._sees = sees

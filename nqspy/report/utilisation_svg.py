@@ -1,5 +1,4 @@
-"""Pictures of a night: the busy share by quarter hour, and each department's part of what was charged against
-what it was entitled to. Computed from the requests' ways and the accounts, and drawn as SVGs."""
+"""Pictures of a night as SVGs: the busy share, and departments' parts against their entitlements."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -149,8 +148,7 @@ MOST_STRIPS = 24
 
 
 def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> dict[str, Any]:
-    """``step_s`` and for each step ``at`` and by department ``part`` and ``target`` (fractions of what all
-    were charged in that step; left out where it had no work)."""
+    """``step_s``, and by step and department with work ``part`` and ``target``, as fractions."""
     rows = []
     for place, (before, now) in enumerate(zip(accounts.sums, accounts.sums[1:], strict=False)):
         found, step_sums = {}, now.since(before)

@@ -43,8 +43,7 @@ def output_answer(id: int, out: str, **more: Any) -> bytes:
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and ``more``, control characters
-    made visible. ``ok`` is true for the exit status 0."""
+    """The text form, ``ok`` for status 0, with ``more``; control characters are made visible."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 

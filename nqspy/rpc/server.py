@@ -1,5 +1,4 @@
-"""The daemon's counter: one thread with one asyncio loop serves all connections; it decodes, never decides.
-Messages go through ``put`` into the daemon's inbox; answers come back by `RpcServer.reply`."""
+"""The daemon's counter: one thread with an asyncio loop serves all connections; it decodes, never decides."""
 
 import asyncio
 import contextlib

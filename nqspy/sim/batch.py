@@ -1,5 +1,4 @@
-"""A workload on a simulated machine: each job becomes an ordinary submission at its instant, with its
-estimate as its wall limit; what became of it comes out as soon as it has ended, and is forgotten."""
+"""A workload on a simulated machine: each job is an ordinary submission, told and forgotten at its end."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence

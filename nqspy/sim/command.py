@@ -1,5 +1,4 @@
-"""The command ``nqspy sim WORKLOAD``: a log or an invented workload on a simulated machine, under one policy
-or several of them; from the words of its line to what is written and printed."""
+"""The command ``nqspy sim WORKLOAD``: a workload on a simulated machine, under one policy or several."""
 
 import json
 import sys

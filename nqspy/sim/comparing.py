@@ -56,8 +56,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def figures_of(found: SimulatedRun) -> dict[str, float]:
-    """Return the figures by which a run is compared: the metrics, and of a judged night ``busy``,
-    ``deviation_most`` (the largest deviation, points) and ``order_kept`` (1 or 0)."""
+    """Return the figures of a run: metrics; of a night ``busy``, ``deviation_most``, ``order_kept``."""
     figures: dict[str, float] = asdict(found.metrics.overall())
     if "busy" in found.judged:
         figures["busy"] = found.judged["busy"]

@@ -33,8 +33,7 @@ set default batch_request queue batch
 
 
 class Simulation(VirtualDriver):
-    """A site under a virtual clock; ``journal`` holds what happened. ``pes``: how many CPUs are found;
-    ``more``: as `VirtualDriver` has it."""
+    """A site under a virtual clock. ``pes``: CPUs found; ``more``: as `VirtualDriver` has it."""
 
     def __init__(
         self,
@@ -67,8 +66,7 @@ class Simulation(VirtualDriver):
         self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
     def keep(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Apply commands as `configure` does, and again whenever a shift comes into force: what a shift
-        sets does not take them back. Raises NqspyError."""
+        """Apply commands now and whenever a shift comes into force, which cannot take them back."""
         texts = list(texts)
         self.configure(texts)
         added = [each.text for name, text in texts for each in parse_text(text, name)]

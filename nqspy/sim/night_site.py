@@ -1,5 +1,4 @@
-"""The shipped site under a workload: its queues, groups, shifts and user exits, on a machine of any size; and
-the night of the computing centre on it, judged."""
+"""The shipped site under a workload, on a machine of any size; and the computing centre's night, judged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date

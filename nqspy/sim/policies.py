@@ -1,5 +1,4 @@
-"""Ways in which a simulated machine schedules a workload, as texts of qmgr commands; and the lists of them
-that a command line asks for: policies, and settings that take one value after the other."""
+"""Ways to schedule a workload as texts of qmgr commands, and the lists of them that a line asks for."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,8 +110,7 @@ _COMMA = re.compile(r",(?![^(]*\))")
 
 
 def changes_of(text: str) -> Iterator[Variation]:
-    """The values of one setting: ``sched_factor share=0,10`` is ``set sched_factor share=0`` and ``set
-    sched_factor share=10``. A list in brackets is one value. Raises NotSimulated."""
+    """The values of one setting, each as a command; a list in brackets is one. Raises NotSimulated."""
     match = _VALUES.search(text)
     if match is None:
         raise NotSimulated(f"--vary '{text}' names no values; {FORM}")

@@ -1,5 +1,4 @@
-"""Runs of workloads: one from its beginning to its end, said in a few words that another process understands;
-and many of them over processes. A result depends on its task alone, never on the process or the time."""
+"""Runs of workloads, one or many over processes; a result depends on its task alone."""
 
 import gc
 import os
@@ -135,8 +134,7 @@ def workload_of(task: RunTask) -> Workload:
 
 
 def begun(tasks: Sequence[RunTask]) -> Workload:
-    """The first one's workload; each variant's settings are looked at, so that what is wrong with them is
-    told before anything is run. Raises NqspyError."""
+    """The first one's workload, once all variants' settings have been looked at. Raises NqspyError."""
     first = {task.label: task for task in reversed(tasks)}.values()
     return [_begun(task)[0] for task in first][-1]
 
@@ -191,8 +189,7 @@ class _Counter:
 def run_all(
     tasks: Sequence[RunTask], processes: int | None = None, far: Callable[[int], None] = lambda jobs: None
 ) -> list[SimulatedRun]:
-    """Run tasks in so many processes (None: as many as there are CPUs); return their results in their order.
-    ``far`` is told how many jobs have ended in all. The first failure ends all. Raises NotSimulated."""
+    """Run tasks in ``processes`` (None: one a CPU); results in order. The first failure ends all."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
     if several == 1:
         found = list[SimulatedRun]()

@@ -1,5 +1,4 @@
-"""The results of runs as rows of texts, printed as tables or written as one page of HTML, which needs no
-network and no other file; and how far runs are."""
+"""The results of runs as rows of texts: tables, one page of HTML without other files, and progress."""
 
 import shutil
 import sys

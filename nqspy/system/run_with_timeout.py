@@ -68,8 +68,7 @@ class TimedCommand(Struct, frozen=True):
 
 
 def run(command: TimedCommand, hand: Hand, end: float) -> tuple[int, bytes]:
-    """Runs a command to its end: its exit status (-n: killed by signal n) and the last of its output. Raises
-    TimeoutError when its time is over, NotRun, OSError."""
+    """Run a command: exit status, the last of its output. Raises TimeoutError, NotRun, OSError."""
     process = _start(command, hand)
     exited, ended = -1, False
     try:

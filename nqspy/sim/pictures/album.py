@@ -1,5 +1,4 @@
-"""The pictures of one or several runs, and the files they are written to: as SVG, or as PNG by
-Pillow (the extra `png`), which need not be there for anything else."""
+"""The pictures of one or several runs and their files: SVG, or PNG by Pillow (the extra `png`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO

@@ -1,5 +1,4 @@
-"""Work in which user exits run, in a process of its own that has given up its rights: as in the daemon, no
-code of a site runs with those of whoever asks."""
+"""Work in which user exits run, in a process of its own that has given up its rights, as in the daemon."""
 
 import json
 import os

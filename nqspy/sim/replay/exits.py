@@ -1,5 +1,4 @@
-"""User exits in a replay: they fail again where the journal says that they failed, however quick they are
-today; for the rest those that were there then have more time than a daemon gives them."""
+"""User exits in a replay: they fail where the journal says so; for the rest, those of then have more time."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path

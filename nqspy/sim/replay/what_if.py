@@ -54,8 +54,7 @@ STEP = 100
 
 @dataclass
 class Gathered:
-    """Material of a replay: nothing of it is read later. ``versions``: the user exits that were loaded;
-    ``failures``: what these failed at shortly before."""
+    """Material of a replay. ``failures``: what the ``versions`` failed at shortly before."""
 
     zone: Zone
     recording: Recording

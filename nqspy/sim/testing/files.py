@@ -30,8 +30,7 @@ class _Patient(Guard):
 
 
 class ExitsUnderTest(SiteExits):
-    """Exits of these files. Raises BadExit. ``failed``: failures since they were last looked at;
-    ``printed``: what exits have printed, line by line."""
+    """Exits of files. ``failed`` since the last look; ``printed`` by line. Raises BadExit."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.failed: list[ExitFailure] = []
@@ -114,9 +113,7 @@ def _read(path: Path) -> Source:
 
 
 def under_test(test: Path) -> Path:
-    """The exit that a file of tests is about, by its name: of ``_quiet_test.py``, ``quiet_test.py`` and
-    ``test_quiet.py`` it is ``quiet.py``, beside it or in a folder ``exits`` there or one above. Raises
-    BadExit."""
+    """The exit that a file of tests is about: beside it, in ``exits``, or above. Raises BadExit."""
     name = test.stem.removeprefix("test_").removesuffix("_test").lstrip("_")
     folders = (test.parent, test.parent / "exits", test.parent.parent / "exits")
     for folder in folders:

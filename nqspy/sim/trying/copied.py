@@ -1,5 +1,4 @@
-"""A copy of a live site: its rows, its loaded exits, and where its engine is. The daemon is asked one short
-question and goes on; the rows are read beside it."""
+"""A copy of a live site: its rows, its loaded exits, and where its engine is, of one short question."""
 
 import os
 from collections.abc import Mapping

@@ -1,5 +1,4 @@
-"""A file of exits tried on what the journal has of a time: the same people ask the same, with the file among
-the exits (`sim.replay`). Run times are those that were observed."""
+"""A file of exits tried on what the journal has of a time (`sim.replay`), with run times as observed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -98,8 +98,7 @@ class _Stopwatch(Guard):
 
 
 class TriedExits(SiteExits):
-    """Exits of these files at work on a copy of a site. ``failed_calls``: how often calls failed with a text;
-    ``long_calls``: the longest of each (ns, and its budget in ms)."""
+    """Exits at work on a copy of a site, with counts of failed calls, and the longest calls."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
         self.failed_calls = Counter[tuple[Key, str]]()

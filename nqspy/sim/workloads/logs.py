@@ -69,8 +69,7 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
 
 
 def read_labels(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the labels of the header with all that is said under each. A comment without a label goes on
-    with the one before it. Raises NotSimulated."""
+    """Return the header's labels with what is said under each. Raises NotSimulated."""
     found: dict[str, list[str]] = {}
     label, size = "", 0
     for text in _text(path):

@@ -1,5 +1,4 @@
-"""The departments' lists for one night, invented by a seed: the recipe of the manual's page `nights`
-(seed 003, with the shares of its figure 1)."""
+"""The departments' lists for one night, by a seed: the recipe of the manual's page `nights` (seed 003)."""
 
 from collections.abc import Mapping
 from math import log

@@ -1,5 +1,4 @@
-"""The unlimited source of applications of PSched's load balancing experiment: 33 are always there, active or
-queued, on 128 PEs; sizes from 8 to 128 PEs, run times from 180 to 2,048 seconds."""
+"""PSched's unlimited source of applications: 33 at a time, 8 to 128 PEs, 180 to 2,048 seconds."""
 
 from collections.abc import Iterator
 from itertools import islice
