@@ -210,9 +210,6 @@ def _carry_out(
     return ""
 
 
-# ---------------------------------------------------------------- the daemon itself
-
-
 def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
     """Has the daemon stop. Raises Refusal."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")

@@ -79,9 +79,6 @@ def ended_objects(serving: Serving, seqs: Sequence[Seq], sight: Visibility) -> O
     return Lister(serving, sight).ended(row for row in found if sight.sees(row["spec"]))
 
 
-# ---------------------------------------------------------------- answering
-
-
 def _listing(serving: Serving, asked: rpc.Asked, message: Mapping[str, Any] | None = None) -> Listing:
     choice = RequestChoice(serving, message or asked.message, asked.caller, strict=True)
     lister = Lister(serving, choice.sight)

@@ -106,8 +106,6 @@ class Subjects:
             text = self._texts[reason] = never + self._choice.sight.masked(alone.text)
         return text
 
-    # ------------------------------------------------------------ variables
-
     def _variables_of(self, spec: Spec) -> VariableList | None:
         key = (spec.environment, spec.workdir, spec.queue)
         return self._variables.get(key) if self._may_read(spec) else None
@@ -143,9 +141,6 @@ def listing_of(
 
 def _letters(asked: rpc.Asked) -> str:
     return str(asked.message.get("letters") or "")
-
-
-# ---------------------------------------------------------------- the forms
 
 
 def table(serving: Serving, asked: rpc.Asked) -> Steps:

@@ -85,9 +85,6 @@ def _date(text: str, now: int, zone: str) -> int:
         raise BadValue(f"{text!r} is no date; write it like 202603022100") from None
 
 
-# ---------------------------------------------------------------- criteria
-
-
 def _compared(value: str) -> tuple[Compare, str]:
     """Split a value into the comparison before it, equality where there is none, and the rest."""
     sign = value[:4]
@@ -107,9 +104,6 @@ def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
         raise BadValue(f"{text!r} is no whole number")
     return int(text)
-
-
-# ---------------------------------------------------------------- options
 
 
 def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[[str, ReadDate], Criterion]:

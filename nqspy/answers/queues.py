@@ -60,9 +60,6 @@ def state_of(serving: Serving) -> str:
     return "Terminating" if serving.engine.resting else "Active"
 
 
-# ---------------------------------------------------------------- as PBS shows them
-
-
 def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
     """``qstat -Q``, with ``f`` among the letters ``-Q -f``."""
     site, counted = serving.engine.site, counts(serving)
@@ -111,9 +108,6 @@ def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
     if asked.message.get("format") == "json" and "jobs" in found:
         found["jobs"] = pbs_objects.jobs_of(found)
     return _objects(serving, asked, {node: found}, wrong, "nodes", "", "     ", "Name=")
-
-
-# ---------------------------------------------------------------- what they share
 
 
 def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refusal]]:

@@ -116,8 +116,6 @@ class SlowAnswers:
             answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
         self._serving.server.reply(asked.handle, answer)
 
-    # ------------------------------------------------------------ steps
-
     def go_on(self, enough: Enough = never) -> None:
         """Step the first long one, then each other, of each user in turn, until it is ``enough``."""
         turn = self._in_turn()

@@ -73,8 +73,6 @@ class Visibility:
             row["reason"]["text"] = self.masked(row["reason"]["text"])
         return row
 
-    # ------------------------------------------------------------ the journal
-
     def events(self, happened: Sequence[ev.Recorded], seq: Seq | None = None) -> list[ev.Recorded]:
         """The events that concern what the caller sees, narrowed to that; alarms are the operators'. ``seq``:
         those of one visible request, narrowed to it and to the cause of its new date."""
@@ -87,8 +85,6 @@ class Visibility:
             event = _narrowed(each.event, known if seq is None else known & some)
             found += [] if event is None else [replace(each, event=event)]
         return found
-
-    # ------------------------------------------------------------ reports
 
     def groups(self) -> set[str]:
         """The departments that the caller is a member of."""

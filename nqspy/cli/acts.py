@@ -52,8 +52,6 @@ def signal_number(text: str) -> "int | None":
     return found if isinstance(found, int) else None
 
 
-# ---------------------------------------------------------------- requests named by more than identifiers
-
 _BY = ("all", "name", "state")
 """Targets of options that choose."""
 
@@ -96,9 +94,6 @@ def confirm(command: str, count: int, done: str) -> None:
     said = os.read(0, 100).strip().lower()
     if said not in (b"y", b"yes"):
         raise Failure(f"nothing was {done}")
-
-
-# ---------------------------------------------------------------- the commands
 
 
 @Program

@@ -121,8 +121,6 @@ class Session:
         self._resize()
         return True
 
-    # ------------------------------------------------------------ signals
-
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGWINCH:
             self._resize()
@@ -139,8 +137,6 @@ class Session:
             with contextlib.suppress(OSError):
                 size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
                 fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
-
-    # ------------------------------------------------------------ keys and output
 
     def _carry(self) -> None:
         """Pass keys and output on until the job has ended or the terminal is gone. Output is shown even while

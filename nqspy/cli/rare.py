@@ -139,8 +139,6 @@ def _attributes(text: str) -> list[tuple[str, str]]:
     return found
 
 
-# ---------------------------------------------------------------- dates
-
 _UNITS = {
     "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86_400,
     "d": 86_400, "week": 604_800,

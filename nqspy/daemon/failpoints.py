@@ -116,7 +116,14 @@ class Failpoints:
             if wanted & {before, after}:
                 setattr(room, method, self._around(getattr(room, method), before, after))
         if "sighted" in wanted:
-            setattr(loop, "turn", self._with_observations(getattr(loop, "turn")))  # noqa: B009, B010 - any object
+            turn: Callable[[list[Any]], None] = getattr(loop, "turn")  # noqa: B009 - any object
+
+            def with_observations(items: list[Any]) -> None:
+                if any(isinstance(item, Observation) for item in items):
+                    self.hit("sighted")
+                turn(items)
+
+            setattr(loop, "turn", with_observations)  # noqa: B010 - any object
 
     def hit(self, point: str) -> None:
         """The point is passed. Raises the OSError that is wanted here."""
@@ -143,14 +150,6 @@ class Failpoints:
             if after:
                 self.hit(after)
             return result
-
-        return around
-
-    def _with_observations(self, turn: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
-        def around(items: list[Any]) -> None:
-            if any(isinstance(item, Observation) for item in items):
-                self.hit("sighted")
-            turn(items)
 
         return around
 

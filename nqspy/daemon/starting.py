@@ -35,22 +35,18 @@ def check(home: Home, options: StartOptions) -> None:
         if options.exits is not None and not Path(options.exits).is_dir():
             raise NqspyError(f"--exits: {options.exits} is no folder")
         if options.queues is not None and not home.database.exists():
-            _check_queues(Path(options.queues), home)
+            from nqspy.daemon import files
+            from nqspy.qmgr.parser import ParseError
+
+            try:
+                for name, _, text in files.read(Path(options.queues), home.owner()):
+                    files.parse(name, text)
+            except ParseError as error:
+                raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
+            except NqspyError as error:
+                raise NqspyError(f"--queues: {error}") from None
     except OSError as error:
         raise unusable(home, error) from None
-
-
-def _check_queues(folder: Path, home: Home) -> None:
-    from nqspy.daemon import files
-    from nqspy.qmgr.parser import ParseError
-
-    try:
-        for name, _, text in files.read(folder, home.owner()):
-            files.parse(name, text)
-    except ParseError as error:
-        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
-    except NqspyError as error:
-        raise NqspyError(f"--queues: {error}") from None
 
 
 class NotTold(HomeError):

@@ -83,9 +83,6 @@ def opens_block(text: str) -> bool:
         return False
 
 
-# ---------------------------------------------------------------- one command
-
-
 def _parse(logical: Logical) -> tuple[Form, Order]:
     cursor = Cursor(logical)
     words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
@@ -102,9 +99,6 @@ def _parse(logical: Logical) -> tuple[Form, Order]:
     command = RULES[form.rule](cursor, form)
     cursor.end()
     return form, command
-
-
-# ---------------------------------------------------------------- a whole text
 
 
 def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Command:

@@ -43,9 +43,6 @@ def _joined(values: dict[str, str], sign: str = "=") -> str:
     return " ".join(f"{name}{sign}{value}" for name, value in values.items())
 
 
-# ---------------------------------------------------------------- what there is one of
-
-
 def _singles(settings: Settings) -> Iterator[str]:
     server = written(tree.changed(settings.server))
     strategy = server.pop("shell_strategy", None)
@@ -70,9 +67,6 @@ def _singles(settings: Settings) -> Iterator[str]:
             yield f"set {kind.head} {state}{_joined(values)}".rstrip()
     for factor, _, weight in tree.changed(settings.sched_factor):
         yield f"set sched_factor {factor} {weight}"
-
-
-# ---------------------------------------------------------------- objects with names
 
 
 def _queues(queues: Iterable[Queue]) -> Iterator[str]:

@@ -109,9 +109,6 @@ def _followed(
     return replay, day, week
 
 
-# ---------------------------------------------------------------- the display
-
-
 def counters_text(data: Mapping[str, Any]) -> str:
     """The display of figure 1: times in hours and minutes, parts in percent, and what else is charged."""
     by_cpu = data["charge"] == "cpu"

@@ -60,9 +60,6 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- the page of one
-
-
 def page_of(data: Data, group: str) -> dict[str, Any]:
     """The report of one department: its requests and figures. Raises KeyError if it had none."""
     own = {each["name"]: each for each in data["groups"]}[group]

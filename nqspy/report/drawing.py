@@ -100,9 +100,6 @@ def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
     return Boxes(kind, ((x, 8, 12, 12),)), TextLine(x + 17, 18, text)
 
 
-# ---------------------------------------------------------------- SVG
-
-
 def svg_of(drawing: Drawing) -> str:
     """Return the picture as a document of its own, with a dark form. Its ids begin with its name."""
     name, shown = drawing.name, ""

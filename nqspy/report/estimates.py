@@ -67,8 +67,6 @@ def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
         yield min(said, came) / max(said, came)
 
 
-# ---------------------------------------------------------------- in words
-
 _HEADS = (
     "USER", "ENDED", "LIMIT x", "EXACT %", "10 x %", "GUESSED", "GUESS x", "EXACT %", "OVER %", "PAST %",
 )  # fmt: skip

@@ -59,8 +59,6 @@ def quarters(
     return step, rows
 
 
-# ---------------------------------------------------------------- drawn
-
 HEIGHT, TOP, BOTTOM = 250, 34, 40
 
 
@@ -137,9 +135,6 @@ def _chart(axis: _Axis, data: Mapping[str, Any], until: str) -> Iterator[Shape]:
         x, width = axis.x(each["begin"]), axis.x(each["end"] or until) - axis.x(each["begin"])
         said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
         yield Boxes("bad", ((x, _y(0) + 22, max(3.0, width), 6),), said)
-
-
-# ---------------------------------------------------------------- quotas
 
 
 STRIP, GAP, ABOVE, BELOW = 54, 12, 30, 26

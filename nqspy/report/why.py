@@ -160,8 +160,6 @@ def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
         yield f"  output:   {each['output']}  {each['error']}"
 
 
-# ---------------------------------------------------------------- expected starts
-
 Estimate = Mapping[str, Any]
 """``{start basis latest{start basis} probably{start basis} as_of}``: times as text or null, then ``basis``
 says why it is not known. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""

@@ -131,8 +131,6 @@ class RpcServer(Desk):
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
-    # ------------------------------------------------------------ who comes in
-
     def _listen(self) -> None:
         if not self._closing:
             self._loop.add_reader(self._socket.fileno(), self._accept)

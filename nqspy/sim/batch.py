@@ -149,8 +149,6 @@ class BatchRun:
         """Return what else the run is judged by, once it is over; nothing for most."""
         return {}
 
-    # ------------------------------------------------------------ jobs
-
     def _hand_in(self, count: int) -> None:
         """Submit so many more jobs of a workload without instants of its own, now."""
         for _, command in islice(self._source, count):
@@ -180,8 +178,6 @@ class BatchRun:
         pes = request.spec.ask.pes
         run = molded_job(job, self.workload.pes).time_on(pes, job.run)
         return Run(run, run * pes)
-
-    # ------------------------------------------------------------ what happens
 
     def _follow(self, events: Sequence[ev.Recorded]) -> None:
         for recorded in events:

@@ -128,9 +128,6 @@ def _tell(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder
             remark("all runs came out alike: what differs between them makes no difference here")
 
 
-# ---------------------------------------------------------------- the line
-
-
 PolicyOption = Annotated[
     str | None,
     typer.Option(

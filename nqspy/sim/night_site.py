@@ -58,9 +58,6 @@ def _exits() -> SiteExits:
     return SiteExits(shipped() / "exits", guard=Unguarded)
 
 
-# ---------------------------------------------------------------- its own night
-
-
 class _JudgedJournal(PassingJournal):
     """Has passes journal why they passed over requests, so that the order of lists can be judged."""
 
@@ -118,8 +115,6 @@ class NightRun(BatchRun):
     def _run(self, request: Request) -> Run:
         line = self._lines[self._jobs[request.seq].place]
         return Run(wall=line.wall, cpu=line.cpu, memory=line.memory)
-
-    # ------------------------------------------------------------ judged
 
     def _follow(self, events: Sequence[ev.Recorded]) -> None:
         for recorded in events:

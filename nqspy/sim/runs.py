@@ -61,8 +61,6 @@ def calm() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-# ---------------------------------------------------------------- a task
-
 DEFAULT = "firstfit"
 
 
@@ -157,8 +155,6 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     texts = [*site, (f"policy {policy.name}", policy.commands)]
     return workload, BatchRun(workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding)
 
-
-# ---------------------------------------------------------------- many tasks
 
 GLANCE = 0.5
 """Seconds between two looks at how far all are."""

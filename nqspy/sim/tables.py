@@ -50,9 +50,6 @@ class TextTable(Struct, frozen=True):
     left: int = 1
 
 
-# ---------------------------------------------------------------- one run
-
-
 def tables_of(found: SimulatedRun) -> list[TextTable]:
     """All tables of one run."""
     title = f"{found.workload} on {found.pes} PEs, {found.label}"
@@ -90,9 +87,6 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
         yield "the night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
 
 
-# ---------------------------------------------------------------- several runs
-
-
 def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:
     """A row for each label; ``between``: a mean and half its 95 % confidence interval, by the same seeds."""
     names = [name for name in COMPARED if any(name in each.metrics for each in found)]
@@ -118,9 +112,6 @@ def _written(found: Estimate | None, form: str, between: str) -> str:
         form = form[:-2] + "0f"
     mean = format(found.mean, form)
     return mean if found.ci95 is None else f"{mean} {between} {format(found.ci95, form.removeprefix('+'))}"
-
-
-# ---------------------------------------------------------------- printed
 
 
 def show(tables: Iterable[TextTable]) -> None:
@@ -155,9 +146,6 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=jobs)
         yield lambda done: bar.update(task, completed=done)
-
-
-# ---------------------------------------------------------------- a page
 
 
 def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:

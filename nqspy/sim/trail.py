@@ -109,8 +109,6 @@ class Trail:
                 line.fold(self.width)
             self.width *= 2
 
-    # ------------------------------------------------------------ what came of it
-
     @property
     def columns(self) -> int:
         """Number of columns that the time takes."""

@@ -105,9 +105,6 @@ def asks(
         show(ask(cmd), as_json, text)
 
 
-# ---------------------------------------------------------------- other rooms
-
-
 def run_tool(name: str, *words: str) -> NoReturn:
     """Hands over to the daemon's room."""
     become("nqspy.daemon.tools", [name, *words, *with_home()])

@@ -77,9 +77,6 @@ def index(found: dict[str, Traversable], book: Traversable | None = None) -> str
     return "\n".join(["# The manual of nqspy", "", "`nqspy manual TOPIC` prints one of:", "", *lines, ""])
 
 
-# ---------------------------------------------------------------- on a terminal
-
-
 def render(text: str) -> None:
     """Show Markdown by the person's pager (``PAGER``, else less) on a terminal, as it is elsewhere."""
     if not sys.stdout.isatty():

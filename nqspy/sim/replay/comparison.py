@@ -75,8 +75,6 @@ class NightComparison:
             self._moved(), key=lambda each: (each.by is not None, -abs(each.by or 0), each.request.seq)
         )
 
-    # ------------------------------------------------------------ starts
-
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
         """Return how many of these start earlier, later, at the same time; ``never`` or ``new``: in one."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
@@ -138,9 +136,6 @@ def _kind(was: Instant | None, would: Instant | None) -> str | None:
     if abs(would - was) < SECOND:
         return "same"
     return "earlier" if would < was else "later"
-
-
-# ---------------------------------------------------------------- events
 
 
 def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:

@@ -23,15 +23,6 @@ NEAR = 100_000
 """A pass that was under way at an instant has come within so many events."""
 
 
-def _site(reader: Reader, n: int) -> Site:
-    former = latest_before(reader, n) if n > NEAR else None
-    site = Site() if former is None else former
-    first = next(reader.events(after=site.n, limit=1), None)
-    if first is not None and first.n != site.n + 1:
-        raise NotReplayed(f"the journal begins with event {first.n}: what was before is not known")
-    return rebuilt(site, islice(reader.events(after=site.n), n - site.n))
-
-
 class RecordedPast:
     """The journal of a home, read beside its daemon or without one."""
 
@@ -71,7 +62,12 @@ class RecordedPast:
             )
         late = (n for n, each in enumerate(events) if until is not None and each.at >= until)
         count = next(late, len(events))
-        first = _site(self.reader, n)
+        former = latest_before(self.reader, n) if n > NEAR else None
+        site = Site() if former is None else former
+        oldest = next(self.reader.events(after=site.n, limit=1), None)
+        if oldest is not None and oldest.n != site.n + 1:
+            raise NotReplayed(f"the journal begins with event {oldest.n}: what was before is not known")
+        first = rebuilt(site, islice(self.reader.events(after=site.n), n - site.n))
         spare, sites = reloaded(first), [first]
 
         def begin() -> Site:

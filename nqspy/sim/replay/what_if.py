@@ -164,9 +164,9 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
     return tuple(changes), tuple(lines)
 
 
-def throughout(text: str, source: str = "-c") -> CourseChange:
+def throughout(text: str) -> CourseChange:
     """Have these settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
-    changes, lines = settings_of(text, source)
+    changes, lines = settings_of(text, "-c")
 
     def again(settings: Settings) -> tuple[ev.Change, ...]:
         """Set them again, and have each shift set them when it comes into force."""

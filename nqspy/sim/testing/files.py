@@ -80,9 +80,6 @@ def _in_order(sources: Iterable[Source]) -> list[Source]:
     return sorted(sources, key=lambda source: source.path.name)
 
 
-# ---------------------------------------------------------------- which files
-
-
 def sources_of(given: Exits, beside: Path) -> list[Source]:
     """Read the files that are meant, from the folder ``beside`` or the current one. Raises BadExit."""
     if isinstance(given, Mapping):

@@ -215,7 +215,11 @@ class Stage:
         options |= {"account": account, "pes": pes, "cpu": cpu, "wall": wall, "memory": memory,
                     "priority": priority, "held": held}  # fmt: skip
         wanted = cm.Submission(spec_of(own, ask, options, array), script, f"HOME=/home/{owner}")
-        job = self._name(name, array is not None)
+        if name in self._jobs:
+            raise BadStory(f"{name!r} was submitted before; call this one otherwise (named={name!r})")
+        number = self._site.next_seq + len(self._together or ())
+        self.record.labels[number] = name
+        job = self._jobs[name] = StoryJob(self, name, number, array is not None)
         wall_ms = self._length if runs is None else span(runs)
         self._runs[job.number] = Run(wall_ms, wall_ms * pes if uses is None else span(uses), status)
         self._uids[owner] = uid
@@ -359,13 +363,6 @@ class Stage:
 
     def _notify(self, hook: str, arguments: Mapping[str, Any]) -> None:
         self.exits.failed += self.exits.notify(hook, **arguments)
-
-    def _name(self, label: str, array: bool) -> StoryJob:
-        if label in self._jobs:
-            raise BadStory(f"{label!r} was submitted before; call this one otherwise (named={label!r})")
-        number = self._site.next_seq + len(self._together or ())
-        self.record.labels[number] = label
-        return self._jobs.setdefault(label, StoryJob(self, label, number, array))
 
     def _dependencies(self, after: AfterGiven) -> Iterator[Dependency]:
         for each in (after,) if isinstance(after, (str, StoryJob)) else after:

@@ -100,8 +100,6 @@ def _call(each: Data) -> str:
     return f"exit {each['exit']}{hook}" + (f" on {each['id']}" if each["id"] else "")
 
 
-# ---------------------------------------------------------------- the command
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 

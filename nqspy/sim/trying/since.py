@@ -46,9 +46,6 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     return {"exit": name, "replaces": replaces, "off": off} | found
 
 
-# ---------------------------------------------------------------- as data
-
-
 def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
     """In the process without rights."""
     found, zone = comparison.found, comparison.found.zone
