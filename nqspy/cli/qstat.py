@@ -7,10 +7,6 @@ from nqspy.cli import fast
 from nqspy.cli.fast import DaemonConnection, Failure, Program
 from nqspy.cli.questions import dialect_of, format_of, read_options
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon heeds in PBS's forms."""
 _FORMS = ("why", "eta", "json", "server", "complexes", "limits")

@@ -188,9 +188,7 @@ def digests(
 
 
 def _message(data: dict[str, Any], whom: str, address: str) -> MailMessage:
-    subject = (
-        f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended well"
-    )
-    return MailMessage(
-        address, subject, pages.night_text(data, ROWS), f"{NIGHT_MAIL}{data['date']}.{whom}.{address}"
-    )
+    day, requests, well = data["date"], data["requests"], data["ended_ok"]
+    subject = f"nqspy: night of {day}, {whom}: {requests} requests, {well} ended well"
+    text, id = pages.night_text(data, ROWS), f"{NIGHT_MAIL}{day}.{whom}.{address}"
+    return MailMessage(address, subject, text, id)

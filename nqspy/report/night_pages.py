@@ -1,6 +1,6 @@
 """The night report as pages: self-contained HTML, readable in light and dark, without links to elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -28,11 +28,10 @@ def night_html(data: Data) -> str:
     notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
     lists = tables = ""
     for section in sections(data):
-        head = "".join(f'<th scope="col">{escape(each)}</th>' for each in section.heads)
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows[:MOST])
         more = len(section.rows) - MOST
         rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
-        tables += table_html(section.title, head, body) + rest if body else ""
+        tables += table_html(section.title, section.heads, body) + rest if body else ""
     for name, lines in paragraphs(data):
         items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
         lists += f"<h2>{escape(name)}</h2><ul>{items}</ul>" if lines else ""
@@ -40,10 +39,8 @@ def night_html(data: Data) -> str:
     if any(row["groups"] for row in data["parts"]["rows"]):
         heading = f"Departments' parts against what they were entitled to, night of {data['date']}"
         parts = f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], heading)}</figure>"
-    line, picture = (
-        f"<p><strong>{escape(data['line'])}</strong></p>",
-        f"<figure>{utilisation_svg(data)}</figure>",
-    )
+    line = f"<p><strong>{escape(data['line'])}</strong></p>"
+    picture = f"<figure>{utilisation_svg(data)}</figure>"
     made = f"<p><small>made {escape(data['made'])}</small></p>"
     return page_html(title, f"{line}{notes}{picture}{parts}{lists}{tables}{made}")
 
@@ -58,9 +55,10 @@ def page_html(title: str, body: str) -> str:
     )
 
 
-def table_html(title: str, heads: str, rows: str) -> str:
-    """Return a table below its title; ``heads`` and ``rows`` are its cells."""
-    head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
+def table_html(title: str, heads: Sequence[str], rows: str) -> str:
+    """Return a table below its title, with or without ``heads``; ``rows`` are HTML."""
+    cells = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    head = f"<thead><tr>{cells}</tr></thead>" if heads else ""
     return f'<h2>{escape(title)}</h2><div class="wide"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 

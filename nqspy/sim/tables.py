@@ -157,10 +157,9 @@ def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
         tables += [table for run in runs for table in tables_of(run)]
     shown = ""
     for table in tables:
-        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
         body = ""
         for row in table.rows:
             cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
             body += f"<tr>{''.join(cells)}</tr>"
-        shown += table_html(table.title, heads, body)
+        shown += table_html(table.title, table.heads, body)
     return page_html(title, "".join(pictures) + shown)

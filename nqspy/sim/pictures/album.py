@@ -97,9 +97,8 @@ def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
     Raises NotSimulated."""
     if path.suffix.lower() in FORMATS and not path.is_dir():
         if path.stem in DRAWN and path.stem not in names:
-            raise NotSimulated(
-                f"{path}: there is no such picture of these runs; there are {', '.join(names)}"
-            )
+            there = ", ".join(names)
+            raise NotSimulated(f"{path}: there is no such picture of these runs; there are {there}")
         own = (path.stem,) if path.stem in names else tuple(names)
         return [PictureFile(writable(path), own)]
     if path.suffix.lower() in OTHERS and not path.is_dir():
