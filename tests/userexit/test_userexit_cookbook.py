@@ -1,4 +1,4 @@
-"""Each rule of the manual's page `cookbook` does what the page says."""
+"""Each rule of the manual's page `cookbook` does what the page says, and the pass of the page `pass`."""
 
 import re
 
@@ -139,3 +139,16 @@ def test_bigmemory(site_with):
     assert site.running == ["half"]
     site.at("20:01")
     assert site.running == ["big", "any"]
+
+
+def test_the_example_of_a_pass():
+    site = Site(pes=8)
+    site.qmgr("set queue batch reserve=1")
+    site.submit("1", owner="anne", pes=2, wall="1:00:00", runs="30min")
+    site.submit("2", owner="ben", pes=8, wall="2:00:00")
+    site.submit("3", owner="cara", pes=4, wall="3:00:00")
+    site.submit("4", owner="cara", pes=2, wall="30:00", runs="20min")
+    assert site.running == ["1", "4"]
+    site.must_wait("3", because=site.job("2").id)
+    site.let_pass("31min")
+    site.must_run("2")
