@@ -59,5 +59,32 @@ def test_the_index_leads_to_every_page_and_no_link_is_dead():
     linked = set(re.findall(r"\]\(([a-z]+)\.md\)", page("index")))
     assert linked == set(PAGES) - {"index"}
     for name in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page(name)):
-            assert (MANUAL / target).exists(), f"{name}.md: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page(name)):
+            assert (MANUAL / (target or f"{name}.md")).exists(), f"{name}.md: {target}"
+            assert not anchor or anchor in anchors(target.removesuffix(".md") or name), (
+                f"{name}.md: #{anchor}"
+            )
+
+
+def anchors(name: str) -> set[str]:
+    """Return the anchors of a page's headings, as web sites make them."""
+    plain = re.sub(r"\]\([^)]*\)", "", page(name))
+    headings = re.findall(r"^#+ (.*)$", plain, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+KINDS = {"Tutorials": "Tutorial", "How to": "How-to", "Explanation": "Explanation", "Reference": "Reference",
+         "Evidence": "Evidence"}  # fmt: skip
+
+
+def test_each_page_says_which_kind_it_is_and_stands_there_in_the_index():
+    groups = dict(re.findall(r"^## (.+)\n((?:- .*\n)+)", page("index"), re.MULTILINE))
+    assert list(groups) == list(KINDS)
+    for group, kind in KINDS.items():
+        for name in re.findall(r"\((\w+)\.md\)", groups[group]):
+            assert re.search(r"^\*(\S+)\.\*", page(name), re.MULTILINE)[1] == kind, name
+
+
+def test_no_line_of_the_manual_is_wider_than_120_columns():
+    wide = {name: max(map(len, page(name).splitlines())) for name in PAGES}
+    assert not {name: width for name, width in wide.items() if width > 120}
