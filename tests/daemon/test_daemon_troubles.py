@@ -9,6 +9,9 @@ from daemon.live import Done, shared, until
 from daemon.person import submit_as
 from small_disk import small_disk
 
+from nqspy.daemon.home import Home
+from nqspy.daemon.tools import examine
+
 live = shared
 HEAD = "from nqspy.userexit import userexit\n@userexit\n"
 FAILS = HEAD + "def {hook}(request):\n    raise RuntimeError('no way')\n"
@@ -171,16 +174,12 @@ def test_the_alarm_of_mail_goes_with_its_way(live):
     until(lambda: alarms(live) == [], "the alarm goes")
 
 
-def test_the_doctor_says_what_is_no_home(make_live):
-    live = make_live()
-    for what in ("does not exist", "is empty"):
-        done = live.run("nqspy", "doctor")
-        assert done.status == 1
-        assert what in done.out
-        assert "nqsd start" in done.out
-        live.home.mkdir(exist_ok=True)
-    (live.home / "notes").write_text("mine")
-    done = live.run("nqspy", "doctor")
-    assert done.status == 1
-    assert "is no home" in done.out
-    assert "mode" not in done.out
+def test_the_doctor_says_what_is_no_home(tmp_path):
+    home = tmp_path / "home"
+    for what in (f"{home} does not exist; ", f"{home} is empty; "):
+        [found] = examine(Home(home))
+        assert (found.state, what in found.text, "nqsd start" in found.text) == ("bad", True, True)
+        home.mkdir(exist_ok=True)
+    (home / "notes").write_text("mine")
+    [found] = examine(Home(home))
+    assert (found.state, f"{home} is no home: " in found.text) == ("bad", True)

@@ -17,7 +17,6 @@ def jobselect(request):
 """
 OPENS = "import os, time\nkept = open('{}')\n"
 """An exit may read and writes nothing: the file that it has open tells that it is being loaded."""
-SCRIPTS = pytest.mark.parametrize("how", ["line", pytest.param("file", marks=pytest.mark.slow)])
 
 
 def _opens(folder):
@@ -30,21 +29,14 @@ def _hangs(folder):
     return _opens(folder) + "time.sleep(1000)\n"
 
 
-def reload(live, how):
-    """Somebody reloads the exits; the command that waits for it."""
-    if how == "line":
-        return live.spawn("qmgr", "-c", "RELOAD EXIT")
-    live.write("site.qmgr", "set queue batch run_limit=3\nreload exits\nset queue batch user_limit=2\n")
-    return live.spawn("qmgr", "site.qmgr")
-
-
-@SCRIPTS
-def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_live, open_folder, how):
+@pytest.mark.slow
+def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_live, open_folder):
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
     gated = live.submit("true", name="gated")
     live.until(gated, lambda job: job["reason"]["text"] == "gate closed", "be refused")
     live.exit("hangs", _hangs(open_folder))
-    manager = reload(live, how)
+    live.write("site.qmgr", "set queue batch run_limit=3\nRELOAD EXIT\nset queue batch user_limit=2\n")
+    manager = live.spawn("qmgr", "site.qmgr")
     until(lambda: loads(open_folder), "it is being loaded")
     began = time.monotonic()
     for _ in range(5):
@@ -59,10 +51,9 @@ def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_liv
     assert line in err
     assert len(err.splitlines()) == 1
     assert live.job(gated)["reason"]["text"] == "gate closed"
-    if how == "file":
-        snap = live.qmgr("snap").out
-        assert "run_limit=3" in snap
-        assert "user_limit=2" in snap
+    snap = live.qmgr("snap").out
+    assert "run_limit=3" in snap
+    assert "user_limit=2" in snap
 
 
 def loads(folder):

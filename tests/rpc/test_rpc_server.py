@@ -106,18 +106,6 @@ def test_a_peer_that_may_not_is_told_so_and_hung_up_on(counter, peer):
     assert client.answer() is None
 
 
-def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer):
-    desk = counter(
-        lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]),
-        limits=Limits(unread=1_000_000, unread_time=0.3, sweep=0.1),
-    )
-    lazy = peer(desk)
-    lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 8)
-    assert len(peer(desk).ask(1, "x", size=10)["result"]) == 10
-    with pytest.raises((BrokenPipeError, ConnectionResetError)):
-        lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 1_000_000)
-
-
 def test_a_handle_knows_that_its_client_has_gone(counter, peer):
     desk = counter()
     client = peer(desk)

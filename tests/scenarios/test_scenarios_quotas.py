@@ -52,7 +52,7 @@ def test_a_share_that_is_changed_in_the_night_holds_at_once():
     assert parts == pytest.approx({"d1": 60 / 130, "d2": 30 / 130, "d3": 40 / 130}, abs=0.03)
 
 
-SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed > 10 else ()) for seed in range(1, 21)]
+SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed > 5 else ()) for seed in range(1, 21)]
 
 
 @pytest.mark.slow

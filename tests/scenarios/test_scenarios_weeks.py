@@ -81,11 +81,6 @@ def test_a_light_night_cannot_be_full():
     assert (night.order, night.dependencies) == (0, 0)
 
 
-def test_a_seed_gives_the_same_night_again():
-    first, second = (run_week(ROOT, POLICIES["site"], 4, 1) for _ in range(2))
-    assert first == second
-
-
 # ---------------------------------------------------------------- what might stand in its place
 
 

@@ -176,8 +176,11 @@ def run(path: Path, policy: str):
 
 @pytest.mark.parametrize(
     ("trace", "policy"),
-    [("example", "firstfit"), ("edge", "easy"), ("edge", "conservative"), ("ties", "easy")],
-)
+    [
+        ("example", "firstfit"), ("edge", "easy"), ("edge", "conservative"),
+        pytest.param("ties", "easy", marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 def test_a_log_of_a_simulated_site_gives_the_same_starts_again(trace, policy, tmp_path):
     made, starts = run(TRACES / f"{trace}.swf", policy)
     written = tmp_path / "out.swf"
