@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -264,25 +263,6 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
         assert screen.run(f"{command} --home {none} {rest}") == (1, "", expected)
 
 
-def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
-    waiting = threading.Event()
-    desk.close()
-    again = type(desk)(desk.home)
-
-    def slept(seconds: float) -> None:
-        if not waiting.is_set():
-            waiting.set()
-            again.start()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast.time, "sleep", slept)
-        assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
-    assert waiting.is_set()
-    again.close()
-    (desk.home / "nqsd.pid").unlink()
-    desk.start = lambda: desk
-
-
 def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
     seen: list[str] = []
 
@@ -298,14 +278,6 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
     assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
     assert len(seen) == 2
     assert len(set(seen)) == 1
-
-
-def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, desk):
-    deep = tmp_path / ("d" * 90) / ("e" * 90)
-    deep.mkdir(parents=True)
-    other = type(desk)(deep).start()
-    assert screen.run(f"qstat --home {deep}") == (0, "qstat done\n", "")
-    other.close()
 
 
 def test_who_submits_in_slurms_words_asks_as_others_do(desk, screen, monkeypatch):

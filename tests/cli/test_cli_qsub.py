@@ -119,13 +119,6 @@ def test_a_list_is_one_submission_in_its_order(desk, screen):
     assert {spec["account"] for spec in specs} == {"d1"}
 
 
-def test_wait_ends_with_the_status_of_the_request(desk, screen):
-    script("exit 3\n")
-    desk.answers["wait"] = lambda id, message: text_answer(id, 3)
-    assert screen.run("qsub --wait job.sh") == (3, "1.ymp\n", "")
-    assert desk.messages[-1]["ids"] == ["1.ymp"]
-
-
 def test_dry_run_and_delete_and_json(desk, screen):
     path = script("true\n")
     assert screen.run("qsub -d --dry-run job.sh")[0] == 0

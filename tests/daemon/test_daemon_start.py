@@ -151,6 +151,8 @@ def test_two_homes_stand_side_by_side_one_at_a_path_longer_than_a_sockets_name_m
     two.running(id)
     two.run("qdel", id).ok()
     assert two.ended(id)["exit_status"] == 8
+    two.stop()
+    assert not (two.home / "nqsd.sock").exists()
 
 
 @pytest.mark.slow

@@ -28,9 +28,7 @@ def once(wild):
 
 HANGS = ("total", "deaf")
 DIES = ("leave", "crash")
-FAILS = dict.fromkeys(("catastrophe", "sorting", "stubborn"), "ran beyond its budget") | {
-    "sleep": "of wall time", "hoard": "", "threads": "start new thread",
-}  # fmt: skip
+FAILS = {"catastrophe": "ran beyond its budget", "hoard": "", "threads": "start new thread"}
 """What only a process of its own shows: the rest stands in ``tests/userexit``."""
 
 

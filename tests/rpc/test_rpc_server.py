@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import socket
 import threading
 from pathlib import Path
 
@@ -137,21 +136,6 @@ def test_a_left_over_socket_is_replaced_and_another_daemons_is_left_alone(counte
     first.close()
     assert peer(second).ask(1, "x", say=2)["result"] == 2
     assert (tmp_path / "nqsd.sock").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_path_too_long_for_a_socket_address_works(counter, tmp_path):
-    deep = tmp_path / ("d" * 100) / ("e" * 100)
-    deep.mkdir(parents=True)
-    desk = counter(name=str(deep / "nqsd.sock"))
-    folder = os.open(deep, os.O_PATH)
-    client = socket.socket(socket.AF_UNIX)
-    client.connect(f"/proc/self/fd/{folder}/nqsd.sock")
-    client.sendall(b'{"v":1,"id":1,"cmd":"x","say":"deep"}\n')
-    assert b'"deep"' in client.recv(1000)
-    client.close()
-    os.close(folder)
-    desk.close()
-    assert list(deep.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_at_start(tmp_path):

@@ -76,13 +76,6 @@ def test_estimates_are_those_of_students_t():
     assert list(STUDENT) == sorted(STUDENT, reverse=True)
 
 
-def test_psched_and_night_have_seeds_too():
-    for words in (("psched", "--jobs", 60), ("night", "--policy", "fcfs", "--jobs", 20)):
-        found = data_of(*words, "--seeds", 2, "--processes", 1)
-        assert [run["seed"] for run in found["runs"]] == [1, 2]
-        assert found["runs"][0]["metrics"] != found["runs"][1]["metrics"]
-
-
 # ---------------------------------------------------------------- weeks of a log
 
 

@@ -36,7 +36,6 @@ def test_the_recipe_is_kept():
     assert 0.6 < sum(job.group == INTERACTIVE for job in working) / len(working) < 0.7
     assert all(job.run <= job.estimate for job in jobs)
     assert all(job.width <= QUEUES[job.group].pes for job in jobs if job.group != INTERACTIVE)
-    assert jobs == list(t3d(Wanted(seed=3)).jobs())
 
 
 def test_more_of_the_machine_is_used_by_class_than_by_space_sharing(runs):

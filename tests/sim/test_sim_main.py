@@ -10,7 +10,6 @@ from engine.harness import ANNE, PLAIN, Centre, item
 from nqspy.engine import loop
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual import executor
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
@@ -42,16 +41,6 @@ def test_commands_come_at_their_instant_and_refusals_are_raised():
     assert centre.state(1) == "running"
     with pytest.raises(Refusal):
         centre.ask(cm.PurgeQueue("batch"), ANNE)
-
-
-def test_the_same_story_twice_is_the_same_journal():
-    def story():
-        centre = Centre(lengths=lambda r: Run(wall=1000 * (r.seq * 37 % 91 + 1)))
-        centre.submit(*("anne cpu=60", "ben cpu=600", "cleo") * 5)
-        centre.later(hours=1)
-        return centre.events()
-
-    assert story() == story()
 
 
 def test_a_journal_with_a_history_is_gone_on_with():
