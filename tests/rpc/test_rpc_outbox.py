@@ -73,7 +73,7 @@ def test_a_counter_that_closes_gives_slow_readers_the_rest(counter, peer):
 
 
 def test_answers_of_ones_own_are_counted_each(counter, peer):
-    desk, _clients, handles = gathered(counter, peer, 6, unread=4 * LONG)
+    desk, _clients, handles = gathered(counter, peer, 6, unread=4 * LONG, unread_time=600.0)
     for handle in handles:
         desk.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
     until(lambda: any(handle.gone for handle in handles), "one of them is cut off")
