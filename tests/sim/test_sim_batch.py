@@ -45,7 +45,8 @@ def test_every_start_is_as_the_reference_gives_it(trace, policy):
 
 
 _EACH_RUN = {
-    ("nasa", "fcfs"), ("lublin", "firstfit"), ("nasa", "sjf"), ("lublin", "easy-sjbf"), ("kth", "conservative"),
+    ("nasa", "fcfs"), ("nasa", "sjf"), ("lublin", "firstfit"), ("lublin", "easy-sjbf"),
+    ("kth", "conservative"),
 }  # fmt: skip
 """Logs and policies that every run compares, and the long one all; of `easy` there is t3d above."""
 OTHERS = [
