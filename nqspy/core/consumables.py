@@ -18,6 +18,7 @@ from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, s
 from nqspy.model.requests import Ask
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
+from nqspy.model.texts import some_of
 from nqspy.model.tree import as_list
 
 GPU = "gpu"
@@ -87,8 +88,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     if change.op == "delete" and (
         asking := sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
     ):
-        more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""
-        by = ", ".join(map(site.id_of, asking[:3])) + more
+        by = some_of(asking, 3, site.id_of)
         raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
     given = brought(change)
     there = change.op == "create" or name in settings.consumables

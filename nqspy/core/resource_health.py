@@ -20,6 +20,7 @@ from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, s
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
+from nqspy.model.texts import some_of
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,9 +84,8 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     if change.op == "delete":
         needing = sorted(seq for seq, request in site.requests.items() if name in request.spec.ask.needs)
         if needing:
-            listed = ", ".join(map(site.id_of, needing[:3]))
-            more = f" and {len(needing) - 3} more" if len(needing) > 3 else ""
-            raise BadValue(f"probe {name} is needed by {listed}{more}; modify or delete them first")
+            by = some_of(needing, 3, site.id_of)
+            raise BadValue(f"probe {name} is needed by {by}; modify or delete them first")
     if change.op == "create" and name.lower() == "none":
         raise BadValue(f"{name!r} cannot be the name of a probe: it is the word for no needs")
     url = brought(change).get("http")

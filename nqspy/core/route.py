@@ -9,7 +9,7 @@ Destinations are tried in order; the first that accepts wins. A destination acce
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -23,7 +23,6 @@ from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import refusal_of
 from nqspy.model.actions import Action, Move
 from nqspy.model.arrays import counted
-from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import lets_in
 from nqspy.model.queues import Queue
@@ -218,11 +217,16 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     if not pipes:
         return None
     routes, again = Routes(draft.site, draft.exits, sight.view_of(draft)), None
+    most = draft.site.settings.global_.offers_per_pass
     for pipe, columns in pipes:
         if not pipe.started:
             draft.closing[pipe.name] = STOPPED(f"queue {pipe.name}")
             continue
-        for request in _in_turn(draft, columns, now):
+        order = np.lexsort((columns.turn, columns.date))
+        if len(order) > most:  # a part of them, that moves on with each event, and with time
+            order = np.roll(order, -((draft.site.n + now // TURN * most) % len(order)))[:most]
+            again = Instant(now + TURN)
+        for request in map(columns.request, order.tolist()):
             seen, number = sight.seen(request, draft), request.weight
             target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
             if target is not None:
@@ -232,19 +236,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             text = "; ".join(objection.text for objection in objections) or "it has no destination"
             later = not objections or any(objection.later for objection in objections)
             draft.reasons[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
-        if len(columns) > draft.site.settings.global_.offers_per_pass:
-            again = Instant(now + TURN)
         draft.closing[pipe.name] = _ITS_TURN(f"queue {pipe.name}")
     return again
-
-
-def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
-    """Yield the requests of a pipe queue by date and number. If they are too many for one pass, yield a part
-    that moves on with each event, and with time."""
-    order, most = np.lexsort((columns.turn, columns.date)), draft.site.settings.global_.offers_per_pass
-    if len(order) > most:
-        order = np.roll(order, -((draft.site.n + now // TURN * most) % len(order)))[:most]
-    return (columns.request(row) for row in order.tolist())
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -90,41 +90,38 @@ class SqliteJournal(EventHistory):
         """Makes the batch durable with the rows of everything in ``site.touched``, and clears that. Raises
         CommitFailed: then nothing of it is there, and the journal can be used further."""
         with self.turn:
-            self._commit(batch, site)
-
-    def _commit(self, batch: Batch, site: Site) -> None:
-        try:
-            changes = rows.gather(batch, site, self._blobs, self._accounts)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
-        step, tries = self._keeping.step(batch.events, site), 0
-        while True:
             try:
-                self._transaction(changes, step)
-                break
-            except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
-                if not self._makes_do(error, batch, tries):
-                    passing = is_locked(error)
-                    if passing:
-                        self._wait_for_locks(schema.LOCKED_WAIT)
-                    text = f"nothing was written to {self.path}: {plain(error)}"
-                    raise CommitFailed(text, passing) from error
-                tries += 1
-        if tries:
-            self.set_aside()
-        if self._hasty:
-            self._wait_for_locks(schema.LOCK_WAIT)
-        self._mark.note(site.n, site.next_seq)
-        self._keeping.done(step)
-        if len(self._blobs) > _REMEMBERED_BLOBS:
-            self._blobs.clear()
-        self._blobs |= batch.blobs.keys()
-        self._blobs -= step.dropped
-        self._accounts = len(site.accounts)
-        site.touched.clear()
-        if sum(map(len, changes.rows.values())) > _LARGE:
-            with contextlib.suppress(sqlite3.Error):  # it is committed
-                self._connection.execute("PRAGMA shrink_memory")
+                changes = rows.gather(batch, site, self._blobs, self._accounts)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
+            step, tries = self._keeping.step(batch.events, site), 0
+            while True:
+                try:
+                    self._transaction(changes, step)
+                    break
+                except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
+                    if not self._makes_do(error, batch, tries):
+                        passing = is_locked(error)
+                        if passing:
+                            self._wait_for_locks(schema.LOCKED_WAIT)
+                        text = f"nothing was written to {self.path}: {plain(error)}"
+                        raise CommitFailed(text, passing) from error
+                    tries += 1
+            if tries:
+                self.set_aside()
+            if self._hasty:
+                self._wait_for_locks(schema.LOCK_WAIT)
+            self._mark.note(site.n, site.next_seq)
+            self._keeping.done(step)
+            if len(self._blobs) > _REMEMBERED_BLOBS:
+                self._blobs.clear()
+            self._blobs |= batch.blobs.keys()
+            self._blobs -= step.dropped
+            self._accounts = len(site.accounts)
+            site.touched.clear()
+            if sum(map(len, changes.rows.values())) > _LARGE:
+                with contextlib.suppress(sqlite3.Error):  # it is committed
+                    self._connection.execute("PRAGMA shrink_memory")
 
     def _wait_for_locks(self, seconds: float) -> None:
         """Set how long the next commits wait for a foreign lock: briefly while one is known to be there."""

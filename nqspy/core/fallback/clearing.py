@@ -96,22 +96,18 @@ def _cheapest_few(
         sizes[pes] = len(pes)
     costs[free] = 0.0
     costs[barred] = np.inf
-    costs[_of_givers(costs, tenants, short)] = -1.0
-    order = np.lexsort((-sizes, costs))[:count]
-    if len(order) < count or not np.isfinite(costs[order]).all():
-        return None
-    return tuple(sorted(order.tolist()))
-
-
-def _of_givers(costs: Floats, tenants: Iterable[Tenant], short: int) -> list[int]:
-    """Return one PE of each tenant that must leave for its class to have room: those that cost least."""
+    # So that the class has room the cheapest tenants leave, each by one PE.
     chosen: list[int] = []
     for each in sorted(tenants, key=lambda each: each.weight or 0.0):
         bumped = [pe for pe in each.pes if 0 < costs[pe] < np.inf]
         if bumped and short > 0 < each.gives:
             short -= each.gives
             chosen.append(bumped[0])
-    return chosen
+    costs[chosen] = -1.0
+    order = np.lexsort((-sizes, costs))[:count]
+    if len(order) < count or not np.isfinite(costs[order]).all():
+        return None
+    return tuple(sorted(order.tolist()))
 
 
 def _cheapest_row(

@@ -35,12 +35,7 @@ def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[
         yield jobs, Preempt(draft, gate, jobs)
     for queue in queues:
         if queue.order != BY_CLASS:
-            yield Candidates(draft, queue, gate), policy_of(queue, gate)
-
-
-def policy_of(queue: Queue, gate: Gate) -> Skip:
-    """Return the policy of a queue for one pass."""
-    kind = POLICIES[queue.backfill]
-    reserves_none = queue.reserve == 0 and not gate.reserved.count(queue.name)  # former ones stay
-    plain = kind is ReserveStarts and reserves_none and queue.backfill_order == "order"
-    return Skip(queue, gate) if plain else kind(queue, gate)
+            kind = POLICIES[queue.backfill]
+            reserves_none = queue.reserve == 0 and not gate.reserved.count(queue.name)  # former ones stay
+            plain = kind is ReserveStarts and reserves_none and queue.backfill_order == "order"
+            yield Candidates(draft, queue, gate), Skip(queue, gate) if plain else kind(queue, gate)

@@ -31,6 +31,7 @@ from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Site
+from nqspy.model.texts import some_of
 
 (_FEW_FREE,) = reason_kinds(
     ReasonCode.NO_UNITS,
@@ -115,15 +116,10 @@ class FreeUnits(Rule):
             return _TOO_MANY(who, asked, name, most)
         away = self._away(name)
         if asked > most - len(away):
-            return _ALL_AWAY(who, asked, name, most, most - len(away), _some(away))
+            return _ALL_AWAY(who, asked, name, most, most - len(away), some_of(away, _SHOWN))
         seqs = dict.fromkeys([*self._site.units.get(name, {}).values(), *self._starts.get(name, ())])
-        holders = _some([self._site.id_of(seq) for seq in seqs])
-        return _FEW_FREE(who, asked, name, free, most, holders, _some(away))
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+        holders = some_of(list(seqs), _SHOWN, self._site.id_of)
+        return _FEW_FREE(who, asked, name, free, most, holders, some_of(away, _SHOWN))
 
 
 class UnitLimit(ScopeLimit):
