@@ -4,11 +4,12 @@
     submit ben pes=8 wall=5:00, cleo pes=2 wall=11:00; starts -; reserved ben 10; why cleo RESERVED
 
 A request has the name of its owner; the second one of anne is ``anne2``, an index of an array ``anne[1]``.
-Each verb is a method of `Story`. Times are minutes from the beginning, or ``10s``, ``5ms``.
+Each verb is one of `EVENTS`, or a method of `Story` or of `House`. Times are minutes from the beginning, or
+``10s``, ``5ms``.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -50,6 +51,19 @@ def ms(text: str) -> int:
     return round(float(number) * {"ms": 1, "s": 1000, "": 60_000}[unit])
 
 
+EVENTS: dict[str, Callable[[Seq, int], ev.Event]] = {
+    "hold": lambda seq, attempt: ev.Held((seq,), "u", "anne"),
+    "release": lambda seq, attempt: ev.Released((seq,), "u", "anne"),
+    "delete": lambda seq, attempt: ev.Deleting(seq, 1, "anne"),
+    "exiting": ev.Exiting,
+    "moved": ev.MovedOut,
+    "requeue": lambda seq, attempt: ev.Requeued(seq, attempt, "op"),
+    "resume": lambda seq, attempt: ev.Resumed(seq, attempt, "olga"),
+}
+"""What happens to a request, by verbs: people hold it, let it go and delete it; an operator resumes it; its
+processes have ended (``exiting``); it has left its PEs (``moved``)."""
+
+
 class Story:
     """A story on a house; ``seqs``: the requests by name."""
 
@@ -62,7 +76,15 @@ class Story:
             verb, _, rest = step.partition(" ")
             words = re.split(r",\s+", rest) if verb in ("submit", "run") else rest.split()
             try:
-                getattr(self, verb)(*words)
+                if verb in EVENTS:
+                    request = self.house.request(self[words[0]])
+                    self.house._event(EVENTS[verb](request.seq, request.attempts))
+                elif hasattr(self, verb):
+                    getattr(self, verb)(*words)
+                else:
+                    named = [word for word in words if re.match(r"\w+=", word)]
+                    given = (value(word) for word in words if word not in named)
+                    getattr(self.house, verb)(*given, **pairs(named))
             except AssertionError as error:
                 raise AssertionError(f"{step!r}: {error}") from error
 
@@ -77,23 +99,11 @@ class Story:
 
     # ------------------------------------------------------------ the site
 
-    def machine(self, pes: str) -> None:
-        self.house.machine(int(pes))
-
-    def queue(self, name: str, *settings: str) -> None:
-        self.house.queue(name, **pairs(settings))
-
     def set(self, path: str, text: str) -> None:
         self.house.set(path, value(text))
 
     def create(self, path: str, *settings: str) -> None:
         self.house.change(ev.Change("create", path, pairs(settings)))
-
-    def limit(self, *settings: str) -> None:
-        self.house.limit(**pairs(settings))
-
-    def probe(self, name: str, state: str = "", *settings: str) -> None:
-        self.house.probe(name, state, **pairs(settings))
 
     def takes(self, time: str) -> None:
         self.house.takes = int(time)
@@ -166,27 +176,10 @@ class Story:
     def schedule(self, name: str, word: str) -> None:
         self.house.schedule(self[name], word)
 
-    def hold(self, name: str) -> None:
-        self.house.hold(self[name])
-
-    def release(self, name: str) -> None:
-        self.house.release(self[name])
-
     def suspend(self, name: str, *cause: str) -> None:
         """Suspend a request as shift day does, or another cause; ``op``, an operator, leaves it its PEs."""
         attempts, why = self.house.request(self[name]).attempts, " ".join(cause) or "shift day"
         self.house._event(ev.Suspended(self[name], attempts, why, why != "op", "it is over"))
-
-    def resume(self, name: str) -> None:
-        """Have an operator resume a request."""
-        self.house._event(ev.Resumed(self[name], self.house.request(self[name]).attempts, "olga"))
-
-    def requeue(self, name: str) -> None:
-        self.house._event(ev.Requeued(self[name], self.house.request(self[name]).attempts, "op"))
-
-    def exiting(self, name: str) -> None:
-        """Let the processes of a request have ended."""
-        self.house._event(ev.Exiting(self[name], self.house.request(self[name]).attempts))
 
     def begins(self, name: str, pes: str) -> None:
         """Start a request on these PEs without a pass."""
@@ -199,9 +192,6 @@ class Story:
         self.house.at(ms(time) / 1000)
 
     # ------------------------------------------------------------ passes, and what is so after them
-
-    def go(self) -> None:
-        self.house.go()
 
     def starts(self, *names: str) -> None:
         """Run a pass, which starts these requests."""
@@ -285,10 +275,6 @@ class Story:
         resumed = {action.seq: action.pes for action in self.house.plan.actions if isinstance(action, Resume)}
         assert resumed == ({} if name == "-" else {self[name]: numbers((pes,)) if pes else ()})
 
-    def moved(self, name: str) -> None:
-        """Let a request that gave way leave its PEs."""
-        self.house.moved_out(self[name])
-
     def block(self, name: str, pes: str = "") -> None:
         """Check the block that is cleared, and for which request; ``-``: none is."""
         block = promises.made(self.house.site, "bumper").get("application")
@@ -319,10 +305,6 @@ class Story:
         """Check the units of a request."""
         held = [f"{kind}={','.join(each)}" for kind, each in self.house.request(self[name]).units]
         assert held == list(units)
-
-    def delete(self, name: str) -> None:
-        """Ask a running request to end."""
-        self.house._event(ev.Deleting(self[name], 1, "anne"))
 
     def asked(self, *names: str) -> None:
         """Check about which requests the exit was asked, in order."""

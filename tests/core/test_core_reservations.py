@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from nqspy.core.gate.gate import Gate
 from nqspy.model import events as ev
 from nqspy.model.ids import member
-from nqspy.model.reasons import ReasonCode
 from nqspy.model.site_checks import check_site
 
 EASY = "machine 8; queue night order=fcfs reserve=1; run anne pes=6 wall=10:00"
@@ -234,6 +233,18 @@ GIVEN_UP = {
         later 5; later 50ms; starts -; late cleo no; end ben; starts cleo
         later 5; later 50ms; starts -; late dora no; end cleo; starts dora"""
     for wall in ("wall=5:00", "")
+} | {
+    f"one that can never start blocks none: {path} {settings}": f"""machine 12
+        queue night order=fcfs {settings}; queue other priority=5; set {path} {most}
+        submit anne pes=12 wall=10:00 mem=20mb queue=night, ben wall=1:00 queue={behind}
+        submit ben wall=1:00 queue=other; starts {starts}; reserved anne -; why anne {why}"""
+    for path, most, behind, starts, why in (
+        ("queue/night/pe_limit", 6, "night", "ben2 ben", "NEVER"),
+        ("global/pe_limit", 6, "night", "ben2 ben", "NEVER"),
+        ("queue/night/memory_limit", 1 << 20, "night", "ben2 ben", "NEVER"),
+        ("queue/night/run_limit", 0, "other", "ben ben2", "LIMIT"),
+    )
+    for settings in ("reserve=1", "reserve=all", "backfill=none reserve=1")
 }  # fmt: skip
 
 STORIES = PASSING | KEEPING | WITHOUT_A_TIME | GIVEN_UP
@@ -269,24 +280,6 @@ def test_the_reservation_is_over_when_the_request_waits_no_more_as_it_did(easy, 
     assert not easy.site.reserved
     check_site(easy.site)
     assert easy.go().starts in ([long], [wide])
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "asked"),
-    [
-        ("queue/night/pe_limit", 6, ""), ("global/pe_limit", 6, ""),
-        ("queue/night/memory_limit", 1 << 20, " mem=20mb"), ("queue/night/run_limit", 0, ""),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("settings", [{"reserve": 1}, {"reserve": None}, {"backfill": "none", "reserve": 1}])
-def test_a_request_that_can_never_start_blocks_none(house, path, value, asked, settings):
-    house.machine(pes=12).queue("night", order="fcfs", **settings).queue("other", priority=5)
-    (wide,) = house.set(path, value).submit(f"anne pes=12 wall=10:00{asked}", queue="night")
-    behind = house.submit("ben pes=1 wall=1:00", queue="night" if value else "other")
-    (other,) = house.submit("ben pes=1 wall=1:00", queue="other")
-    assert set(house.go().starts) == {*behind, other}
-    assert house.request(wide).reservation is None
-    assert house.why(wide).code is (ReasonCode.NEVER if value else ReasonCode.LIMIT)
 
 
 def test_the_reservation_of_the_next_index_of_an_array_is_kept_when_it_is_examined_again(house):

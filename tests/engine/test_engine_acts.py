@@ -5,9 +5,7 @@ from engine.harness import ANNE, BEN, OLGA, PLAIN, Centre
 from engine.story import Story, play
 
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model.actions import Adjust
-from nqspy.model.requests import Used
 
 WAITS = "site pes=1; qmgr stop queue batch; submit"
 STORIES = {
@@ -100,6 +98,9 @@ STORIES |= {
     "a running one that is deleted": """site pes=1; submit anne; later 90s; delete 1 force by olga
         end 1 deleted None deleted by olga; ran 1 90""",
     "one that cannot be run again": "submit anne once; rerun 1 by anne -> 1:not_rerunnable",
+    "rerun it is queued again with its date and starts anew": """submit anne; later 90s; rerun 1 by anne
+        state 1 running; has 1 attempts=2 used.cpu=0 used.wall=0; moved 1 90; events requeued 1; later 10m
+        ran 1 600""",
     "held until everyone who held it lets go": """qmgr stop queue batch; submit anne; hold 1 by anne
         hold 1 by olga; holds 1 ou; release 1 by anne; state 1 held; holds 1 o
         release 1 by anne -> 1:not_permitted; release 1 by olga; state 1 queued; holds 1 -
@@ -184,23 +185,6 @@ def test_what_is_being_ended_is_neither_suspended_nor_let_go_on(ending, resume):
     assert story.centre.state(1) == state
     story.play("later 1m")
     story.centre.is_sound()
-
-
-def test_a_request_rerun_is_queued_again_with_its_date_and_starts_anew():
-    centre = Centre()
-    [seq] = centre.submit("anne")
-    date = centre.request(seq).date_in_queue
-    centre.later(seconds=90)
-    centre.ask(cm.RerunRequests(("1",)), ANNE)
-    assert centre.state(seq) == "running"
-    request = centre.request(seq)
-    assert (request.attempts, request.date_in_queue, request.used) == (2, date, Used())
-    [requeued] = centre.events(ev.Requeued)
-    assert requeued.used.cpu == 90_000
-    assert centre.site.accounts["g:default"].value == pytest.approx(90_000, rel=1e-3)
-    centre.later(minutes=10)
-    assert centre.state(seq) == "ended"
-    centre.is_sound()
 
 
 def test_mail_goes_out_where_it_was_asked_for():

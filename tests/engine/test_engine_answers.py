@@ -1,11 +1,10 @@
 """Why a request waits, in which place, and when it would start."""
 
-import pytest
 from engine.harness import ANNE, OLGA, PLAIN, Centre, item
 from engine.story import play
 from engine.test_engine_swap import Prime
 
-from nqspy.engine.explain import Places, causes, reason_of, reasons_of
+from nqspy.engine.explain import Places, causes, reasons_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -18,6 +17,11 @@ def test_every_waiting_request_has_a_reason():
         submit anne, anne, anne held, anne at=60, anne queue=shut, ben pes=2, cleo
         why 2 LIMIT queue batch; why 3 HELD owner; why 4 DATE; why 5 STOPPED queue shut
         why 6 NO_PES machine""")
+
+
+def test_an_array_whose_indices_are_all_held_or_run_shows_the_hold():
+    play("""site pes=1; submit anne array=1-3; hold 1[2-3] by anne; why 1[] HELD; hold 1[1] by anne -> ?
+        qmgr stop queue batch; rerun 1[1] by anne; hold 1[1] by anne; delete 1[2-3] by anne; why 1[] HELD""")
 
 
 def test_places_are_the_order_of_the_starts():
@@ -82,19 +86,3 @@ def test_each_cause_for_which_indices_wait_is_told_with_its_indices() -> None:
     assert found == {"2,6,8-9": ("NO_PES", "machine"), "3-5": ("HELD", "owner"), "7": ("HELD", "operator")}
     each = reasons_of(centre.engine, [member(array, index) for index in (2, 3, 7)])
     assert [reason.code for reason in each.values()] == ["NO_PES", "HELD", "HELD"]
-
-
-def test_an_array_whose_indices_are_all_held_or_run_shows_the_hold() -> None:
-    centre = Centre(PLAIN, pes=1)
-    (array,) = centre.submit("anne array=1-3 queue=batch")
-    _held(centre, array, "2", "3")
-    assert reason_of(centre.engine, centre.request(array)).code == "HELD"  # type: ignore[union-attr]
-    with pytest.raises(AssertionError):
-        _held(centre, array, "1")
-    centre.qmgr("stop queue batch")
-    centre.ask(cm.RerunRequests((centre.id(array).replace("[]", "[1]"),)), ANNE)
-    _held(centre, array, "1")
-    centre.ask(cm.Delete((centre.id(array).replace("[]", "[2-3]"),)), ANNE)
-    assert reason_of(centre.engine, centre.request(array)).code == "HELD"  # type: ignore[union-attr]
-    ((runs, reason),) = causes(centre.engine, array)
-    assert (indices.show(runs), reason.code) == ("1", "HELD")

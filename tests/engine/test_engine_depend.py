@@ -48,6 +48,8 @@ STORIES = {
         f"refuse ben after={after} -> bad_dependency"
         for after in ("99", "2", "1.elsewhere:ok", "0", "1:soon", ":ok", "1:", "job:ok")
     ),
+    "two failures are two mails": """submit olga name=bad3, olga name=bad4, anne after=1, anne after=2
+        later 11m; mails 2""",
     "a chain of three runs one after the other": """submit anne, anne after=1, anne after=2
         submit anne after=3,1:any; later 25m; starts 1 2 3; later 1h; starts 4""",
     "attributes keep what is no dependency, and each is kept once": """submit anne name=long

@@ -1,14 +1,13 @@
 """Domains in the command language: what is made of which PEs, and what is refused."""
 
 import pytest
-from engine.harness import Centre, caller_of
+from engine.harness import Centre
 from engine.story import Story, play
 
 from nqspy.core import domains
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.configure import dump
-from nqspy.model.errors import NqspyError
 from nqspy.qmgr.printer import print_settings
 
 PARKED = """qmgr define shift away when=("0 3 1 1 *") spill=suspend | stop queue day | end
@@ -60,6 +59,17 @@ STORIES = {
         submit anne pes=2 held, ben pes=2 held; move 2 to=day by ben -> 2:domain_closed
         move 2 to=day; queue 2 day; move 1 to=day by anne; modify 1 ask.pes=4 by anne -> 1:above_limit
         queue 1 day; has 1 spec.ask.pes=2""",
+    "the machine keeps the PEs of its domains and of those that shifts set": """
+        qmgr define shift late when=("0 23 * * *") | set domain wide pes=5-7 | end
+        qmgr set domain wide pes=4-5; deny set machine pes=6 -> bad_settings; qmgr delete shift late
+        qmgr set machine pes=6; domains application=0-3 wide=4-5""",
+    "a machine with a shape gets other PEs together with another shape": """
+        qmgr set machine pes=8 shape=2x2x2; deny set machine pes=10 -> bad_settings
+        qmgr set machine pes=10 shape=none; domains application=0-3,8-9 wide=4-7""",
+    "an operator sets PEs offline and online, and no more of the machine": """qmgr add managers = (olga:o)
+        qmgr set machine offline=(0, 5-6) by olga; submit anne pes=3; pes 1 1-3
+        deny set machine pes=16 by olga -> not_permitted; qmgr set machine offline=() by olga
+        submit anne pes=4 queue=day; pes 2 4-7""",
 }
 
 
@@ -89,16 +99,6 @@ def test_without_a_domain_nothing_is_said_or_kept_of_them():
         "application [application]", "  PEs 0-1: 2, 2 free, 0 held", "  placement=lowest depth=1",
         "  takes all requests",
     ]  # fmt: skip
-
-
-def test_the_machine_keeps_the_pes_of_its_domains_and_of_those_that_shifts_set(centre):
-    centre.qmgr('define shift late when=("0 23 * * *")\n  set domain wide pes=5-7\nend')
-    centre.qmgr("set domain wide pes=4-5")
-    with pytest.raises(NqspyError, match="shift late: domain wide: there is no PE 6; the machine has 6"):
-        centre.qmgr("set machine pes=6")
-    centre.qmgr("delete shift late")
-    centre.qmgr("set machine pes=6")
-    assert centre.site.domain("wide").pes == ("4-5",)
 
 
 @pytest.fixture
@@ -168,27 +168,4 @@ def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre)
     centre.qmgr("set machine pes=8 shape=2x2x2 pes_per_node=2")
     assert domains.rows(centre.site)[1]["holders"] == [held | {"coordinate": [0, 0, 1]}]
     assert f"  PEs 4-5 held by {centre.id(seq)}, base 4 (0,0,1)" in domains.text(centre.site).splitlines()
-    centre.is_sound()
-
-
-def test_a_machine_with_a_shape_gets_other_pes_together_with_another_shape(centre):
-    centre.qmgr("set machine pes=8 shape=2x2x2")
-    with pytest.raises(NqspyError, match="shape=2x2x2 has 8 PEs, the machine 10; shape=5x2x1 would fit"):
-        centre.qmgr("set machine pes=10")
-    centre.qmgr("set machine pes=10 shape=none")
-    assert centre.site.settings.machine.shape is None
-
-
-def test_an_operator_sets_pes_offline_and_online_and_no_more_of_the_machine(centre):
-    centre.qmgr("set managers = (olga:o)")
-    centre.qmgr("set machine offline=(2, 5-6)", caller_of("olga"))
-    assert [(row["name"], row["free"], row["offline"]) for row in domains.rows(centre.site)] == [
-        ("application", 3, 1), ("wide", 2, 2),
-    ]  # fmt: skip
-    (seq,) = centre.submit("anne pes=3")
-    assert centre.request(seq).pes == (0, 1, 3)
-    assert centre.site.offline() == (2, 5, 6)
-    centre.refused(centre.command("set machine pes=16"), caller_of("olga"))
-    centre.qmgr("set machine offline=()", caller_of("olga"))
-    assert centre.site.board("wide").free == 4
     centre.is_sound()

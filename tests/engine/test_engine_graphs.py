@@ -111,16 +111,6 @@ def test_index_by_index_the_arrays_of_a_list_are_equal_or_refused(first, second)
     assert (refusal.code, str(refusal)[:8]) == ("bad_dependency", "line 2: ")
 
 
-def test_a_cascade_takes_along_what_waits_for_indices():
-    site = centre().qmgr("stop queue batch")
-    graph(site, ("anne array=1-3", ()), ("anne array=1-3", ((0, "each"),)))
-    site.submit("anne after=1[2]", "anne")
-    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
-    assert answer["failed"] == []
-    assert list(site.site.requests) == [4]
-    site.is_sound()
-
-
 # ---------------------------------------------------------------- consequences are told once
 
 
@@ -165,13 +155,6 @@ def test_a_list_whose_prerequisite_had_failed_before_is_one_mail():
     assert mail.subject == "nqspy: 50 requests are held"
 
 
-def test_two_failures_are_two_mails():
-    site = centre()
-    site.submit("olga name=bad3", "olga name=bad4", "anne after=1", "anne after=2")
-    site.later(minutes=11)
-    assert [mail.text.split(" ended")[0] for mail in notes(site, "anne")] == ["1.sim", "2.sim"]
-
-
 # ---------------------------------------------------------------- --cascade
 STORIES = {
     "what waits is deleted too, and no failure is told": """qmgr stop queue batch
@@ -180,6 +163,9 @@ STORIES = {
         events dependency_met 0""",
     "of a running one the waiting go at once": """submit anne, anne after=1, anne after=2
         delete 1 force cascade by anne; state 1 ended 2 ended 3 ended; starts 1""",
+    "what waits for indices is deleted too": """qmgr stop queue batch
+        submit anne array=1-3, anne array=1-3 after=1[]:each, anne after=1[2], anne
+        delete 1 cascade by anne -> 1[] 2[] 3; known 1""",
     "those of others stay": """qmgr stop queue batch; submit anne, ben after=1, anne after=2
         delete 1 cascade by anne -> 1 3 2.sim:not_permitted; never 2""",
     "what is not deleted takes none along": """submit anne, anne after=1

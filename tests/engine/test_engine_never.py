@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, item
+from engine.story import play
 
 from nqspy.engine.explain import reason_of
 from nqspy.model import commands as cm
-from nqspy.model.errors import Refusal
 from nqspy.model.reasons import ReasonCode
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import figures
@@ -96,104 +96,62 @@ def test_what_can_never_start_is_not_among_what_will_have_run_by_then() -> None:
     assert row["expected_cpu_s"] == 1800
 
 
-def test_a_limit_of_nothing_is_a_switch_and_refuses_nobody() -> None:
-    centre = Centre(f"{SITE}set queue batch run_limit=0\nset global user_limit=0", pes=8)
-    (seq,) = centre.submit("anne queue=batch")
-    centre.qmgr("set queue batch run_limit=1\nset global user_limit=unlimited")
-    assert centre.state(seq) == "running"
-
-
-def test_changes_and_moves_to_what_can_never_be_are_refused() -> None:
-    centre = Centre(f"{SITE}set queue batch pe_limit=2\nstop queue q2", pes=8)
-    (seq,) = centre.submit("anne pes=3 queue=q2")
-    for answer in (
-        centre.ask(cm.MoveRequests((centre.id(seq),), "batch"), ANNE),
-        centre.ask(cm.ModifyRequest((centre.id(seq),), {"queue": "batch"}), ANNE),
-    ):
-        assert [each["code"] for each in answer["failed"]] == ["above_limit"]
-
-
-def test_a_full_queue_is_later_through_a_pipe_and_never_for_more_than_it_may_hold() -> None:
-    centre = Centre(f"{SITE}set queue batch queued_limit=2\nstop queue batch", pes=8)
-    centre.submit("anne queue=batch", "anne queue=batch")
-    (seq,) = centre.submit("anne array=1-2 queue=pp")
-    assert reason_of(centre.engine, centre.request(seq)).code is ReasonCode.LATER  # type: ignore[union-attr]
-    centre.qmgr("set queue batch queued_limit=1")
-    assert reason_of(centre.engine, centre.request(seq)).code is ReasonCode.NEVER  # type: ignore[union-attr]
-    with pytest.raises(Refusal):
-        centre.submit("anne array=1-2 queue=pp")
-
-
-FREE = 'define shift free when="0 6 * * *"\n{}\nend\n'
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        (FREE.format("set group d1 limit=100%") + f"set group d1 limit=25%\n{ONE_GPU}", "pes=3 gpu=2"),
-        (
-            FREE.format("set queue batch pe_limit=8") + "set queue batch pe_limit=2\nset global pe_limit=2",
-            "pes=3",
-        ),
-        (f"set queue batch user_limit=1\n{ONE_GPU}", "gpu=2"),
-        ("set group top limit=25%\nset group d1 limit=50%", "pes=3"),
-        (FREE.format("set group d1 limit=100%") + "set group top limit=25%\nset group d1 limit=25%", "pes=3"),
-        ("set queue batch consumable_limit=(gpu=1, matlab=1)", "gpu=1 matlab=2"),
-    ],
-)
-def test_never_comes_before_what_passes(setting: str, words: str) -> None:
-    more = "create consumable matlab count=2\ncreate group top\nset group d1 parent=top\n"
-    centre = Centre(f"{SITE}{more}stop queue batch", pes=8)
-    first, seq = centre.submit("anne gpu=1 queue=batch", f"anne {words} queue=batch")
-    centre.qmgr(f"{setting}\nstart queue batch")
-    reason = reason_of(centre.engine, centre.request(seq))
-    assert reason is not None
-    assert (centre.state(first), reason.code) == ("running", ReasonCode.NEVER)
-
-
-SHIFTS = 'define shift {} when="0 {} * * *"\n{}\nend\n'
+MORE = "create consumable matlab count=2 | create group top | set group d1 parent=top | stop queue batch"
+FREE = 'define shift free when="0 6 * * *" | {} | end'
+SHIFTS = 'define shift {} when="0 {} * * *" | {} | end'
 QUEUE_8, QUEUE_2 = "set queue batch pe_limit=8", "set queue batch pe_limit=2"
 GLOBAL_8, GLOBAL_2 = "set global pe_limit=8", "set global pe_limit=2"
-
-
-@pytest.mark.parametrize(
-    ("code", "words", "day", "night", "now"),
-    [
-        ("NEVER", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", f"{QUEUE_2}\n{GLOBAL_8}", f"{QUEUE_2}\n{GLOBAL_2}"),
-        ("NEVER", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", QUEUE_2, QUEUE_2),
-        ("NEVER", "pes=3", "set queue * pe_limit=8\nset complex both pe_limit=2", QUEUE_2, QUEUE_2),
-        ("NEVER", "pes=3", f"{QUEUE_8}\nset group d1 limit=25%", QUEUE_2, QUEUE_2),
-        ("NEVER", "pes=3", f"{QUEUE_8}\nstop queue batch", f"{QUEUE_2}\nstart queue batch", QUEUE_2),
-        ("NEVER", "pes=3", f"{QUEUE_8}\nset global user_limit=0", f"{QUEUE_2}\nset global user_limit=9", ""),
-        (
-            "NEVER",
-            "gpu=2 mem=20mb",
-            "set queue batch consumable_user_limit=()\nset global memory_limit=10mb",
-            f"{ONE_GPU}\nset global memory_limit=unlimited",
-            f"{ONE_GPU}\nset global memory_limit=10mb",
-        ),
-        ("NEVER", "gpu=2", "set global consumable_limit=(gpu=2)\n" + ONE_GPU, ONE_GPU, ONE_GPU),
-        ("NEVER", "pes=3", f"{QUEUE_8}\n{QUEUE_2}", QUEUE_2, QUEUE_2),
-        ("LIMIT", "pes=3", f"{QUEUE_8}\n{GLOBAL_8}", f"{QUEUE_2}\n{GLOBAL_2}", f"{QUEUE_2}\n{GLOBAL_2}"),
-        ("LIMIT", "pes=3", QUEUE_8, GLOBAL_8, f"{QUEUE_2}\n{GLOBAL_2}"),
-        ("LIMIT", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", GLOBAL_8, f"{QUEUE_2}\n{GLOBAL_2}"),
+STORIES = {
+    "a limit of nothing is a switch and refuses none": """qmgr set queue batch run_limit=0
+        qmgr set global user_limit=0; submit anne queue=batch
+        qmgr set queue batch run_limit=1 | set global user_limit=unlimited; state 1 running""",
+    "changes and moves to what can never be": f"""qmgr {QUEUE_2} | stop queue q2; submit anne pes=3 queue=q2
+        move 1 to=batch by anne -> 1:above_limit; modify 1 queue=batch by anne -> 1:above_limit""",
+    "a full queue is later through a pipe, and never for more than it may hold": """
+        qmgr set queue batch queued_limit=2 | stop queue batch
+        submit anne queue=batch, anne queue=batch, anne array=1-2 queue=pp; why 3[] LATER
+        qmgr set queue batch queued_limit=1; why 3[] NEVER
+        refuse anne array=1-2 queue=pp -> no_destination""",
+} | {
+    f"never comes before what passes: {setting}": f"""qmgr {MORE}
+        submit anne gpu=1 queue=batch, anne {words} queue=batch; qmgr {setting} | start queue batch
+        state 1 running; why 2 NEVER"""
+    for setting, words in (
+        (f"{FREE.format('set group d1 limit=100%')} | set group d1 limit=25% | {ONE_GPU}", "pes=3 gpu=2"),
+        (f"{FREE.format(QUEUE_8)} | {QUEUE_2} | {GLOBAL_2}", "pes=3"),
+        (f"set queue batch user_limit=1 | {ONE_GPU}", "gpu=2"),
+        ("set group top limit=25% | set group d1 limit=50%", "pes=3"),
+        (f"{FREE.format('set group d1 limit=100%')} | set group top limit=25% | set group d1 limit=25%",
+         "pes=3"),
+        ("set queue batch consumable_limit=(gpu=1, matlab=1)", "gpu=1 matlab=2"),
+    )
+} | {
+    f"no limit is met that no shift raises with the others: {day}, {night}": f"""qmgr stop queue batch
+        submit anne {words} queue=batch; qmgr {SHIFTS.format("other", 19, "stop queue q2")}
+        qmgr {SHIFTS.format("day", 6, day)} | {SHIFTS.format("night", 21, night)} | {now}; {again}
+        qmgr start queue batch; why 1 {code}"""
+    for code, words, day, night, now in (
+        ("NEVER", "pes=3", f"{QUEUE_8} | {GLOBAL_2}", f"{QUEUE_2} | {GLOBAL_8}", f"{QUEUE_2} | {GLOBAL_2}"),
+        ("NEVER", "pes=3", f"{QUEUE_8} | {GLOBAL_2}", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", "set queue * pe_limit=8 | set complex both pe_limit=2", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8} | set group d1 limit=25%", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8} | stop queue batch", f"{QUEUE_2} | start queue batch", QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8} | set global user_limit=0", f"{QUEUE_2} | set global user_limit=9",
+         QUEUE_2),
+        ("NEVER", "gpu=2 mem=20mb", "set queue batch consumable_user_limit=() | set global memory_limit=10mb",
+         f"{ONE_GPU} | set global memory_limit=unlimited", f"{ONE_GPU} | set global memory_limit=10mb"),
+        ("NEVER", "gpu=2", f"set global consumable_limit=(gpu=2) | {ONE_GPU}", ONE_GPU, ONE_GPU),
+        ("NEVER", "pes=3", f"{QUEUE_8} | {QUEUE_2}", QUEUE_2, QUEUE_2),
+        ("LIMIT", "pes=3", f"{QUEUE_8} | {GLOBAL_8}", f"{QUEUE_2} | {GLOBAL_2}", f"{QUEUE_2} | {GLOBAL_2}"),
+        ("LIMIT", "pes=3", QUEUE_8, GLOBAL_8, f"{QUEUE_2} | {GLOBAL_2}"),
+        ("LIMIT", "pes=3", f"{QUEUE_8} | {GLOBAL_2}", GLOBAL_8, f"{QUEUE_2} | {GLOBAL_2}"),
         ("LIMIT", "pes=3", QUEUE_8, QUEUE_2, QUEUE_2),
-    ],
-)  # fmt: skip
-def test_limits_that_no_shift_raises_together_are_never_met(
-    code: str, words: str, day: str, night: str, now: str
-) -> None:
-    centre = Centre(f"{SITE}stop queue batch", pes=8)
-    (seq,) = centre.submit(f"anne {words} queue=batch")
-    centre.qmgr(SHIFTS.format("other", 19, "stop queue q2"))
-    centre.qmgr(SHIFTS.format("day", 6, day) + SHIFTS.format("night", 21, night))
-    centre.qmgr(now or QUEUE_2)
-    command = cm.Submit((item(f"anne {words} queue=batch", centre.sim.now),))
-    if code == "NEVER":
-        centre.refused(command, ANNE)
-    else:
-        centre.ask(command, ANNE)
-    centre.qmgr("start queue batch")
-    reason = reason_of(centre.engine, centre.request(seq))
-    assert reason is not None
-    assert reason.code == code
+    )
+    for again in (f"refuse anne {words} queue=batch -> above_limit" if code == "NEVER"
+                  else f"submit anne {words} queue=batch",)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_what_can_never_start(title: str) -> None:
+    play(STORIES[title], settings=SITE, pes=8)

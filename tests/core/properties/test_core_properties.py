@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from core.harness import House, by_group
 from core.properties.worlds import GROUPS, LIMIT_NAMES, worlds
 from examples import examples
@@ -115,6 +116,27 @@ def test_a_pass_starts_what_a_plain_walk_over_the_rules_would(world):
     world.submit_all()
     world.house.exits(shrpri=lambda owner, group, view: VALUES[group])
     assert world.house.run_pass().starts == walked(world)
+
+
+@few
+@given(worlds())
+def test_priorities_are_the_formula(world):
+    world.submit_all()
+    house, site = world.house, world.house.site
+    house.exits(shrpri=lambda owner, group, view: VALUES[group])
+    for name in site.waiting:
+        queue = site.settings.queues[name]
+        waiting = [r for r in site.requests.values() if r.queue == name]
+        standing = house.standing(name)
+        assert sorted(standing.position.tolist()) == list(range(1, len(waiting) + 1))
+        top = max(VALUES[r.group] for r in waiting)
+        for request in waiting:
+            place = standing.of(request)
+            parts = (place.share, place.cpu, place.memory, place.time)
+            assert all(0 <= part <= 1 for part in parts)
+            expected = _priority(house, queue, waiting, request, top)
+            share = site.settings.weights(name).share * (place.share - VALUES[request.group] / top)
+            assert place.total == pytest.approx(expected + share, abs=1e-9)
 
 
 @few
