@@ -88,8 +88,6 @@ class RequestChoice:
         self._most: int | None = message.get("limit")  # the last ones of what has ended
         self._cut = False
 
-    # ------------------------------------------------------------ requests
-
     def requests(self) -> Iterator[Request]:
         """Yield live requests, named ones first, an array before its indices. Read this before `rows`."""
         seqs = dict.fromkeys(self.seqs)
@@ -177,8 +175,6 @@ class RequestChoice:
             and (not self._narrow or request.queue in self._narrow)
             and (not self._arrays_only or (self._expand and array_of(seq) is not None) or is_array(seq))
         )
-
-    # ------------------------------------------------------------ what was wrong
 
     def complaint(self) -> str:
         """A line for each operand that is wrong."""

@@ -65,8 +65,6 @@ class Dispatcher:
         self.slow.close()
         self.serving.readers.close()
 
-    # ------------------------------------------------------------ coming in
-
     def take(self, asked: rpc.Asked) -> CommandAsked | None:
         """The engine's input for a message; a question is kept for `answer_questions`, a bad one refused."""
         wanted: list[CommandAsked | None] = [None]
@@ -198,8 +196,6 @@ class Dispatcher:
     def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
         refusal = texts.refusal(asked.handle.id, asked.message.get("text"), error)
         self.serving.server.reply(asked.handle, refusal)
-
-    # ------------------------------------------------------------ going out
 
     def reply(self, replies: Sequence[tuple[Any, Reply]]) -> None:
         """Sends the engine's replies of one group."""

@@ -184,8 +184,7 @@ class OpenQuestions:
     # ------------------------------------------------------------ output
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
-        """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
-        has ended; ``attempt``: of that one, not of the latest."""
+        """Output of a request from ``offset`` on, of an ``attempt``; ``follow``: wait for more or its end."""
         site, message = self._serving.engine.site, asked.message
         sight = Visibility(self._serving, asked.caller)
         seq = seq_of(self._serving, sight, str(message["request"]))

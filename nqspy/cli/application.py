@@ -106,8 +106,6 @@ class Application:
             status = self._wait()
         return status
 
-    # ------------------------------------------------------------ what comes
-
     def _wait(self) -> "int | None":
         """Take what comes next; return the exit status once it is known."""
         poll = select.poll()
@@ -176,8 +174,6 @@ class Application:
             return  # it has gone again; its link tells so
         _send(self._link, body)
         _send(self._link, self._kept)
-
-    # ------------------------------------------------------------ its end
 
     def _over(self) -> int:
         """The job's end has told the status of the program, or was ended before it could."""

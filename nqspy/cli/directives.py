@@ -115,9 +115,8 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
 
             means = f" ({meant})" if (meant := meaning(lines)) else ""
             way = f"{means}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
-        said.append(
-            f"{source} line {number}: {word} lines are {known[word]}'s directives and are not read{way}"
-        )
+        what = f"{word} lines are {known[word]}'s directives"
+        said.append(f"{source} line {number}: {what} and are not read{way}")
     return said
 
 

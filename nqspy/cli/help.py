@@ -62,9 +62,8 @@ def build(command: str) -> "Typer":
         default, name = (False, None) if plain else (None, metavar)
         option = Annotated[value, typer.Option(*flags, metavar=name, help=text, show_default=False)]
         if target != "help":
-            parameters.append(
-                inspect.Parameter(parameter(number), keyword, default=default, annotation=option)
-            )
+            own = inspect.Parameter(parameter(number), keyword, default=default, annotation=option)
+            parameters.append(own)
     usage, sentence = SUMMARIES[command]
     names = "".join(char for char in usage.removeprefix("[OPTIONS] ") if char not in "[].")  # Typer adds its
     operands = Annotated[list[str] | None, typer.Argument(metavar=names, show_default=False)]

@@ -97,9 +97,8 @@ def home_of(option: str | None) -> Home:
 
 def unusable(home: Home, error: OSError) -> HomeError:
     """Return the error for a home that the system does not let us use."""
-    return HomeError(
-        f"home {home.path} cannot be used: {error.strerror or error}; choose another with --home DIR"
-    )
+    why = error.strerror or error
+    return HomeError(f"home {home.path} cannot be used: {why}; choose another with --home DIR")
 
 
 def not_empty(home: Home) -> HomeError:

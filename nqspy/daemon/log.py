@@ -24,8 +24,7 @@ _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
 class _Form(logging.Formatter):
-    """Form of a message in a ``file``, on ``stderr``, or in systemd's ``journal``. ``zone`` None: the
-    machine's."""
+    """Form of a message in a ``file``, on ``stderr``, in the ``journal``. ``zone`` None: the machine's."""
 
     named = ""
     zone: tzinfo | None = None

@@ -119,9 +119,8 @@ class Maintenance:
             raise Stopped
 
     def _rotate(self, history: History, now: Instant) -> None:
-        rotation = Rotation(
-            self._path, self._journal.turn, self._journal.forget_blobs, partial(self._go_on, PAUSE)
-        )
+        turn, forget = self._journal.turn, self._journal.forget_blobs
+        rotation = Rotation(self._path, turn, forget, partial(self._go_on, PAUSE))
         before = None if history.keep is None else Instant(now - history.keep)
         try:
             if history.size is not None:

@@ -118,11 +118,9 @@ def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict
     cpu = _cpu_rlimit(limits, speed, grace)
     if cpu is not None:
         found["CPU"] = cpu
-    file = [
-        limits[f"per_{of}/{kind}_limit"] for of in ("process", "request") for kind in ("permfile", "tempfile")
-    ]
+    paths = (f"per_{of}/{kind}_limit" for of in ("process", "request") for kind in ("permfile", "tempfile"))
     sizes = {
-        "FSIZE": min((size for size in file if size is not None), default=None),
+        "FSIZE": min((size for path in paths if (size := limits[path]) is not None), default=None),
         "CORE": limits["per_process/corefile_limit"],
         "DATA": limits["per_process/data_limit"],
         "STACK": limits["per_process/stack_limit"],
@@ -214,13 +212,11 @@ def _environment(
 
 def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
     """Return what became of the requests that it waited for: ``17.ymp deleted never_began``."""
-    found = {
-        f"NQSPY_DEPENDENCY_{number}": " ".join(
-            (site.id_of(each.seq), each.reason or "started", "began" if each.began else "never_began")
-        )
-        for number, each in enumerate(request.prerequisites, 1)
-    }
-    return {"NQSPY_DEPENDENCIES": str(len(found)), **found}
+    found = {"NQSPY_DEPENDENCIES": str(len(request.prerequisites))}
+    for number, each in enumerate(request.prerequisites, 1):
+        began = "began" if each.began else "never_began"
+        found[f"NQSPY_DEPENDENCY_{number}"] = f"{site.id_of(each.seq)} {each.reason or 'started'} {began}"
+    return found
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from nqspy.executors import proc
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}.get(
-    os.uname().machine, -1
-)
+_KEYCTLS = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_KEYCTL = _KEYCTLS.get(os.uname().machine, -1)
 _JOIN_SESSION_KEYRING = 1
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 

@@ -379,8 +379,7 @@ class Watch:
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """End what is left of a lost attempt's job, and return its loss; None, if ``wait``, while the starter
-        is at it that has inherited that. Raises OSError."""
+        """End what a lost job left; return its loss, None (``wait``) while its starter does so."""
         folder = self.path(key)
         brief = scan.brief(folder)
         sure = scan.end_remains(folder, self._home, self.identifier)

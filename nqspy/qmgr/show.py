@@ -166,12 +166,9 @@ def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
     limits = _limits()
     heads = (name.removesuffix("_limit").upper() for name in limits)
     rows = [(c.name, ", ".join(c.queues), *(_value(c, name) for name in limits)) for c in chosen]
-    lists = [
-        f"{c.name}: {name}={write(info, value)}"
-        for c in chosen
-        for name, info, value in changed(c)
-        if info.unit == "amounts"
-    ]
+    values = ((c.name, *each) for c in chosen for each in changed(c))
+    amounts = ((name, path, info, value) for name, path, info, value in values if info.unit == "amounts")
+    lists = [f"{name}: {path}={write(info, value)}" for name, path, info, value in amounts]
     return "\n".join([table(("COMPLEX", "QUEUES", *heads), rows), *lists])
 
 

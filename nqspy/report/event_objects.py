@@ -183,15 +183,9 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
 def event_line(data: dict[str, Any]) -> str:
     """Line for people: number, time, kind, and what it names."""
     who = data.get("request") or " ".join(data.get("requests", ()))
-    told = ("failures",) if data["kind"] == "alarm" else ()  # its text says so
-    rest = [
-        f"{key}={_short(value)}"
-        for key, value in data.items()
-        if key not in (*_HEAD, *told)
-        and value not in ("", [], {})
-        and value is not None
-        and value is not False
-    ]
+    hidden = (*_HEAD, "failures") if data["kind"] == "alarm" else _HEAD  # an alarm's text says so
+    others = ((key, value) for key, value in data.items() if key not in hidden and value is not False)
+    rest = [f"{key}={_short(value)}" for key, value in others if value not in ("", [], {}, None)]
     return " ".join([f"{data['n']:>6}", str(data["at"])[:19], f"{data['kind']:<16}", who, *rest]).rstrip()
 
 

@@ -96,12 +96,9 @@ class IncidentLog:
             off = exit.off if exit.off is not None and exit.off >= since else None
             (first, *_), (last, *_, text) = told[0], told[-1]
             times = {"first": zone.text(first), "last": zone.text(last), "off": zone.stamp(off)}
-            found.append(
-                {"exit": name, "count": len(told), **times, "text": text, "requests": _ids(seqs, host)}
-            )
+            requests = _ids(seqs, host)
+            found.append({"exit": name, "count": len(told), **times, "text": text, "requests": requests})
         return found
-
-    # ------------------------------------------------------------ events
 
     def _take_of_site(self, event: Any, at: Instant) -> None:
         kind = event.kind
@@ -162,8 +159,6 @@ class IncidentLog:
                         self._not_again(seq, at)
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
-    # ------------------------------------------------------------ building
-
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
         """Exits failed."""
         for failure in failures:
@@ -218,8 +213,6 @@ def is_new_home(recorded: ev.Recorded) -> bool:
 def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
     return {group: [full_id(seq, host) for seq in each] for group, each in seqs.items()}
 
-
-# ---------------------------------------------------------------- in words
 
 _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
 """Incidents that departments are told as they are; of others they see their own requests only."""

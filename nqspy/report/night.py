@@ -29,8 +29,7 @@ NIGHT = "night"
 
 
 class Bounds(Struct, frozen=True):
-    """A night: ``day`` is the date of its evening, ``end`` None while it lasts; ``shift`` None where no
-    shift of that name was in force and it is counted from noon to noon."""
+    """A night: ``day`` of its evening; ``end`` None while it lasts; ``shift`` None: from noon to noon."""
 
     day: date
     start: Instant
@@ -227,9 +226,8 @@ def night_report(
     used = night_metrics.used_by_group(every, bounds.start, end)
     step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
-    waiting = {
-        each.request.seq: labels.waiting(each, night.reasons, around.why) for each in histories if each.waits
-    }
+    waits = [each for each in histories if each.waits]
+    waiting = {each.request.seq: labels.waiting(each, night.reasons, around.why) for each in waits}
     hopeless = {seq for seq, row in waiting.items() if row["never"]}
     # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)

@@ -58,8 +58,7 @@ class Subject(Struct, frozen=True):
 
 
 class PbsContext(NamedTuple):
-    """Facts that all jobs of one answer have in common: the server, the host that runs jobs, the site's zone,
-    and the domains of queues where there are several."""
+    """Facts of all jobs of an answer; ``node`` runs them; ``domains`` of queues if there are several."""
 
     server: str
     node: str

@@ -103,13 +103,9 @@ def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = 
     if form not in FORMS:
         raise Refusal("bad_format", form=form, known=listed(FORMS))
     letters = str(wish.get("letters") or "")
-    return PbsLayout(
-        form,
-        (dsv or kind) if form == "dsv" else kind,
-        "w" in letters or "1" in letters,
-        indent,
-        str(wish.get("delimiter") or "|"),
-    )
+    begin = (dsv or kind) if form == "dsv" else kind
+    one_line = "w" in letters or "1" in letters
+    return PbsLayout(form, begin, one_line, indent, str(wish.get("delimiter") or "|"))
 
 
 def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> str:
@@ -143,9 +139,6 @@ def json_head(at: int, version: str, server: str) -> str:
     """Beginning of every document, its brace still open: ``at`` ms."""
     head = {"timestamp": at // 1000, "pbs_version": version, "pbs_server": server}
     return _encode(head).decode()[:-1]
-
-
-# ---------------------------------------------------------------- many that are alike
 
 
 MOST_WRITTEN = 20_000

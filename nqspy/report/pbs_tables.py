@@ -24,12 +24,8 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "*"
 
 
-# ---------------------------------------------------------------- the default table
-
-
 class Shape(NamedTuple):
-    """The default table: its head, the format of a row, the widths of name, owner and queue; ``label`` ends
-    the identifiers, ``done``: with ``% done`` instead of the CPU time."""
+    """The default table; ``name``, ``owner``, ``queue`` are widths; ``done``: with ``% done``."""
 
     head: str
     row: str
@@ -87,9 +83,6 @@ def _done(subject: Subject) -> str:
     asked = ((used.cpu, finite(ask.cpu)), (used.wall, finite(ask.wall)))
     parts = [have * 100 // whole for have, whole in asked if whole]
     return f"{max(parts):3d} " if parts else "-- "
-
-
-# ---------------------------------------------------------------- the alternate table
 
 
 class Look(Struct, frozen=True):
@@ -199,9 +192,6 @@ def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
     if start - at.now < _WEEK:
         return f"{there.strftime('%a')[:2]} {there.hour:02d}"
     return there.strftime("%b") if there.year == today.year else str(there.year)
-
-
-# ---------------------------------------------------------------- queues
 
 
 _QUEUE = "%-16.16s %6.6s %8.8s %8.8s %4.4s %5s %5s %4.4s   %s %s\n"

@@ -183,8 +183,6 @@ class HistoryReplay:
         self._enter(history, 0, None)
         return history
 
-    # ------------------------------------------------------------ lists and counts
-
     def _leave(self, history: RequestHistory, event: ev.Event | None, at: Instant) -> None:
         request = history.request
         if request.state is _QUEUED:
@@ -208,9 +206,6 @@ class HistoryReplay:
         if at is not None:
             for watcher in self.watchers:
                 watcher.enter(request, at)
-
-
-# ---------------------------------------------------------------- when PEs were held
 
 
 def _hold(replay: HistoryReplay, history: RequestHistory, event: Any, at: Instant) -> None:

@@ -75,9 +75,6 @@ def swf_log(
     return "".join(f"{line}\n" for line in (*_header(found, frame, zero, jobs, len(lines)), *lines))
 
 
-# ---------------------------------------------------------------- jobs of a journal
-
-
 class _Part(NamedTuple):
     """An attempt: when it began and ended, its wall time (ms, suspensions left out; None: not seen)."""
 
@@ -178,9 +175,6 @@ class _Journal:
         )  # fmt: skip
 
 
-# ---------------------------------------------------------------- lines
-
-
 def _lines(frame: SwfFrame, zero: int, jobs: Sequence[_Job]) -> Iterator[str]:
     """Each job, numbered from instant ``zero`` on, and its attempts if it ran more than once."""
     places, time = {job.seq: place for place, job in enumerate(jobs, 1)}, frame.time
@@ -217,9 +211,6 @@ def _line(
     memory = UNKNOWN if asked is None else asked // KB
     fields = (*times, job.had or UNKNOWN, *used, job.ask.pes, limit, memory, status, *job.numbers, *before)
     return " ".join(map(str, (place, *fields)))
-
-
-# ---------------------------------------------------------------- header
 
 
 def _header(found: _Journal, frame: SwfFrame, zero: int, jobs: Sequence[_Job], records: int) -> Iterator[str]:

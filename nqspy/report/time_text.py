@@ -28,8 +28,7 @@ def _parts(info: ZoneInfo, minute: int) -> tuple[str, str, str, str]:
 
 
 class Zone:
-    """A time zone that writes instants as RFC 3339 with milliseconds and offset. Raises BadValue for a zone
-    that there is not."""
+    """A time zone; writes RFC 3339 with milliseconds and offset. Raises BadValue for an unknown one."""
 
     def __init__(self, name: str) -> None:
         try:

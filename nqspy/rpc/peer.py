@@ -397,9 +397,8 @@ class ServedConnection(asyncio.Protocol):
                 self.finish()
         elif self._lines.begun:
             if self._transport.is_reading() and now - self._begun > limits.message_time:
-                self._dismiss(
-                    f"the message did not arrive whole within {limits.message_time:g} s", "too_slow"
-                )
+                said = f"the message did not arrive whole within {limits.message_time:g} s"
+                self._dismiss(said, "too_slow")
         elif not (self._pending or self._arrived) and now - self._heard > limits.idle_time:
             self.finish()
 

@@ -149,18 +149,12 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
         raise WireError('a message is a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
     id = _whole(message.get("id"))
     if message.get("v") != VERSION or isinstance(message["v"], bool):
-        raise WireError(
-            f"this nqsd speaks version {VERSION} of the protocol, not {_shown(message.get('v'))}; "
-            "client and daemon must be of one installation",
-            "version",
-            id,
-        )
+        text = f"this nqsd speaks version {VERSION} of the protocol, not {_shown(message.get('v'))}; "
+        raise WireError(f"{text}client and daemon must be of one installation", "version", id)
     if id is None:
         raise WireError(f'"id" must be a whole number, not {_shown(message.get("id"))}', "malformed")
-    if not isinstance(message.get("cmd"), str):
-        raise WireError(
-            f'"cmd" must be the name of a command, not {_shown(message.get("cmd"))}', "malformed", id
-        )
+    if not isinstance(cmd := message.get("cmd"), str):
+        raise WireError(f'"cmd" must be the name of a command, not {_shown(cmd)}', "malformed", id)
     return message
 
 

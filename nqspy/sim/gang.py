@@ -140,8 +140,7 @@ YEAR = 365 * 24 * 3_600
 
 
 class GangOrder(Struct, frozen=True):
-    """``classes``: jobs go by class (else space is shared); ``per_pe``, ``at_night``: do-not-disturb time, s
-    for each PE; every ``thin``-th job; ``by_day``: PEs of all large jobs by day."""
+    """``classes``, or space sharing; ``per_pe``, ``at_night``: seconds a PE; every ``thin``-th job."""
 
     classes: bool
     per_pe: int = PER_PE

@@ -108,9 +108,8 @@ class Metrics:
         """Return the figures of all."""
         found, span = self._all.figures(), self._last - (self._first or 0)
         used = self._all.area / (self._pes * span) if span else 0.0
-        return Overall(
-            found.wait_mean_s, found.wait_median_s, found.wait_max_s, found.bsld_mean, span / 1000, used
-        )
+        waits = (found.wait_mean_s, found.wait_median_s, found.wait_max_s)
+        return Overall(*waits, found.bsld_mean, span / 1000, used)
 
     def parts(self, kind: str) -> Mapping[str, Figures]:
         """Return the figures of each group or user by what it used, or of each size class (`KINDS`)."""

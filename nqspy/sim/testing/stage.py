@@ -262,8 +262,7 @@ class Stage:
     # ------------------------------------------------------------ time
 
     def at(self, when: str) -> None:
-        """Lets time pass to a moment: ``03:00`` or ``tue 03:00``, the next time it is so late, or
-        ``2026-03-03 21:00``. Raises BadStory."""
+        """Let time pass to the next ``03:00`` or ``tue 03:00``, or a date with a time. Raises BadStory."""
         __tracebackhide__ = True
         self._pass(moment(when, self.zone, self._driver.now))
 

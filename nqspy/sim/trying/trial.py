@@ -231,10 +231,8 @@ class _Look:
             next(each for each in exits.listing() if each["name"] == name)["by_hook"]
             for exits in (self.exits, self.asked)
         )
-        hooks: dict[str, Any] = {
-            hook: {
-                key: (max if key == "longest_ms" else sum)([n, other[hook][key]]) for key, n in own.items()
-            }
-            for hook, own in one.items()
-        }
+        hooks: dict[str, Any] = {}
+        for hook, own in one.items():
+            pairs = ((key, [n, other[hook][key]]) for key, n in own.items())
+            hooks[hook] = {key: max(both) if key == "longest_ms" else sum(both) for key, both in pairs}
         return {"name": name, "by_hook": hooks, "calls": sum(each["calls"] for each in hooks.values())}

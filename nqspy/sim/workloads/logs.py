@@ -99,9 +99,6 @@ def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else 0
 
 
-# ---------------------------------------------------------------- lines
-
-
 def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:
     """A job, or why there is none, for each line that is no comment."""
     for line, text in enumerate(_text(path), 1):
@@ -182,8 +179,6 @@ def _text(path: Path) -> Iterator[str]:
     except (EOFError, zlib.error):
         raise NotSimulated(f"{path} is damaged: it ends before its end, or is no gzip file") from None
 
-
-# ---------------------------------------------------------------- lists that were recorded
 
 NEEDED = ("job", "width", "submit", "run")
 
