@@ -17,7 +17,7 @@ from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.texts import in_words
 from nqspy.report.time_text import Zone
-from nqspy.userexit.loader import owner_of, read_folder
+from nqspy.userexit.loader import read_folder
 
 T = TypeVar("T")
 _SETTLED = 2_000_000_000
@@ -140,7 +140,7 @@ class Troubles:
             yield f"reload exits was refused: {exits.refused}"
         folder = decider.folder
         sources = self._folder.look(
-            folder, lambda: {each.path.name: each.text for each in read_folder(folder, owner_of(folder))[0]}
+            folder, lambda: {each.path.name: each.text for each in read_folder(folder)[0]}
         )
         before = {source.path.name: source.text for source in decider.sources}
         left_out = "".join(exits.problems)

@@ -67,7 +67,6 @@ class DeciderClient:
         put: Callable[[Any], None],
         now: Callable[[], Instant],
         tell: Callable[[Loss], None],
-        name: str = "exits",
         home: Path | None = None,
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
@@ -75,7 +74,7 @@ class DeciderClient:
         # How far (ms) the clock was set while attempts ran, by request; the daemon knows.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.registry, self.backoff, self.saved = ExitRegistry(), Backoff(), SavedState(home)
-        self._put, self._now, self._tell, self._name = put, now, tell, name
+        self._put, self._now, self._tell = put, now, tell
         self._plain = AtOnce(NoExits())
         self.worker: WorkerProcess | None = None
         self.sources: tuple[Source, ...] = ()
@@ -222,7 +221,7 @@ class DeciderClient:
         )
         self.saved.born()
         put = self._put  # called in the worker's own thread
-        return WorkerProcess(self._name, work, box, lambda process, what: put(FromWorker(process, what)))
+        return WorkerProcess("exits", work, box, lambda process, what: put(FromWorker(process, what)))
 
     def _ready(self) -> WorkerProcess | None:
         """The worker, forked anew where there is none; None while it may not be."""

@@ -10,7 +10,7 @@ from nqspy.decider.process import WorkerEnded, WorkerProcess
 from nqspy.decider.worker import names
 from nqspy.model.errors import Refusal
 from nqspy.userexit.errors import unloadable
-from nqspy.userexit.loader import loaded, owner_of, read_folder
+from nqspy.userexit.loader import loaded, read_folder
 from nqspy.userexit.seats import shadows
 
 
@@ -27,7 +27,7 @@ class Loading:
         self.done = False
         self._over: Callable[[], None] = lambda: None
         self._said: messages.ExitsLoaded | None = None
-        found, self.problems = read_folder(client.folder, owner_of(client.folder))
+        found, self.problems = read_folder(client.folder)
         self.sources = tuple(found)
         if strict and not client.folder.is_dir():  # taken away by mistake: no reason to let all rules go
             self.problems.append(f"{client.folder} is no folder")

@@ -62,18 +62,18 @@ class Source(Struct, frozen=True):
     text: bytes
 
 
-def read_folder(folder: Path, owner: int) -> tuple[list[Source], list[str]]:
+def read_folder(folder: Path) -> tuple[list[Source], list[str]]:
     """The files of a folder in name order, and one line for each that may not be an exit; nothing of them is
     run.
 
-    Dot files and names that start with ``_`` are left alone. ``owner`` is the uid of the home's owner: a file
-    that others may write is no exit.
+    Dot files and names that start with ``_`` are left alone. A file that others than the owner of the home
+    (the folder's parent) and root may write is no exit.
     """
     sources, problems = [], []
     if not folder.is_dir():
         return [], []
-    trusted = os.stat(folder)
-    if (why := writable_by_others(trusted, owner)) is not None:
+    owner = os.stat(folder.resolve().parent).st_uid
+    if (why := writable_by_others(os.stat(folder), owner)) is not None:
         return [], [f"{folder.name}: the folder {why}; no exit was loaded"]
     for path in sorted(folder.glob("*.py")):
         if path.name[0] not in "._":
@@ -306,13 +306,6 @@ def meant(word: str, words: Iterable[str]) -> str:
     """Return a guess at the word that was meant, in brackets."""
     near = difflib.get_close_matches(word, list(words), 1)
     return f" (did you mean {near[0]}?)" if near else ""
-
-
-def owner_of(folder: Path, owner: int | None = None) -> int:
-    """Uid of the owner of the home that a folder of exits belongs to, unless it is given."""
-    if owner is None and folder.is_dir():
-        return os.stat(folder.resolve().parent).st_uid
-    return owner or 0
 
 
 def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:

@@ -31,7 +31,7 @@ from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Kept, Mark, OwnerRes
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
+from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, read_folder
 from nqspy.userexit.seats import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.view import View
 
@@ -51,15 +51,13 @@ class SiteExits:
     """``ports.Exits`` for a folder of exit files.
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
-    from starting). ``owner``: uid of the home's owner, by default that of the folder's parent. ``sources``:
-    these files instead, which were read before; ``watch`` is told which exit's code runs; ``guard`` holds
-    calls to their budgets.
+    from starting). ``sources``: these files instead, which were read before; ``watch`` is told which exit's
+    code runs; ``guard`` holds calls to their budgets.
     """
 
     def __init__(
         self,
         folder: Path,
-        owner: int | None = None,
         *,
         sources: Sequence[Source] | None = None,
         watch: CallWatch = UNWATCHED,
@@ -67,7 +65,6 @@ class SiteExits:
     ) -> None:
         self.folder = folder
         self.problems: list[str] = []
-        self._owner = owner
         self._sources = sources
         self._watch = watch
         self._guard, self._notice_guard = guard(), guard()
@@ -98,7 +95,7 @@ class SiteExits:
     def _load(self) -> tuple[list[Module], list[str]]:
         if self._sources is not None:
             return load_sources(self._sources, self._printed, self._watch)
-        sources, unread = read_folder(self.folder, owner_of(self.folder, self._owner))
+        sources, unread = read_folder(self.folder)
         modules, problems = load_sources(sources, self._printed, self._watch)
         return modules, sorted(unread + problems)
 

@@ -48,7 +48,7 @@ class Timeline:
 
     def __init__(
         self, site: Site, now: Instant, claims_of: ClaimsOf, started: Sequence[Request],
-        leaving: Collection[Seq], returning: Collection[Seq] = (),
+        leaving: Collection[Seq], returning: Collection[Seq],
     ) -> None:  # fmt: skip
         self._site, self._now, self._claims_of = site, now, claims_of
         self.leaving, self._returning = frozenset(leaving), returning

@@ -87,7 +87,7 @@ def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> N
             raise Refusal("while_running", id=id, what=(rest or head).rpartition("/")[2])
 
 
-def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool, caller: Caller) -> None:
+def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> None:
     """Raises Refusal where a user gives a running request more wall time than others could count on."""
     settings = tx.site.settings
     before = wall_limit(settings, request.queue, request.spec.ask)

@@ -213,14 +213,14 @@ def delete_left(tx: Transaction, array: Request, left: Runs, who: str, text: str
         tx.emit(ev.Deleted(array.seq, who, text, indices=left))
 
 
-def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
+def end_if_over(tx: Transaction, seq: Seq, who: str) -> None:
     """End an array with its last index, with the greatest exit status; delete it if no index began."""
     array = tx.site.requests.get(seq)
     if array is None or array.array is None or array.array.left or seq in tx.site.members:
         return
     state = array.array
     if not state.begun:
-        tx.emit(ev.Deleted(seq, who, text))
+        tx.emit(ev.Deleted(seq, who))
         return
     used = Used(state.cpu, state.wall, state.memory)
     status = max(state.worst, DELETED if state.dropped else 0)

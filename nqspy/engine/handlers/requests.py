@@ -221,7 +221,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if "job_class" in values:
             check_class(tx.site, spec, caller.groups if user else None)
         if started:
-            alter.need_lower(tx, request, spec, user, caller)
+            alter.need_lower(tx, request, spec, user)
         moves = target is not None and target.name != request.queue
         if moves and user and target is not None:
             _may_put(tx, request, target, caller)

@@ -13,7 +13,7 @@ from nqspy.model.site import Site
 from nqspy.userexit.call_stats import CallWatch, Mark, Spare, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
-from nqspy.userexit.loader import Source, owner_of, read_folder
+from nqspy.userexit.loader import Source, read_folder
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
 
@@ -174,7 +174,7 @@ class RecordedExits(SiteExits, ExitsThen):
 
 def files_in(folder: Path) -> tuple[Source, ...]:
     """The files of a folder that may be exits; nothing of them is run."""
-    return tuple(read_folder(folder, owner_of(folder, None))[0])
+    return tuple(read_folder(folder)[0])
 
 
 def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
