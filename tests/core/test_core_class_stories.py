@@ -241,9 +241,6 @@ def test_jobs_of_other_classes(house, title):
     Story(house).play(OTHERS[title])
 
 
-# ---------------------------------------------------------------- class queues beside others
-
-
 def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(gang):
     Story(gang).play("""queue night reserve=1 order=fcfs; run anne pes=4 wall=3600; run ben pes=8 wall=600
         submit cleo class=standby wall=7200 queue=apps, dora class=standby wall=7200 queue=apps
@@ -308,9 +305,6 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
     first_date = gang.request(second).date_in_queue - 1
     gang.exits(elected=elected)
     assert gang.go().starts == [early, third]
-
-
-# ---------------------------------------------------------------- moves
 
 
 def test_what_a_bumper_waits_for_is_moved_first_then_what_comes_back(gang):

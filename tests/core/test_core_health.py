@@ -18,8 +18,6 @@ from nqspy.model.actions import Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.health import Probe
 
-# ---------------------------------------------------------------- counting tries
-
 
 @pytest.mark.parametrize(
     ("fails", "recovers", "before", "tries", "said"),
@@ -105,9 +103,6 @@ def test_the_cause_and_the_text_of_a_suspension(house):
     said = "resource nfs is broken: no answer"
     house.probe("nfs", "broken", "no answer")
     assert house.go().actions == (Suspend(1, 1, cause_of("probe nfs"), said, True),)
-
-
-# ---------------------------------------------------------------- whatever comes
 
 
 @settings(max_examples=examples(60))

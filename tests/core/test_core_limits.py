@@ -205,9 +205,6 @@ def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
     house.later(minutes=5).end(running[0], wall="10:00")
 
 
-# ---------------------------------------------------------------- use
-
-
 def test_a_group_that_used_its_part_is_not_started_further_until_enough_is_forgotten(house):
     capped(house)
     has_used(house, "d3", 2.0)
@@ -235,9 +232,6 @@ def test_what_runs_and_what_this_pass_starts_counts_as_used(house):
     assert told.plan.wake_at is None, "only the end of what runs can help"
     house.end(one, cpu="1")
     assert house.go().starts == [three]
-
-
-# ---------------------------------------------------------------- groups with work that could start
 
 
 def test_a_pass_reports_once_an_owner_that_waits_and_can_start_nothing(house):

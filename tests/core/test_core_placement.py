@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+from core.story import Story
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqspy.core.domains import rows, text
 from nqspy.core.placement.placements import PLACEMENTS
+from nqspy.core.timeline.profile import Profile
+from nqspy.core.timeline.spans import Spans
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain
+from nqspy.model.errors import BrokenSite
+from nqspy.model.ids import Instant
+from nqspy.model.site_checks import check_site
 
 
 def board(text: str, depth: int = 1, own: str = "") -> Board:
@@ -58,3 +65,87 @@ def test_whoever_asks_for_no_more_than_there_is_room_gets_free_pes_each_once(hel
             assert set(pes) <= set(one.open().tolist())
             assert list(pes) == sorted(pes)
             assert name != "contiguous" or pes[-1] - pes[0] == count - 1
+
+
+# ---------------------------------------------------------------- domains in a pass
+
+TWO = "machine 8; create domain/wide pes=(5-7); queue day domain=wide priority=2; queue night priority=1"
+ROW = "set domain/application/placement contiguous"
+DEEP = "queue night; set domain/application/depth 2"
+TEN = """machine 10; create domain/wide pes=(5-9) placement=contiguous; queue day domain=wide priority=2
+    queue night priority=1"""
+STORIES = {
+    "each queue has PEs of its own domain": f"""{TWO}
+        run anne pes=2, ben pes=2, cleo queue=day, dora pes=2 queue=day
+        pes anne 0-1; pes ben 2-3; pes cleo 5; pes dora 6-7""",
+    "a full domain holds no request of another": f"""{TWO}
+        submit anne pes=3 queue=day, ben queue=day, cleo pes=5, dora; starts anne cleo; short yes
+        why ben no_pe_free 1 3 wide -; why dora no_pe_free 1 5 application -""",
+    "more PEs than its domain has": f"""{TWO}; submit anne pes=4 queue=day; starts -
+        why anne above_domain 4 3""",
+    "limits span domains": f"""{TWO}; create complex/both queues=(day,night) user_limit=2; limit run_limit=3
+        submit anne, anne, anne, anne queue=day, ben queue=day, cleo queue=day; picks anne4 ben cleo
+        limit run_limit=6; picks anne4 ben cleo anne""",
+    "without a second domain none is named": """machine 2; queue night; submit anne pes=2, ben; starts anne
+        why ben no_pe_free 1 2 - - who=machine""",
+    "a block without a gap": f"""machine 6; queue night; {ROW}; run anne pes=2, ben pes=2, cleo pes=2
+        end anne cleo; submit dora pes=3, emma pes=2; starts emma; pes ben 2-3; pes emma 0-1
+        why dora NO_PES""",
+    "the block is named if the free PEs would suffice": f"""machine 5; queue night; {ROW}
+        run anne pes=2, ben, cleo pes=2; end anne cleo; submit dora pes=3; starts -
+        why dora few_pes_free 3 4 5 - 2 -""",
+    "what is parked comes back in its own domain": f"""{TWO}; run anne pes=2 queue=day
+        suspend anne probe nfs; set domain/wide/pes (4,6-7); submit ben pes=4; does resume:anne start:ben
+        pes anne 4,6""",
+    "a slot is free when its holder has ended": f"""machine 2; {DEEP}; run anne pes=2, ben, cleo; pes ben 0
+        pes cleo 1; end anne; run dora; pes dora 0""",
+    "a depth that is set again holds at once": f"""machine 2; {DEEP}; submit anne pes=2, ben pes=2
+        set domain/application/depth 1; starts anne; set domain/application/depth 2; starts ben""",
+    "a holder keeps a PE that goes offline, and no other is given it": f"""{TEN}; run anne pes=2
+        set machine/offline (0,2-3); submit ben, cleo; starts ben; pes anne 0-1; pes ben 4
+        why cleo no_pe_free 1 5 application 3; end anne; starts cleo; pes cleo 1; set machine/offline ()
+        run dora pes=3; pes dora 0,2-3""",
+    "a block does not reach over a PE that is offline": f"""{TEN}; set machine/offline (0,7)
+        submit anne pes=3 queue=day; starts -; why anne few_pes_free 3 4 5 wide 2 1; set machine/offline (0)
+        starts anne; pes anne 5-7""",
+    "PEs must come back if too few are left": f"""{TEN}; run anne pes=2; set machine/offline (4)
+        submit ben pes=5; starts -; why ben pes_offline 5 2 5 application 1""",
+    "other PEs may become free": f"""{TEN}; run anne pes=2; set machine/offline (4); submit ben pes=3
+        starts -; why ben few_pes_free 3 2 5 application - 1""",
+    "what gave its PEs away does not come back on one that is offline": f"""{TEN}; run anne pes=5
+        suspend anne probe nfs; set machine/offline (3); does -; set machine/offline (); does resume:anne
+        pes anne 0-4""",
+    "requests of a command domain hold no PEs and take none from others": """machine 4
+        create domain/front kind=command; queue front domain=front order=fcfs
+        submit anne pes=4, ben pes=3; starts anne ben; queue batch; run cleo pes=4; pes cleo 0-3""",
+    "units are given to requests of a command domain too": """machine 2
+        create domain/talk kind=command requests=2; create consumable/gpu units=(g0)
+        queue talk domain=talk; submit anne gpu=1, ben gpu=1; starts anne; units anne gpu=g0""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_domains(house, title):
+    Story(house).play(STORIES[title])
+
+
+def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
+    Story(house).play(f"machine 1; {DEEP}; run anne, ben, cleo")
+    assert house.site.holders == {0: (1, 2)}
+    house.set("domain/application/depth", 1)
+    with pytest.raises(BrokenSite, match="too often"):
+        check_site(house.site)
+    house.set("domain/application/depth", 2)
+
+
+def test_each_domain_counts_its_own_pes_that_are_offline(house):
+    Story(house).play(f"{TEN}; set machine/offline (0,7)")
+    row = {row["name"]: (row["free"], row["held"], row["offline"]) for row in rows(house.site)}
+    assert row == {"application": (4, 0, 1), "wide": (4, 0, 1)}
+    assert "PEs 5-9: 5, 4 free, 0 held, 1 offline (7)" in text(house.site, ("wide",))
+
+
+def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
+    profile = Profile(Instant(0))
+    profile.provide("units", 3)
+    assert Spans(profile).spare({("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}

@@ -92,8 +92,6 @@ def test_an_amount_of_which_nobody_has_spoken_bounds_nobody():
     assert not profile.has("licence")
 
 
-# ---------------------------------------------------------------- spans
-
 NOW, PES = Instant(100), 9
 BEGIN = st.integers(100, 140) | st.just(FOREVER)
 KEEP = st.tuples(st.integers(1, 5), BEGIN, st.integers(1, 20), st.integers(1, 3), st.integers(1, 4))

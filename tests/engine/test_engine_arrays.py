@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from engine.harness import ANNE, PLAIN, ROOT, Centre, Failpoint, item
-from engine.story import play
+from engine.story import ACTS, play
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,9 +179,6 @@ def test_arrays(title: str) -> None:
     play(STORIES[title])
 
 
-# ---------------------------------------------------------------- dependencies
-
-
 @pytest.mark.parametrize(("status", "whole"), [(0, 3), (1, 3), (2, 3), (7, 7)])
 def test_an_index_deleted_before_it_began_counts_among_the_statuses(status: int, whole: int) -> None:
     centre = Centre(pes=1, lengths=lambda request: Run(wall=60_000, status=status))
@@ -189,9 +186,6 @@ def test_an_index_deleted_before_it_began_counts_among_the_statuses(status: int,
     centre.ask(cm.Delete(("1[3]",)), ANNE)
     centre.later(minutes=20)
     assert centre.end_of(seq).exit_status == whole
-
-
-# ---------------------------------------------------------------- crashes
 
 
 @pytest.mark.parametrize(
@@ -204,9 +198,6 @@ def test_indices_that_overwrite_one_file_are_warned_of(way: str, path: str, warn
     wish = replace(wish, spec=replace(wish.spec, output=Output(stdout=path)))
     answer = centre.ask(cm.Submit((wish,)), by=ANNE)
     assert len(answer.get("warnings", ())) == warned
-
-
-# ---------------------------------------------------------------- queues that are full
 
 
 def test_who_owns_an_array_is_told_that_somebody_deleted_of_it() -> None:
@@ -230,7 +221,19 @@ _PARTS = st.one_of(
     st.tuples(st.integers(1, 6), st.integers(0, 5)).map(lambda each: f"[{each[0]}-{min(6, sum(each))}]"),
 )  # fmt: skip
 _ACTS = st.sampled_from(
-    ("hold", "release", "delete", "move", "modify", "rerun", "first", "suspend", "resume", "later", "later")
+    (
+        "hold",
+        "release",
+        "delete",
+        "move",
+        "modify",
+        "rerun",
+        "schedule",
+        "suspend",
+        "resume",
+        "later",
+        "later",
+    )
 )
 _STEPS = st.lists(st.tuples(_ACTS, st.integers(1, 3), _PARTS), max_size=14)
 _LINES = st.lists(
@@ -238,19 +241,16 @@ _LINES = st.lists(
 )
 
 
-def _command(act: str, id: str) -> cm.Command | None:
-    made: dict[str, cm.Command] = {
-        "hold": cm.HoldRequests((id,)),
-        "release": cm.ReleaseRequests((id,)),
-        "delete": cm.Delete((id,), force=True),
-        "move": cm.MoveRequests((id,), "other"),
-        "modify": cm.ModifyRequest((id,), {"priority": 5}),
-        "rerun": cm.RerunRequests((id,)),
-        "first": cm.ScheduleRequest((id,), "first"),
-        "suspend": cm.SuspendRequests((id,)),
-        "resume": cm.SuspendRequests((id,), resume=True),
-    }
-    return made.get(act)
+WORDS: dict[str, dict[str, object]] = {
+    "delete": {"force": True}, "move": {"to": "other"}, "modify": {"priority": 5},
+    "schedule": {"place": "first"},
+}  # fmt: skip
+"""What more is said with an order."""
+
+
+def _command(act: str, id: str) -> cm.Command:
+    command: cm.Command = ACTS[act]((id,), **WORDS.get(act, {}))
+    return command
 
 
 def _insist(centre: Centre, command: cm.Command) -> None:
@@ -276,21 +276,19 @@ def test_no_index_is_lost_or_run_twice(lines: list[tuple[str, bool]], steps: lis
     Failpoint(centre.journal, failing)
     reruns = Counter[int]()
     for act, number, part in steps:
-        command = _command(act, f"{number}{part}")
+        by = ROOT if act in ("schedule", "suspend", "resume") else ANNE
         try:
-            if command is None:
+            if act == "later":
                 centre.later(seconds=70)
             else:
-                centre.ask(command, ROOT if act in ("first", "suspend", "resume") else ANNE)
+                centre.ask(_command(act, f"{number}{part}"), by)
         except Refusal:
             centre.later(seconds=3)
         check_site(centre.site)
     centre.later(seconds=5)
     for number in range(1, handed_in + 1):
         for act in ("resume", "release"):
-            command = _command(act, f"{number}[]")
-            assert command is not None
-            _insist(centre, command)
+            _insist(centre, _command(act, f"{number}[]"))
     centre.later(hours=6)
     _insist(centre, cm.ReleaseRequests(tuple(f"{n}[]" for n in range(1, handed_in + 1)), "s"))
     centre.later(hours=6)

@@ -36,8 +36,6 @@ def units(centre, seq):
     return {name: list(each) for name, each in centre.request(seq).units}
 
 
-# ---------------------------------------------------------------- settings
-
 STORIES = {
     "what cannot be had": """refuse anne gpu=5 -> too_many_units; refuse anne gpus=9 -> too_many_units
         refuse anne fpga=1 -> unknown_consumable; refuse anne gpu=0 -> no_unit_asked
@@ -125,8 +123,6 @@ def test_devices_that_are_found_later_are_units_then(lab):
     assert units(lab, a) == {"card": ["0"]}, "it goes on"
     lab.is_sound()
 
-
-# ---------------------------------------------------------------- whatever happens
 
 IDS = st.lists(st.integers(1, 10).map(str), min_size=1, max_size=2).map(tuple)
 ASKS = st.builds(

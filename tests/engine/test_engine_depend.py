@@ -141,8 +141,6 @@ def test_a_lost_prerequisite_that_is_given_up_counts_as_failed():
     site.is_sound()
 
 
-# ---------------------------------------------------------------- crashes
-
 WORDS = ("ok", "any", "fail", "start")
 
 
@@ -186,8 +184,6 @@ def test_an_end_and_what_it_brings_about_are_committed_together_or_not_at_all(nu
     assert not site.site.requests
     site.is_sound()
 
-
-# ---------------------------------------------------------------- any graph
 
 graphs = st.lists(
     st.tuples(

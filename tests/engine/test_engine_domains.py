@@ -135,9 +135,6 @@ def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre
     assert warning.startswith("queue day: domain wide ")
 
 
-# ---------------------------------------------------------------- its features
-
-
 @pytest.mark.parametrize(
     ("typed", "kept", "shown"),
     [

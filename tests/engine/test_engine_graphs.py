@@ -155,7 +155,6 @@ def test_a_list_whose_prerequisite_had_failed_before_is_one_mail():
     assert mail.subject == "nqspy: 50 requests are held"
 
 
-# ---------------------------------------------------------------- --cascade
 STORIES = {
     "what waits is deleted too, and no failure is told": """qmgr stop queue batch
         submit anne, anne after=1, anne after=1:fail, anne after=2,3:any, anne

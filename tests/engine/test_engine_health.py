@@ -39,8 +39,6 @@ def broken(centre, name="nfs", state="broken", text="gone"):
     centre.is_sound()
 
 
-# ---------------------------------------------------------------- the night
-
 AT_ONE = "until 2026-03-03T01:00:00+01:00; probe nfs ok"
 NIGHTS = {
     "suspended what runs gives its PEs away and goes on once it is well": ("suspend", 1, 3600, f"""
@@ -159,8 +157,6 @@ STORIES = {
 def test_stories(title):
     play(STORIES[title], settings=NIGHT.format("hold"))
 
-
-# ---------------------------------------------------------------- late plans
 
 LATE = {
     "a start falls when what it needs breaks": ("hold", """submit anne queue=night, ben needs=licence

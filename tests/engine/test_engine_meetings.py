@@ -104,8 +104,6 @@ def test_meetings(title):
     story.centre.is_sound()
 
 
-# ---------------------------------------------------------------- lists
-
 SMALL = """
 create batch_queue small priority=20 run_limit=1
 create pipe_queue pipe destination=(small, batch)
@@ -135,9 +133,6 @@ def test_on_a_quiet_machine_those_behind_many_that_cannot_be_routed_have_their_t
     assert {centre.request(seq).queue for seq in seqs} == {"pipe"}
 
 
-# ---------------------------------------------------------------- clocks and numbers
-
-
 def test_a_clock_that_was_a_year_ahead_leaves_the_shifts_alone_once_it_is_right():
     centre = Centre(NIGHT, at="2026-03-02T20:00:00+01:00")
     centre.until("2026-03-02T22:00:00+01:00")
@@ -159,9 +154,6 @@ def test_use_never_falls_whatever_is_read():
     centre.engine.feed([ObservedUse(seq, 1, Used(1_000, 1_000, 0))], centre.sim.now)
     centre.submit("ben")
     assert centre.site.accounts["g:d1"].value >= before
-
-
-# ---------------------------------------------------------------- words over the wire
 
 
 @pytest.mark.parametrize("path", ["users/count", "name/upper", "per_request/__class__", "sched_factor/all"])

@@ -40,9 +40,6 @@ def test_guesses_are_measured_by_how_they_came_true_and_that_outlasts_a_restart(
     OutlookStory(centre).play("probably 5 1200")  # half of what she guesses
 
 
-# ---------------------------------------------------------------- who asks for too much
-
-
 def texts(centre):
     return [notice.text for notice in centre.sim.notices]
 

@@ -1,8 +1,11 @@
 """Settings: all of a command's changes or none, files of queues.d as one transaction."""
 
 import pytest
-from engine.harness import BEN, PLAIN, Centre
+from engine.harness import BEN, PLAIN, Centre, observable
 from engine.story import play
+from engine.test_engine_consumables import LAB
+from engine.test_engine_domains import TWO
+from engine.test_engine_health import NIGHT
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.resource_health import PROBES
@@ -11,9 +14,13 @@ from nqspy.engine.handlers.settings import commit_changes
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import registry
-from nqspy.model.errors import BadValue
+from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.events import Change
+from nqspy.model.queues import Queue, is_heeded, without_effect
+from nqspy.model.tree import declared
+from nqspy.qmgr import show
 from nqspy.qmgr.parser import parse_text
+from nqspy.qmgr.printer import print_settings
 
 
 def file(name: str, text: str, digest: str = ""):
@@ -225,3 +232,236 @@ def test_refusals_name_gates_by_the_words_that_were_typed():
     )
     for text in gates:
         assert f" {text} " in str(centre.refused(centre.command(text), BEN))
+
+
+# ---------------------------------------------------------------- what makes no sense is refused
+
+SHIFTS = 'define shift day when=("30 8 * * mon-fri")\nset run_limit=1 batch\nend\n' + (
+    'define shift night when=("0 21 * * mon-fri")\nset run_limit=5 batch\nend\n'
+)
+SITES = {
+    "plain": PLAIN + "create group g share=1\n" + SHIFTS,
+    "domains": TWO,
+    "consumables": LAB,
+    "probes": NIGHT.format("hold"),
+    "pipe": f"{PLAIN}create pipe_queue pp destination=(batch)\n",
+}
+TYPED = {
+    "plain": """
+        set default mpprun queue nowhere -> mpprun's queue nowhere does not exist
+        set swap_control high=60 -> must be above low
+        set swap_control on high=85 low=85 -> must be above low
+        set calendar extra=(2026-12-24) workdays=(2026-12-24) -> is in extra and in workdays
+        remove members=(ben) g -> there are none
+        remove needs=(nope) batch -> there are none
+        remove calendar extra=(2026-12-25) -> is not among the extra days
+        remove managers=(nobody) -> there are max, olga
+    """,
+    "domains": """
+        create domain more pes=7-9 -> there is no PE 8; the machine has 8
+        create domain more pes=3-4 -> PE 4 is in domain wide
+        create domain more -> needs PEs
+        create domain more pes=4-x -> '4-x' names no PEs
+        create domain more pes=3-1 -> from a lower to a higher number
+        create domain wide pes=0 -> exists already
+        create domain application pes=0 -> is always there
+        create domain Application pes=0 -> is always there
+        set domain application pes=0-3 -> is always there
+        set domain * pes=0-3 -> is always there
+        delete domain application -> is always there
+        set machine pes=6 -> domain wide has PE 7
+        delete domain wide -> queue day names domain wide
+        set domain nowhere depth=2 -> there is no domain nowhere; there are application, wide
+        set domain wide smallest=5 largest=3 -> smallest=5 is above largest=3
+        set domain application takes=jobs -> expected all, batch, interactive
+        set domain wide depth=0 -> depth is from 1 to 64
+        set domain wide placement=random -> contiguous
+        set domain wide features=(health, route) -> route is always on
+        set domain wide features=select -> select is always on
+        set domain wide features=(health, sw, x) -> expected health, shift_end, swap
+        set domain wide features=(health -> expected
+        create pipe_queue in destination=(day) domain=wide -> has no PEs and so no domain
+        set queue batch domain=nowhere -> there is no domain nowhere; domains: application, wide
+        create domain 1st pes=0 -> is no name for a domain
+        set machine pes=8 shape=2x2x3 -> shape=2x2x2 would fit
+        set machine shape=2x2x2 -> needs the number of PEs beside it
+        set machine shape=twisted -> is no shape
+        set machine pes_per_node=0 -> is from 1 to 1024
+        set machine offline=(8) -> there is no PE 8
+        set machine pes=8 offline=(6-9) -> there is no PE 9
+        set machine offline=(x) -> 'x' names no PEs
+    """,
+    "consumables": """
+        create consumable x -> give its units as a list or auto, or their count
+        create consumable x count=2 units=(a) -> one of the two
+        set consumable gpu count=2 -> one of the two
+        set consumable nope offline=(1) -> there is no consumable nope; there are gpu, matlab
+        create consumable x units=(a/b) -> is no name for a unit
+        create consumable x count=1 env=LD_PRELOAD -> a variable with a meaning of its own
+        create consumable x units=(noexec) env=SHELLOPTS -> a variable with a meaning of its own
+        create consumable x count=1 env=NCPUS -> a variable with a meaning of its own
+        create consumable x count=1 env=x-y -> is no variable
+        create consumable mem count=1 -> qsub reads -l mem=
+        create consumable waltime count=1 -> as walltime= with a typing error
+        create consumable x count=2 offline=(2) -> consumable x has no unit 2
+        set consumable gpu offline=(7) -> consumable gpu has no unit 7
+        set queue batch consumable_limit=(fpga=1) -> names fpga
+        set global consumable_user_limit=(fpga=1) -> names fpga
+        create probe p command=true units=fpga -> there is no consumable fpga
+        create probe p file=/x units=gpu -> is for a command
+    """,
+    "probes": """
+        create probe x -> it has none
+        create probe x tcp=a:1 file=/x -> not tcp and file
+        set probe nfs file=/x -> not command and file
+        create probe x tcp=nowhere -> no address
+        create probe x tcp=a:99999 -> no address
+        create probe x http=ftp://a/ -> no URL
+        create probe x http="http:///y" -> names no host
+        create probe x http="https://" -> names no host
+        create probe x http="http://:80/" -> names no host
+        create probe x http="http://[::1" -> names no host
+        create probe x http="http://a:99999/" -> names no host
+        create probe x file=relative -> no absolute path
+        create probe x command="  " -> cannot be empty
+        create probe x file=/x every=10ms -> at least 0.1s
+        set queue night needs=(nfs, tape) -> needs probe tape
+        create pipe_queue p needs=(nfs) -> a pipe queue runs nothing
+    """,
+    "pipe": """
+        set queue pp user_limit=2
+        set queue pp run_limit=2
+        set queue pp memory_limit=1gb
+        set queue pp consumable_user_limit=(gpu=1)
+        set queue pp order=fcfs
+        set queue pp backfill=none
+        set per_request cpu_limit=100 pp
+        set per_process memory_limit=1gb pp
+        set loadonly pp
+        set queue pp sched_factor time 5
+        set queue pp workdir=submit
+        set queue pp nice=3
+        create pipe_queue p2 destination=(batch) run_limit=3
+        set destination = (batch) batch
+    """,
+}
+"""Commands with a part of what is said of each."""
+LATE = {"when": ["5 5 * * *"]}
+NO_QUEUE = cm.encode(cm.Configure((Change("set", "queue/nowhere/run_limit", 3),)))
+FROM_THE_WIRE = [
+    (Change("create", "queue/x", 5), ""), (Change("create", "queue/x", {"kind": "lorry"}), ""),
+    (Change("create", "queue/*"), ""), (Change("create", "queue/1x"), ""),
+    (Change("create", "queue/x/run_limit", {}), ""), (Change("set", "queue/batch", 3), ""),
+    (Change("create", "queue/all", {}), "a word of the language"),
+    (Change("create", "queue/All", {}), "a word of the language"),
+    (Change("create", "domain/all", {"pes": ["0"]}), "a word of the language"),
+    (Change("set", "queue/batch/users", "anne"), ""), (Change("set", "queue/batch/users", [1]), ""),
+    (Change("add", "queue/batch/run_limit", "anne"), ""), (Change("add", "queue/batch/users", 7), ""),
+    (Change("set", "queue/batch/run_limit", 2.5), ""), (Change("set", "queue/batch/run_limit", 2**70), ""),
+    (Change("set", "queue/batch/run_limit", True), ""), (Change("set", "queue/batch/workdir", ["home"]), ""),
+    (Change("delete", "queue/batch/users"), ""), (Change("delete", "global/run_limit"), ""),
+    (Change("delete", "queue/batch"), "must be disabled and stopped"), (Change("set", "nonsense/x", 1), ""),
+    (Change("set", "", 1), ""), (Change("set", "managers", 3), ""), (Change("set", "managers", ["a:x"]), ""),
+    (Change("delete", "managers"), ""), (Change("set", "sched_factor/share", None), ""),
+    (Change("set", "sched_factor/share", -1), ""), (Change("set", "usage/half_life", 0), ""),
+    (Change("set", "usage/half_life", None), "needs a value"), (Change("set", "machine/pes", 0), ""),
+    (Change("set", "swap_control/high", None), "needs a value"),
+    (Change("set", "exit/gun/budget", 5), ""),
+    (Change("set", "group/*/share", "many"), ""), (Change("set", "server/timezone", "Mars/Olympus"), "zone"),
+    *((Change("set", "server/name", name), "like a host's") for name in ("a b", "a/b", "x" * 65, "ü", ".a")),
+    *((Change("create", "domain/z", {"pes": p}), "") for p in ([0], [None], [[1]], [{}], [0.5], {"a": 1}, 7)),
+    (Change("set", "calendar/holidays", "France"), "(nearest: FR"),
+    (Change("set", "calendar/holidays", "FX"), "'FX' is no country"),
+    (Change("set", "calendar/holidays", "DE-XY"), "'XY' is no part of DE"),
+    (Change("set", "calendar/holidays", "DE-BX"), "write it like DE-HB (nearest: HB, BY, BW)"),
+    (Change("set", "calendar/extra", ["24.12.2026"]), "no date"),
+    (Change("set", "calendar/extra", 5), "words"),
+    (Change("add", "calendar/workdays", ["2026-02-30"]), "no date"),
+    (Change("add", "calendar/extra", "20261224"), "no date"),
+    (Change("create", "calendar/x", {}), "only be set"),
+    (Change("add", "calendar/holidays", ["FR"]), "add is for lists"), (Change("delete", "shift/none"), ""),
+    (Change("create", "shift/x", {"when": 5}), ""), (Change("create", "shift/x", {}), "has no time"),
+    (Change("create", "shift/x", {"when": ["0 21 * * *"]}), "both fire"),
+    (Change("create", "shift/x", {"when": ["0 25 * * *"]}), "is no cron time"),
+    (Change("create", "shift/x", {"when": ["0 1 * *"]}), "has 4 fields"),
+    (Change("set", "shift/day/when", ["0 21 * * mon"]), "both fire"),
+    (Change("add", "shift/day/when", "nonsense"), "has 1 fields"),
+    (Change("create", "shift/x", LATE | {"commands": [{"cmd": "nonsense"}]}), "cannot be read"),
+    (Change("create", "shift/x", LATE | {"commands": [{"cmd": "configure"}]}), "cannot be read"),
+    (Change("create", "shift/x", LATE | {"commands": 7}), "list of commands"),
+    (Change("create", "shift/x", LATE | {"commands": [{"cmd": "shutdown"}]}), "cannot run shutdown"),
+    (Change("create", "shift/x", LATE | {"commands": [NO_QUEUE]}), "shift x: there is no queue nowhere"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("site", "row"), [(site, row.strip()) for site, rows in TYPED.items() for row in rows.strip().split("\n")]
+)
+def test_what_makes_no_sense_is_refused_when_it_is_typed(site: str, row: str) -> None:
+    centre = Centre(SITES[site], pes=8)
+    command, _, said = row.partition(" -> ")
+    before = observable(centre.site)
+    with pytest.raises(NqspyError) as refusal:
+        centre.qmgr(command)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert observable(centre.site) == before
+
+
+@pytest.mark.parametrize(("change", "said"), FROM_THE_WIRE)
+def test_what_nobody_would_type_is_refused(change: Change, said: str) -> None:
+    refusal = Centre(SITES["plain"]).refused(cm.Configure((change,)))
+    assert refusal.code in ("bad_value", "bad_settings", "not_permitted"), refusal.code
+    assert said in str(refusal)
+    assert "\n" not in str(refusal)
+    assert "internal" not in str(refusal)
+
+
+def test_of_several_changes_all_are_made_or_none() -> None:
+    changes = (Change("set", "queue/batch/run_limit", 3), Change("set", "queue/nowhere/run_limit", 3))
+    assert Centre().refused(cm.Configure(changes)).code == "bad_value"
+
+
+# ---------------------------------------------------------------- what has no effect in a queue of its kind
+
+PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["set queue pp queued_limit=5", "set queue pp queued_limit user=5", "set queue pp priority=9",
+     "set users = (anne) pp", "set queue pp age_from=submitted", "set queue * user_limit=2",
+     "set queue pp user_limit=unlimited", "start queue pp", "enable queue pp"],
+)  # fmt: skip
+def test_what_has_one_is_taken(line: str) -> None:
+    Centre(PIPE).qmgr(line)
+
+
+def test_of_all_queues_it_is_set_where_it_has_an_effect() -> None:
+    centre = Centre(PIPE)
+    queues = centre.site.settings.queues
+    centre.ask(cm.Configure((Change("set", "queue/pp/run_limit", 3),), upsert=True))
+    assert [line.split()[0] for line in without_effect(queues.values())] == ["run_limit"]
+    assert "run_limit" not in show.show_queue(centre.site.settings, ("pp",), long=True)
+    centre.qmgr("set queue * user_limit=2")
+    assert (queues["batch"].user_limit, queues["pp"].user_limit) == (2, None)
+    centre.qmgr("set queue * run_limit=unlimited")
+    assert list(without_effect(queues.values())) == []
+    centre.qmgr('define shift s when="0 6 * * *"\nset queue * user_limit=2\nend')
+    centre.is_sound()
+
+
+def test_each_setting_of_a_queue_is_heeded_by_one_kind_at_least() -> None:
+    assert all(is_heeded("batch", path) or is_heeded("pipe", path) for path in declared(Queue))
+    assert not is_heeded("batch", "destinations")
+    assert not is_heeded("pipe", "per_request/cpu_limit")
+
+
+def test_old_settings_load_and_are_not_printed() -> None:
+    centre = Centre(PIPE)
+    centre.ask(cm.Configure((Change("set", "queue/pp/user_limit", 2),), upsert=True))
+    assert centre.site.settings.queues["pp"].user_limit == 2
+    centre.is_sound()
+    assert "user_limit" not in print_settings(centre.site.settings)
+    Centre(print_settings(centre.site.settings))
+    centre.qmgr("set queue pp user_limit=unlimited")

@@ -27,9 +27,6 @@ def site(spill: str, *lines: str, pes: int = 2, more: str = "") -> Site:
     return place
 
 
-# ---------------------------------------------------------------- suspend
-
-
 def test_a_restart_while_it_is_parked_changes_nothing():
     place = site("suspend", "anne name=h14-a mem=1mw")
     for at in ("2026-03-03T03:00:00+01:00", MORNING, "2026-03-03T12:00:00+01:00", EVENING):
@@ -93,9 +90,6 @@ def test_stories(title):
     story.centre.is_sound()
 
 
-# ---------------------------------------------------------------- told
-
-
 def test_its_owner_is_told_when_it_starts_if_he_wanted_mail():
     place = Site(hours, more="set shift day spill=suspend")
     place.submit(
@@ -127,8 +121,6 @@ def test_a_dry_run_says_what_the_day_will_do(spill, wall, note):
     assert note in row["note"]
     assert bool(row["note"]) == bool(note)
 
-
-# ---------------------------------------------------------------- plans that come late
 
 SHORT = """
 create batch_queue night priority=20

@@ -73,9 +73,6 @@ def test_stories(title):
     play(STORIES[title], settings=PLAIN + SHIFTS)
 
 
-# ---------------------------------------------------------------- by hand
-
-
 @pytest.mark.parametrize(
     ("shift", "until", "code"),
     [

@@ -172,9 +172,6 @@ def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
     assert all(waited <= (met[seq][1] + 1) * longest(stream) for seq, waited in centre.waits().items())
 
 
-# ---------------------------------------------------------------- where one may starve
-
-
 def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
     """Requests like these come every so many minutes."""
     for _ in range(round(hours * 60 / every)):

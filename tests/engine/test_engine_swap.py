@@ -244,9 +244,6 @@ def test_a_day_of_scarcity_does_not_fill_the_journal():
     assert len(centre.events(ev.PressureChanged)) < 20
 
 
-# ---------------------------------------------------------------- whatever comes
-
-
 def watch_choices(centre, until):
     """Looks at every decision to the instant ``until``: one for each reading, not before ``min_resident``,
     and never one that gave way more often than another that could have."""

@@ -89,9 +89,6 @@ def test_a_correction_says_and_journals_what_it_was():
         assert centre.refused(nonsense).code == code
 
 
-# ---------------------------------------------------------------- what is charged
-
-
 @pytest.mark.parametrize("charge", ["cpu", "pe_wall"])
 def test_a_lone_request_of_nine_hours_counts_as_it_accrued_however_rarely_passes_act(charge):
     centre = Centre(GROUPS + f"set usage charge={charge}\n", pes=4, length=9 * 3600)

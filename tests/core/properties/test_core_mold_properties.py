@@ -51,9 +51,6 @@ QUEUES = st.lists(QUEUE, min_size=3, max_size=3)
 MOLDED = st.lists(st.tuples(REQUEST, MAYBE_SIZES), min_size=2, max_size=18)
 
 
-# ------------------------------------------------------------ the choice, by itself
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20), st.integers(1, 8)), max_size=6),
     SIZES,
@@ -99,9 +96,6 @@ def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(ta
     (anne,) = house.run(f"anne{words(sizes)}")
     fits = [(wall, pes) for pes, wall in sizes.items() if pes <= 8 - taken]
     assert len(house.request(anne).pes) == (min(fits)[1] if fits else 0)
-
-
-# ------------------------------------------------------------ whole courses
 
 
 def check_sizes(house: House) -> None:

@@ -210,9 +210,6 @@ def test_plans_do_not_depend_on_the_hash_seed():
     assert "Start(" in told.pop()
 
 
-# ---------------------------------------------------------------- circles
-
-
 def test_a_pass_leaves_no_circles_behind(house):
     house.machine(pes=2).queue("night", share=20, time=1, user_limit=1).group("d1", share=3)
     house.run("anne group=d1", "ben", "ben", "cleo group=d1")
