@@ -1,4 +1,4 @@
-"""Placement policies: which free PEs a request gets, and how many one request could get."""
+"""Which free PEs a request gets, and how many one could get; domains in a pass."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""What is foreseen where jobs are scheduled by class: who gives way in what comes, too, with what that
-takes."""
+"""Jobs that are scheduled by class: what is foreseen of those that give way, what moves cost, and nights gone
+through again."""
 
 import pytest
 from engine.harness import Centre, moment

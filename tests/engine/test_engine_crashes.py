@@ -1,4 +1,4 @@
-"""An engine that dies at any commit, and what the next one makes of it."""
+"""An engine that dies at any commit, or begins over an older database: what the next one makes of it."""
 
 import copy
 

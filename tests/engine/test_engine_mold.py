@@ -1,4 +1,4 @@
-"""Moldable requests in the engine: late plans, limits at the desk, alterations, other courses of a night."""
+"""Moldable requests in the engine, and what follows from the PEs of a request, whoever changes them."""
 
 from typing import Any
 

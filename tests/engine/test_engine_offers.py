@@ -1,4 +1,4 @@
-"""A pass offers so many candidates to jobselect and no more; the next one goes on where it stopped."""
+"""User exits: how many candidates are offered in a pass, arrays, loading, and the age of requests in a burst."""
 
 import pytest
 from engine.harness import OLGA, PLAIN, Centre, asked, exits_of, item

@@ -1,4 +1,4 @@
-"""Settings: all of a command's changes or none, files of queues.d as one transaction."""
+"""Settings: all of a command's changes or none, files of queues.d as one transaction, and what is refused."""
 
 import pytest
 from engine.harness import BEN, PLAIN, Centre, observable

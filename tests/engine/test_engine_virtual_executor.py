@@ -1,4 +1,4 @@
-"""The virtual executor and its heap: time, order, suspension, limits, and the contract of hands."""
+"""The virtual executor and its heap: time, order, suspension, limits, the contract of hands; a shared machine."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise

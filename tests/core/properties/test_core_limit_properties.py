@@ -1,4 +1,5 @@
-"""Limits and consumables: a row is masked if and only if its request is given a reason."""
+"""Limits, caps and consumables: a row is masked if and only if its request is given a reason; nothing is ever
+exceeded."""
 
 from core.harness import House
 from core.properties.worlds import GROUPS, OWNERS, QUEUES, World, limits, requests
