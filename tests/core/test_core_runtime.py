@@ -1,5 +1,5 @@
-"""How long a request will run: by its owner's best guess, by those like it, and when it has run so far; what is
-learnt of past runs, and starts by chance."""
+"""How long a request will run: by its owner's best guess, by those like it, and when it has run so far; what
+is learnt of past runs, and starts by chance."""
 
 import math
 from random import Random

@@ -1,4 +1,4 @@
-"""User exits: how many candidates are offered in a pass, arrays, loading, and the age of requests in a burst."""
+"""User exits: how many candidates are offered in a pass, arrays, loading, and the age of a burst."""
 
 import pytest
 from engine.harness import OLGA, PLAIN, Centre, asked, exits_of, item

@@ -1,4 +1,4 @@
-"""The virtual executor and its heap: time, order, suspension, limits, the contract of hands; a shared machine."""
+"""The virtual executor and its heap: time, order, suspension, limits, hands; a shared machine."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
