@@ -150,8 +150,7 @@ class RequestChoice:
                     yield row
 
     def orders(self, seqs: Sequence[Seq]) -> Iterable[int]:
-        """Return sort keys: named requests in their order, indices behind their array, others by number, or
-        (strict) as found; a list of ended ones has the newest first."""
+        """Return sort keys: named ones in order, indices behind arrays, others as lists have them."""
         if self._strict and not self.seqs:
             return [0] * len(seqs)
         return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)

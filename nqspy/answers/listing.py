@@ -146,9 +146,8 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             each["chain"] = _chain(serving, seq, choice.sight)
             each |= _more(serving, seq, choice.sight)
             asked_for, hint = each["requested"], ""
-            if (
-                each["state"] != "ended" or End.of_object(each).ok
-            ):  # what owners are told of their wall limits
+            # What owners are told of their wall limits.
+            if each["state"] != "ended" or End.of_object(each).ok:
                 limit = None if asked_for["wall_s"] is None else round(asked_for["wall_s"] * 1000)
                 key = each["owner"], each["name"], asked_for["pes"]
                 hint = runtime.hint_on_wall(site.settings, site.lifetimes, key, limit)

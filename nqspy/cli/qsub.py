@@ -107,8 +107,7 @@ class Writer:
         return self.item(word, [word, *args], [])
 
     def item(self, file: str, args: list[str], own: list[Given]) -> dict[str, object]:
-        """The item of a script ("" or ``-``: standard input). Options of its line override those typed, which
-        override the script's."""
+        """Make a script's item ("": stdin). A line's options override typed ones, those the script's."""
         source = "the script" if file in ("", "-") else file
         script, dialect, directives = self._script(file, source)
         nqs = self._options.dialect == "nqs"

@@ -83,12 +83,8 @@ def take(sheet: RequestSheet, given: Given) -> None:
         _READ[target](sheet, said, value)
 
 
-# ------------------------------------------------------------------------------------------------ amounts
-
-
 def parse_time(text: str) -> int:
-    """Milliseconds of Slurm's ``minutes[:seconds]``, ``hours:minutes:seconds``,
-    ``days-hours[:minutes[:seconds]]``, and of ``30min``, ``2h``. Raises Wrong."""
+    """Milliseconds of ``[days-]hours:minutes:seconds``, ``minutes[:seconds]``, ``2h``. Raises Wrong."""
     wrong = (
         f"{text!r} is no time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 90min, 2h, UNLIMITED"
     )
@@ -128,9 +124,6 @@ def _count(text: str) -> int:
     if not _is_number(text) or not 1 <= int(text) <= _MOST:
         raise Wrong(f"{text!r} is no number from 1 to {_MOST}")
     return int(text)
-
-
-# ------------------------------------------------------------------------------------------------ readers
 
 
 def marks(path: str) -> str:
@@ -213,9 +206,6 @@ _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
 }  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------ the whole
-
-
 def finish(sheet: RequestSheet) -> None:
     """Works out what all options come to together. Raises Failure naming the option."""
     from nqspy.cli.paths import output_path
@@ -249,8 +239,6 @@ def finish(sheet: RequestSheet) -> None:
     sheet.exports = "ALL" in said.export
     sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
 
-
-# ------------------------------------------------------------------------------------------ in other words
 
 _IN_PBS = {
     "name": "-N {}", "time": "-l walltime={}", "tasks": "-l select={}", "cpus": "-l ncpus={}",

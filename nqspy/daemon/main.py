@@ -108,9 +108,8 @@ class Daemon:
         self.night_report = NightReportJob(self, self.dispatcher.slow.work, self.notices, self.hooks)
         self.queue_files = QueueFiles(self, Path(options.queues or home.path / "queues.d"))
         self.reloads = Reloads(self, self.go)
-        self.troubles = Troubles(
-            self, self.queue_files, self.reloads, self.notice_runner, self.notices.mail_queue
-        )
+        mails = self.notices.mail_queue
+        self.troubles = Troubles(self, self.queue_files, self.reloads, self.notice_runner, mails)
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
         self.damage: list[str] = []

@@ -25,8 +25,7 @@ _TERMINALS = Path("/dev/pts")
 
 
 class MachineMemory(Struct, frozen=True):
-    """Bytes of the machine's memory, of what of it is available without paging, and of swap; per cent of the
-    last 10 s in which some process waited for memory (0 where the kernel does not say)."""
+    """Bytes in all, available, of swap; ``stalled``: per cent of 10 s in which a process waited."""
 
     total: int
     available: int

@@ -23,8 +23,7 @@ Sources = dict[str, int | None]
 
 
 def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
-    """Delivers both streams of an exit record; gives ``stdout`` and ``stderr`` (where they lie now),
-    ``text`` (what went wrong) and ``kept`` (whether something had to stay)."""
+    """Deliver both streams; return where they lie, ``text`` (what is wrong), ``kept`` (if one stayed)."""
     sources: Sources = dict.fromkeys(_streams(record))
     with contextlib.ExitStack() as opened:
         for name in sources:

@@ -45,8 +45,7 @@ def warm_up() -> None:
 
 
 def find(order: dict[str, Any]) -> Person:
-    """Return the owner named in an order. Raises NotFound when the user database has no entry, and
-    PermissionError with a text for people when another user has the uid by now or this process may not."""
+    """Return the owner named in an order. Raises NotFound (no entry), PermissionError with a text."""
     uid = order["uid"]
     if os.geteuid() not in (0, uid):
         raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")

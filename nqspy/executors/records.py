@@ -132,8 +132,7 @@ def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False
 
 
 def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
-    """A record, None when there is none (or none that can be read); ``within``: under another name than its
-    own. Raises OSError when no descriptor is to be had: that says nothing of the record."""
+    """A record, or None; ``within``: under another name. Raises OSError when out of descriptors."""
     data = _found(f"{folder}/{within or name}")
     return None if data is None else _record(data, name)
 

@@ -139,11 +139,10 @@ class _Desk:
     def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
         """A new shepherd for it."""
         born, pid = self.station.seat.birthplace(name) if plain else None, 0
+        fork = os.fork if born is None else born.fork
         while not pid:
             try:
-                pid = forks.begin(
-                    lambda: self._shepherd(order, born), os.fork if born is None else born.fork, log=True
-                )
+                pid = forks.begin(lambda: self._shepherd(order, born), fork, log=True)
             except OSError:
                 time.sleep(_PATIENCE)  # no more processes for now: the order waits
         self.keeper.add(pid, name)

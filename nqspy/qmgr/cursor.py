@@ -15,8 +15,7 @@ T = TypeVar("T")
 
 
 class Keyword(Struct, frozen=True):
-    """A keyword: ``least`` letters of it always suffice (the manual's capitals), fewer where they are
-    unique. ``means`` is the keyword it stands for (itself, or another one for a synonym)."""
+    """``least`` letters of it always suffice; ``means``: the keyword that it stands for."""
 
     name: str
     least: int

@@ -24,8 +24,7 @@ _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z)
 
 
 class Token(Struct, frozen=True):
-    """A word or sign with its place, both from 1. ``quoted`` words are never keywords. ``end`` and ``cursor``
-    stand for no text: the end of a command, and the place where a person asks for completions."""
+    """A word or sign at a place from 1; ``quoted``: no keyword; ``end`` and ``cursor`` stand for no text."""
 
     kind: Kind
     text: str

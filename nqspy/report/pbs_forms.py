@@ -154,8 +154,7 @@ class _Known(NamedTuple):
 
 
 class WrittenForm:
-    """Fields of requests that wait, as one form writes them, while nothing that they are made of changes:
-    programs ask for the same list over and over. ``kept``: by request."""
+    """Fields of waiting requests as one form writes them, until they change: lists are asked for often."""
 
     def __init__(self) -> None:
         self.kept: dict[Seq, _Known] = {}

@@ -58,8 +58,6 @@ class QuotaAccounts:
                 self._each[domain] = DomainWork(site, domain)
         self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
-    # ------------------------------------------------------------ following
-
     def advance(self, to: Instant) -> None:
         """Lets time pass. Marks that a clock set back will reach again are not passed; only the
         first one stays."""
@@ -139,8 +137,6 @@ class QuotaAccounts:
         if run is not None:
             more = amount(used, self._charge, run.request, self._then.site.held_by)
             run.measured(self._passed, more)
-
-    # ------------------------------------------------------------ adding up
 
     @cached_property
     def sums(self) -> list[QuotaSums]:

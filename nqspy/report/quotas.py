@@ -160,9 +160,6 @@ class Presence:
             self.worked[name] = self.worked.get(name, 0.0) + span
 
 
-# ---------------------------------------------------------------- the bound
-
-
 def _held(history: RequestHistory, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
     return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.attempts)
@@ -208,9 +205,6 @@ def _still(history: RequestHistory, end: int, means: Mapping[str, float], site: 
     wall, cpu = finite(ask.wall), ask.finite_cpu()
     whole = wall * pes if wall is not None else cpu
     return max(0.0, (means.get(history.request.group, float("inf")) if whole is None else whole) - before)
-
-
-# ---------------------------------------------------------------- the report
 
 
 def quota_report(

@@ -80,8 +80,7 @@ def zone_of(name: str) -> Zone:
 
 
 def parse_since(text: str, zone: Zone, now: int) -> Instant:
-    """The instant that ``--since`` names: a date, a date with time (with or without offset), ``HH:MM`` (the
-    last time it was that late), or a span such as ``30min`` before ``now``. Raises BadValue."""
+    """The instant of ``--since``: a date, a time, both, or a span before ``now``. Raises BadValue."""
     with contextlib.suppress(ValueError):
         return zone.instant(datetime.fromisoformat(text))
     now_there, clock, span = zone.local(now), None, UNLIMITED

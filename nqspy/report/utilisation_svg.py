@@ -40,8 +40,7 @@ def quarters(
     cpus: CapacityOverTime,
     zone: Zone,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Length of a step in ms, and for each step of a time: ``at``, PE time ``allocated`` as a fraction of
-    what the PEs had to give, CPU time ``used`` as a fraction of what the CPUs had."""
+    """Step in ms, and for each step ``at``, and ``allocated`` and ``used`` as fractions of all there was."""
     begin, end = span
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)

@@ -70,9 +70,8 @@ def index(found: dict[str, Traversable], book: Traversable | None = None) -> str
     page = (book if book is not None else files("nqspy") / "manual") / f"{INDEX}.md"
     if page.is_file():
         return page.read_text(encoding="utf-8")
-    titles = {
-        name: page.read_text(encoding="utf-8").lstrip().partition("\n")[0] for name, page in found.items()
-    }
+    texts = ((name, page.read_text(encoding="utf-8")) for name, page in found.items())
+    titles = {name: text.lstrip().partition("\n")[0] for name, text in texts}
     lines = [f"- `{name}`: {title.lstrip('# ').strip()}" for name, title in titles.items()]
     return "\n".join(["# The manual of nqspy", "", "`nqspy manual TOPIC` prints one of:", "", *lines, ""])
 

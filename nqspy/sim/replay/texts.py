@@ -20,9 +20,8 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
-    again = "the same to the event" if not data["as_it_was"] else (
-        f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
-    )  # fmt: skip
+    others = f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
+    again = others if data["as_it_was"] else "the same to the event"
     yield f"gone through again as it was: {elsewhere(data) if words else again}\n"
     yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:

@@ -48,9 +48,8 @@ class ExitsUnderTest(SiteExits):
 
     def reload(self) -> str:
         """Reads the files that there are once more, then as `SiteExits`."""
-        self._sources = [
-            _read(each.path) if each.path.is_absolute() else each for each in self._sources or ()
-        ]
+        known = self._sources or ()
+        self._sources = [_read(each.path) if each.path.is_absolute() else each for each in known]
         return super().reload()
 
     def failures(self) -> tuple[ExitFailure, ...]:

@@ -94,8 +94,7 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def moment(text: str, zone: Zone, now: Instant) -> Instant:
-    """The instant that a text names: ``03:00`` and ``tue 03:00`` the next time it is so late (now, where it
-    is), else a date with a time. Raises BadStory for what is none or has gone by."""
+    """The next ``03:00`` or ``tue 03:00`` (now, where it is), or a date with a time. Raises BadStory."""
     day, _, clock = text.strip().lower().rpartition(" ")
     try:
         if day in ("", *_DAYS) and "-" not in clock:

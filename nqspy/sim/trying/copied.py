@@ -30,8 +30,7 @@ class NotTried(NqspyError):
 
 
 class SiteCopy(Struct, frozen=True):
-    """``loaded``: the files of the exits in force, as they were loaded; ``scripts``: of those that wait, the
-    part of each that exits see, by content hash (none where no exit asks)."""
+    """``loaded``: exits in force, as loaded; ``scripts``: what exits see of those that wait, by hash."""
 
     site: Site
     now: Instant

@@ -38,8 +38,7 @@ KB = 1024
 
 
 def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> Workload:
-    """A log as a workload for a machine of ``pes`` PEs (None: as its header says) and ``memory`` bytes (None:
-    memory does not matter). Raises NotSimulated."""
+    """A log as a workload for ``pes`` PEs (None: its header's) and ``memory`` bytes. Raises NotSimulated."""
     labels = read_labels(path)
     size = pes or _count(labels, "MaxProcs") or _count(labels, "MaxNodes")
     if not size:
