@@ -30,13 +30,6 @@ def holding(most: int, **held: list[tuple[int, int, int]]) -> Profile:
     return profile
 
 
-@given(st.lists(SPAN, max_size=8), st.integers(1, 6), st.integers(1, HORIZON))
-def test_the_earliest_start_is_the_first_instant_at_which_enough_stays_free(spans, wanted, length):
-    profile, free = holding(6, pes=spans), counted(6, spans) + [6] * 2 * HORIZON
-    starts = (at for at in range(2 * HORIZON + 1) if min(free[at : at + length]) >= wanted)
-    assert profile.earliest({"pes": wanted}, length) == next(starts)
-
-
 @given(st.lists(SPAN, max_size=8), st.lists(SPAN, max_size=8), st.integers(1, 4), st.integers(1, HORIZON))
 def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
     profile = holding(4, pes=pes, gpu=gpus)

@@ -4,7 +4,7 @@ behind."""
 from collections import Counter
 
 import pytest
-from core.harness import START, by_group
+from core.harness import START
 from core.story import Story
 
 from nqspy.core.draft import Draft
@@ -158,26 +158,6 @@ def test_under_the_decayed_rule_a_value_is_the_groups_and_a_little_of_the_users_
     assert books.share(group="d1", owner="ben") == pytest.approx(0.145)
     assert books.share(owner="ben") == pytest.approx(0.145)
     assert books.share() == books.usage() == 1
-
-
-def test_quotas_are_kept_over_a_night(house):
-    departments(house).machine(pes=2).queue("night", share=20, time=1)
-    house.exits(shrpri=by_group)
-    for group in DEPARTMENTS:
-        house.submit(*[f"op group={group}"] * 60)
-    cpu = {"d1": "7:00", "d2": "3:00", "d3": "5:00", "d4": "4:00", "d5": "6:00"}
-    consumed = dict.fromkeys(DEPARTMENTS, 0)
-    running = house.go().starts
-    for _ in range(120):
-        house.later(minutes=2)
-        seq = running.pop(0)
-        group = house.request(seq).group
-        consumed[group] += int(cpu[group].split(":")[0])
-        house.end(seq, cpu=cpu[group])
-        running += house.go().starts
-    total = sum(consumed.values())
-    for group, share in DEPARTMENTS.items():
-        assert 100 * consumed[group] / total == pytest.approx(share, abs=2), group
 
 
 def test_a_department_that_cannot_start_does_not_flatten_the_others(house):

@@ -3,8 +3,7 @@
 import pytest
 from engine.harness import OLGA, PLAIN, ROOT, Centre, asked, item
 from engine.story import play
-from engine.test_engine_forged_plans import plan
-from engine.test_engine_late_plans import Late
+from engine.test_engine_late_plans import Late, plan
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st

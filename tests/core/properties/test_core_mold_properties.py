@@ -87,17 +87,6 @@ def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
     return House().machine(pes=8).site, Request(1, spec, "q", State.QUEUED, START, START)
 
 
-@settings(deadline=None)
-@given(st.integers(0, 8), SIZES)
-def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(taken, sizes):
-    house = House().machine(pes=8).queue("night", order="fcfs")
-    if taken:
-        house.run(f"ben pes={taken} wall=9:00")
-    (anne,) = house.run(f"anne{words(sizes)}")
-    fits = [(wall, pes) for pes, wall in sizes.items() if pes <= 8 - taken]
-    assert len(house.request(anne).pes) == (min(fits)[1] if fits else 0)
-
-
 def check_sizes(house: House) -> None:
     """What is reserved for a request, or what it has, is one of its sizes, with the time of that size."""
     for request in house.site.requests.values():
