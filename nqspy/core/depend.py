@@ -45,9 +45,8 @@ DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it beg
 
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
-    """Return the effect of an event on requests that wait for its request; most events have none. ``ended``:
-    the request, if the event ended it. A request that was deleted before it ran has not started, and counts
-    as failed; so does an array if one of its indices was deleted so."""
+    """Return the effect of an event on requests that wait for its request (``ended``: that, if it ended it).
+    One deleted before it ran has not started and counts as failed, as an array with such an index does."""
     array = None if ended is None else ended.array
     match event:
         case Ended() if array is not None and array.dropped and not array.worst:

@@ -25,9 +25,8 @@ def enact(
     emit: Callable[[ev.Event], object],
     stands: Callable[[Action], bool] | None = None,
 ) -> Iterator[Action]:
-    """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` (None: all do) is
-    asked right before each, those that do not are left out; ``emit`` is given its event; what comes out is
-    the order for the executor. Of a start that comes too late it is told why before."""
+    """Makes a plan's actions happen one by one while it is iterated: each that ``stands`` then (None: all do)
+    gives ``emit`` its event and yields the executor's order. Why a start is late is told before it."""
     for action in plan.actions:
         if stands is None or stands(action):
             late = _missed(site, action, now) if isinstance(action, Start) else None

@@ -373,9 +373,8 @@ class Engine:
             self._carry_out(tx, plan, None)
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
-        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but
-        for the failures it tells of; the others are looked at again: whoever made it was not in this
-        process."""
+        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped
+        except for its failures; the others are looked at again: another process made them."""
         if not self._asked:
             return
         self._asked = False

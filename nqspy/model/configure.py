@@ -40,7 +40,14 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
     """Carry out one change. Raises BadValue."""
     kind, name, path = registry.split(renamed(change.path))
     if change.path.partition("/")[0] == "managers":
-        _change_managers(settings, change)
+        if change.path != "managers" or change.op not in ("set", "add", "remove"):
+            text = "managers are set, added or removed as a list like (anne:m, bob:o)"
+            raise BadValue(f"{text}, not {change.path}")
+        roles = _roles(change.value)
+        if change.op == "remove":
+            settings.managers = {user: role for user, role in settings.managers.items() if user not in roles}
+        else:
+            settings.managers = (settings.managers if change.op == "add" else {}) | roles
     elif kind is None:
         raise BadValue(f"there is no setting {change.path}")
     elif kind.named:
@@ -145,20 +152,6 @@ def _names(value: Any) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names):
         raise BadValue(f"a list of names like (a, b) is expected, not {value!r}")
     return names
-
-
-def _change_managers(settings: Settings, change: Change) -> None:
-    if change.path != "managers" or change.op not in ("set", "add", "remove"):
-        raise BadValue(
-            f"managers are set, added or removed as a list like (anne:m, bob:o), not {change.path}"
-        )
-    if change.op == "set":
-        settings.managers = _roles(change.value)
-    elif change.op == "add":
-        settings.managers |= _roles(change.value)
-    else:
-        gone = set(_roles(change.value))
-        settings.managers = {user: role for user, role in settings.managers.items() if user not in gone}
 
 
 def _roles(value: Any) -> dict[str, str]:
@@ -277,9 +270,8 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
 
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
-    """Return what is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
-    well. ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only
-    what these may have made wrong is looked at."""
+    """Return what is wrong with a whole set of settings: unknown names, circles. ``touched``: paths of
+    objects changed since all was well (``queue/night``): only what these may have made wrong is looked at."""
     queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
     groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [

@@ -89,9 +89,8 @@ def newest_good(path: Path) -> Path | None:
 
 
 def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) -> None:
-    """Writes a copy of the database at ``path`` as of one commit to ``target`` (mode 0600), checked, whole or
-    not at all; commits go on meanwhile. ``go_on`` is called now and then; what it raises ends the copying.
-    Raises sqlite3.Error, OSError."""
+    """Writes a copy of the database as of one commit to ``target`` (mode 0600), checked, whole or not at all;
+    commits go on. What ``go_on``, called now and then, raises ends it. Raises sqlite3.Error, OSError."""
     new = target.with_name(target.name + ".new")
     new.unlink(missing_ok=True)
     try:

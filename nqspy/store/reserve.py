@@ -62,9 +62,8 @@ class Reserve:
             return
 
     def let(self, step: Callable[[], T]) -> T:
-        """Does ``step``, with more and more of the reserve given up while there is no room for it. Many small
-        pieces first: whoever else wants them may not be as quick each time. Raises what ``step`` raises, and
-        StoreError when all of it was given up in vain."""
+        """Does ``step``, giving up more and more of the reserve while there is no room: small pieces first,
+        as others may be quicker. Raises what ``step`` raises; StoreError when all was given up in vain."""
         tries = 0
         while True:
             try:

@@ -59,7 +59,15 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     """Puts a copy of ``file`` in the place of the database at ``path``, which must not be open; the one that
     was there becomes ``nqs.db.before-restore-DATE``. Raises StoreError when the file is not good (then
     nothing has changed) or the disk fails; an unfinished restore stops a daemon's start until given again."""
-    _check(file)
+    if not file.is_file():
+        raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
+    wrong = copies.problem(file)
+    if wrong is not None:
+        raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
+    with schema.reading(file) as connection:
+        found = schema.version(connection)
+    if found != schema.VERSION:
+        raise OtherFormat(file, found, schema.VERSION)
     with as_store_error(f"{file} could not be restored", OSError, sqlite3.Error):
         draft = path.with_name(path.name + ".restore")
         copies.copy_to(file, draft)
@@ -74,18 +82,6 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
         os.replace(places.restoring(path), path)
         places.sync(path.parent)
         return RestoredBackup(kept, at, n, known[2] - n if known else None)
-
-
-def _check(file: Path) -> None:
-    if not file.is_file():
-        raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
-    wrong = copies.problem(file)
-    if wrong is not None:
-        raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
-    with schema.reading(file) as connection:
-        found = schema.version(connection)
-    if found != schema.VERSION:
-        raise OtherFormat(file, found, schema.VERSION)
 
 
 def _write_note(path: Path, note: Rewound) -> None:

@@ -79,9 +79,8 @@ class Record:
             self.changes += 1
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
-        """A call failed. True: this was the fifth different request in a row, and they are of two owners or
-        more. Where all are of ``owner`` that one rests from now on: no owner alone has an exit switched
-        off."""
+        """A call failed. True: the fifth different request in a row, of two owners or more. If all are of
+        ``owner``, that one rests from now on: no owner alone has an exit switched off."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:

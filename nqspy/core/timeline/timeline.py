@@ -204,9 +204,8 @@ class Timeline:
     # ------------------------------------------------------------ room for a request
 
     def earliest(self, request: Request, claims: Claims, kept: Reservation | None) -> int | None:
-        """Return the first instant from which a request with these claims may run; None: there is none.
-        ``kept``: the reservation that it has. What it keeps when a shift suspends it must be free for ever.
-        """
+        """Return the first instant at which a request with these claims may run, or None. ``kept``: its
+        reservation. What it keeps when a shift suspends it must be free for ever."""
         length = length_of(self._site, request)
         found = self.profile.earliest(claims, length)
         at = None if kept is None else kept.at

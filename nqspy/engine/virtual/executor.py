@@ -115,9 +115,8 @@ class VirtualExecutor:
         self._share_out(now, [attempt])
 
     def adopt(self, site: Site, told: Mapping[Seq, Used], now: Instant) -> None:
-        """Goes on with the attempts of a site that run already, or are suspended: a look ahead begins with
-        them. ``lengths`` says what they do in all, ``told`` what some have used so far. A request that was to
-        end ends now, as no other time is known."""
+        """Goes on with a site's attempts that run or are suspended: ``lengths`` says what they do in all,
+        ``told`` what some have used. A request that was to end ends now, as no other time is known."""
         adopted = []
         for request in site.started.values():
             attempt = self._take(request.seq, request.attempts, request, site, now)
