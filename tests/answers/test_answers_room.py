@@ -1,6 +1,9 @@
 """What a request brings along: words with which a program can start, and bytes that count for its owner."""
 
+from functools import partial
+
 import pytest
+from daemon.inner import item
 
 from nqspy.model.ids import array_key
 
@@ -11,14 +14,11 @@ def _environment(size):
     return "A=1\0BIG=" + "z" * (size - 4)
 
 
-def _item(script="true\n", environment="", **spec):
-    whole = dict.fromkeys(("owner", "script", "environment", "queue"), "")
-    whole |= {"uid": 0, "name": "job", "workdir": "/"}
-    return {"spec": whole | {"held": True} | spec, "script": script, "environment": environment}
+_item = partial(item, held=True)
 
 
 @pytest.mark.parametrize(
-    ("item", "name"),
+    ("large", "name"),
     [
         (_item(environment=_environment(MOST + 1)), "BIG"),
         (_item(args=["x", "é" * (MOST // 2 + 1)]), "argument 2"),
@@ -28,8 +28,8 @@ def _item(script="true\n", environment="", **spec):
     ],
     ids=["variable", "argument", "all", "empty ones", "attributes"],
 )
-def test_what_no_program_can_be_started_with_is_refused_and_named(inner, item, name):
-    code, text = inner.refusal("owner", "submit", items=[item])
+def test_what_no_program_can_be_started_with_is_refused_and_named(inner, large, name):
+    code, text = inner.refusal("owner", "submit", items=[large])
     assert code in ("too_large", "too_many")
     assert name in text
     assert len(text) < 200
@@ -85,7 +85,9 @@ def test_a_list_and_an_array_count_for_each_request(fresh):
 
 def test_the_script_of_an_array_stays_when_one_index_is_deleted(inner):
     script = "# " + "".join(map(str, range(300)))
-    [id] = inner.result("owner", "submit", items=[_item(script, array={"indices": [[0, 9, 1]]})])["ids"]
+    [id] = inner.result("owner", "submit", items=[_item(script=script, array={"indices": [[0, 9, 1]]})])[
+        "ids"
+    ]
     seq = id.partition("[")[0]
     inner.result("owner", "modify", ids=[f"{seq}[3]"], values={"priority": 5})
     assert inner.result("owner", "delete", ids=[f"{seq}[3]"])["failed"] == []

@@ -3,11 +3,13 @@
 import queue
 
 import pytest
-from daemon.inner import PEOPLE, SITE, Catch, Inner
+from daemon.inner import PEOPLE, SITE, Catch, Inner, fresh
 
 from nqspy.rpc.server import Asked
 
 QUEUES = 400
+
+inner = fresh
 
 
 def lines(first: int, last: int) -> list[str]:
@@ -16,13 +18,6 @@ def lines(first: int, last: int) -> list[str]:
         for n in range(first, last)
         for line in (f"create batch_queue q{n} priority=5 run_limit=4", f"enable queue q{n}")
     ]
-
-
-@pytest.fixture
-def inner(tmp_path):
-    made = Inner(tmp_path / "home")
-    yield made
-    made.close()
 
 
 def begin(inner: Inner, script: list[str], number: int = 900_001, **more) -> Catch:
