@@ -4,7 +4,7 @@ through again."""
 import pytest
 from engine.harness import Centre, moment
 from engine.test_engine_look_ahead_properties import by_its_limit, each_is_foreseen
-from engine.test_engine_replay import course, happened, unlike
+from engine.test_engine_properties import course, happened, unlike
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ import pytest
 from engine.harness import ANNE, PLAIN, ROOT, Centre, caller_of, item, seq_of, signed
 from engine.story import play
 from engine.test_engine_late_plans import Late
-from engine.test_engine_replay import course
+from engine.test_engine_properties import course
 from engine.test_engine_submit import Door
 from msgspec.structs import replace
 
