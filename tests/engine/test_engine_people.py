@@ -13,21 +13,15 @@ BY = {"manager": MAX, "operator": OLGA, "owner": ANNE, "other": BEN}
 
 OWN, OPERATORS = ("manager", "operator", "owner"), ("manager", "operator")
 ORDERS = {
-    "delete waiting": (OWN, "queued", lambda i: cm.Delete((i,))),
     "delete running": (OWN, "running", lambda i: cm.Delete((i,), force=True)),
     "kill running": (OWN, "running", lambda i: cm.Delete((i,), kill=True)),
     "signal running": (OWN, "running", lambda i: cm.Delete((i,), signal=10)),
-    "hold": (OWN, "queued", lambda i: cm.HoldRequests((i,))),
-    "release": (OWN, "held", lambda i: cm.ReleaseRequests((i,))),
-    "move": (OWN, "queued", lambda i: cm.MoveRequests((i,), "other")),
-    "modify": (OWN, "queued", lambda i: cm.ModifyRequest((i,), {"ask/cpu": 60_000})),
     "rerun": (OWN, "running", lambda i: cm.RerunRequests((i,))),
     "suspend": (OPERATORS, "running", lambda i: cm.SuspendRequests((i,))),
-    "schedule": (OPERATORS, "queued", lambda i: cm.ScheduleRequest((i,), "first")),
     "operator hold": (OPERATORS, "queued", lambda i: cm.HoldRequests((i,), "o")),
-    "system hold": (OPERATORS, "queued", lambda i: cm.HoldRequests((i,), "s")),
 }
-"""Who may give an order to a request in this state."""
+"""Who may give an order to a request in this state; all orders to one that waits are in the table of
+`tests/answers/test_answers_roles.py`."""
 OF_QUEUES = {
     "abort queue": cm.AbortQueue("batch"),
     "purge queue": cm.PurgeQueue("batch"),
@@ -49,7 +43,7 @@ def centre_with(state: str) -> tuple[Centre, str]:
     centre = Centre(SETTINGS, pes=1)
     if state == "queued":
         centre.submit("eva")
-    [seq] = centre.submit("anne held" if state == "held" else "anne")
+    [seq] = centre.submit("anne")
     assert centre.state(seq) == state
     return centre, centre.id(seq)
 
