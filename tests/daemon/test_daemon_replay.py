@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from nqspy.model.events import Decided, Recorded
 from nqspy.sim.replay.command import app
-from nqspy.sim.replay.past import RecordedPast
+from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.what_if import gathered, replayed
 from nqspy.store.reader import Reader
 
@@ -59,7 +59,7 @@ def test_everything_happens_in_such_a_night(night: Live) -> None:
 
 
 def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -> None:
-    found = replayed(gathered(RecordedPast(night.home)))
+    found = replayed(gathered(HomeJournal(night.home)))
     assert not [(each.was[:2], each.would[:2]) for each in found.was.differences]
     data = night.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["events"]) == (0, len(journal(night)))
@@ -75,7 +75,7 @@ def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(nig
         for failure in each.event.failures
     ]
     assert any(each.event.asked for each in events if isinstance(each.event, Decided) and each.event.failures)
-    found = RecordedPast(night.home).failures(events[-1].n, events[0].at)
+    found = HomeJournal(night.home).failures(events[-1].n, events[0].at)
     assert {*failed} <= {(at, failure.seq) for at, failure in found}
 
 

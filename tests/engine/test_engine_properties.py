@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from nqspy.core.no_exits import NoExits
-from nqspy.engine.replay.course import Course, CourseChange, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
+from nqspy.engine.replay.what_if import WhatIf, WhatIfChange, side_by_side
 from nqspy.engine.virtual.attempts import ENDLESS
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -213,14 +213,14 @@ def test_whatever_happened_happens_again_to_the_event_and_goes_to_its_end_under_
     check_site(course(centre, "set machine pes=1", "set global run_limit=2")[1].site)
 
 
-def course(centre: Centre, *lines: str) -> tuple[Course, Course]:
+def course(centre: Centre, *lines: str) -> tuple[WhatIf, WhatIf]:
     """The course of all that happened without a change, and with these commands."""
     taken = recording(centre.journal)
     changes = tuple(change for line in lines for change in centre.command(line).changes)
-    change = CourseChange(
+    change = WhatIfChange(
         (cm.Configure(changes, "replay", upsert=True),) if changes else (), lambda settings: changes
     )
-    was, would = Course(taken, NoExits()), Course(taken, NoExits(), change=change)
+    was, would = WhatIf(taken, NoExits()), WhatIf(taken, NoExits(), change=change)
     side_by_side(was, would)
     return was, would
 
@@ -249,7 +249,7 @@ def test_a_course_without_a_change_is_what_happened():
     centre.later(hours=2)
     was, _ = course(centre, "set machine pes=3")
     assert happened(was.made) == happened(centre.journal.events())
-    assert (was.hands.unknown[2], was.hands.unknown[6]) == ((300_000, ENDLESS), None)
+    assert (was.executor.unknown[2], was.executor.unknown[6]) == ((300_000, ENDLESS), None)
 
 
 def down_until(centre: Centre, instant: str) -> None:

@@ -9,11 +9,11 @@ from nqspy.model.ids import HOUR, Instant
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.report.counters import counters
-from nqspy.report.course import figures
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report, quota_text
+from nqspy.report.run_figures import figures
 from nqspy.report.swf import SwfFrame, swf_log
 from nqspy.report.time_text import zone_of
 

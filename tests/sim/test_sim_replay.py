@@ -12,9 +12,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.time_text import zone_of
 from nqspy.sim.replay import texts
-from nqspy.sim.replay.apart import NotReplayed, apart
 from nqspy.sim.replay.command import read_commands, time_asked
 from nqspy.sim.replay.exits import PATIENCE, ExitVersions, RecordedExits, files_in
+from nqspy.sim.replay.isolated import NotReplayed, isolated
 from nqspy.sim.trying import command as trial_texts
 from nqspy.userexit.call_stats import RETRY
 
@@ -65,9 +65,9 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
 
 
 def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
-    assert apart(lambda far: far(3) or 5, 7) == 5
+    assert isolated(lambda far: far(3) or 5, 7) == 5
     with pytest.raises(NotReplayed, match=r"signal 9.*ends or stops it"):
-        apart(lambda far: signal.raise_signal(signal.SIGSTOP))
+        isolated(lambda far: signal.raise_signal(signal.SIGSTOP))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""A journal gone through again, event by event: its inputs are given to an engine at their instants, passes
-are made of what they saw then, and what comes of it must be what the journal has."""
+"""Replay a journal event by event: an engine gets its inputs at their instants, each pass sees what it saw
+then, and the result must be what the journal has."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
@@ -32,29 +32,29 @@ from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits
 
 _LATER = (ev.SettingsChanged, ev.LoadedExits)
-"""Events of a start that come after what time alone has brought about."""
+"""Events of a start that come after those that time alone caused."""
 
 
-class ExitsThen:
-    """User exits as they were then: those that were loaded, and they fail again as they did. Here: none."""
+class ExitHistory:
+    """User exits as recorded: those that were loaded, with the recorded failures. Here: none."""
 
     def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
-        """Load these files (content hashes by name; None: not known) in place of all former ones, on a site;
-        not ``again``: only if they are others than those that are loaded."""
+        """Load these files (content hashes by name; None: unknown) in place of all former ones, on a site;
+        not ``again``: only if they differ from the loaded ones."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """In the next pass these fail; ``started``: what it starts."""
+        """Have these fail in the next pass; ``started``: requests that it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Note failures of exits that were at work when their process was lost."""
+        """Note failures of exits that were running when their process was lost."""
 
 
-class ComingUp(Observed):
-    """The event that notes a start of the daemon, or what the start found: before what came by time alone."""
+class StartUp(Observed):
+    """A start of the daemon, or what that start found: comes before events that time alone caused."""
 
 
-class CourseDifference(Struct, frozen=True):
-    """A place where a replay is not the journal: what that has there, and what came of the replay instead."""
+class ReplayDifference(Struct, frozen=True):
+    """A place where replay and journal differ: ``was`` in the journal, ``would`` in the replay."""
 
     was: tuple[Recorded, ...]
     would: tuple[Recorded, ...]
@@ -66,23 +66,23 @@ class CourseDifference(Struct, frozen=True):
 
 
 class Follower:
-    """Go through ``recording``; ``place``: so many of its events were met; ``differences``: places at which
-    what came of it was not what happened: the site is put right there, and it goes on.
+    """Replay ``recording``; ``place``: its events done; ``differences``: places where the result was another
+    one: there the site is corrected, and the replay goes on.
 
-    ``then``: user exits as they were. Nothing is carried out: the journal has what became of it.
+    ``then``: user exits as recorded. No action is carried out: the journal has the results.
     """
 
-    def __init__(self, recording: Recording, exits: Exits, then: ExitsThen | None = None) -> None:
+    def __init__(self, recording: Recording, exits: Exits, then: ExitHistory | None = None) -> None:
         self.recording, self.events = recording, recording.events
-        self.exits, self._then = exits, then or ExitsThen()
+        self.exits, self._then = exits, then or ExitHistory()
         site = recording.begin()
         self._first, self._since = site.n, site.at
         self.journal = ReplayJournal(recording.ended, self._since)
-        self.decider = PlansByHand(exits)
+        self.decider = DeferredPlans(exits)
         self.place = 0
-        self.differences: list[CourseDifference] = []
-        self._truth: _Truth | None = None
-        self._flying: int | None = None
+        self.differences: list[ReplayDifference] = []
+        self._journaled: _JournaledSite | None = None
+        self._pass_under_way: int | None = None
         self._short = False
         self.engine = self._make(site)
         self._begun = False
@@ -93,34 +93,34 @@ class Follower:
         return self.engine.site
 
     def _make(self, site: Site) -> Engine:
-        engine = Engine(site, self.journal, _NoHands(), self.exits, self.decider, failed=end)
+        engine = Engine(site, self.journal, _NoExecutor(), self.exits, self.decider, failed=end)
         engine.by_hand = True
         self.decider.reset(site)
         self._then.load(site.loaded_exits, site, again=False)
         self.exits.begin(site)
-        self._flying, self._short = None, False
+        self._pass_under_way, self._short = None, False
         return engine
 
-    # ------------------------------------------------------------ going on
+    # ------------------------------------------------------------ steps
 
     def follow(self, until: int | None = None) -> None:
-        """Go on until so many events were met, None: all."""
+        """Replay until so many events are done, None: all."""
         last = len(self.events) if until is None else until
         while self.place < last:
             self.step()
 
     def step(self) -> None:
-        """Let happen what comes next, and all that follows from it."""
+        """Replay the next event, and all that follows from it."""
         if not self._begun:
             self._begun = True
             self._ask_as_of(self._first)
         began, recorded, made = self.place, self.events[self.place], list[Recorded]()
-        for inputs in self._ways(recorded):
+        for inputs in self._possible_inputs(recorded):
             made = self._feed(inputs, recorded.at)
             if made:
                 break
-        if not self._meet(made):
-            self._put_right(began, made[self.place - began :])
+        if not self._matches(made):
+            self._correct(began, made[self.place - began :])
         for recorded in self.events[began : self.place]:
             event = recorded.event
             if isinstance(event, ev.DaemonStarted):
@@ -131,8 +131,8 @@ class Follower:
                 self._then.lost_at(event.failures, recorded.at)
             self._ask_as_of(recorded.n)
 
-    def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
-        """Yield inputs that may have brought an event about: the first that bring about anything did."""
+    def _possible_inputs(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
+        """Yield inputs that may have caused an event: the first that cause anything did."""
         event = recorded.event
         if isinstance(event, ev.Decided):
             yield self._decision(event)
@@ -142,14 +142,14 @@ class Follower:
         elif follows(event) or of_pass(event):
             yield ()
         else:
-            # While the daemon was started; settings are changed only behind that.
+            # While the daemon was started; settings are changed only after that.
             before = self.events[self.place - 1].event if self.place else None
-            found = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
-            comes_up = found or isinstance(event, ev.DaemonStarted)
-            yield ((ComingUp if comes_up else Observed)(self._like(is_input)),)
+            after_start = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
+            at_start = after_start or isinstance(event, ev.DaemonStarted)
+            yield ((StartUp if at_start else Observed)(self._like(is_input)),)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
-        """Return the next events of that kind that came together, and with no pass in between."""
+        """Return the next events of that kind that came together, with no pass in between."""
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
@@ -163,9 +163,9 @@ class Follower:
         return tuple(found)
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
-        """Give the engine what happens now; return what came of it."""
+        """Feed the engine; return the resulting events."""
         first = inputs[0] if inputs else None
-        if not isinstance(first, ComingUp):
+        if not isinstance(first, StartUp):
             outcome = self.engine.feed(inputs, now)
         elif isinstance(first.events[0], ev.DaemonStarted):
             outcome = self.engine.note(first.events[0], now)
@@ -180,10 +180,10 @@ class Follower:
                 self._then.load(dict(recorded.event.files), self.site)
         return made
 
-    # ------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------ comparison
 
-    def _meet(self, made: Sequence[Recorded]) -> bool:
-        """Return whether what came is what happened; up to where it is, that is met."""
+    def _matches(self, made: Sequence[Recorded]) -> bool:
+        """True if the events are the journal's; move ``place`` past those that are."""
         for each in made:
             was = self.events[self.place] if self.place < len(self.events) else None
             if was is None or was.at != each.at:
@@ -193,15 +193,15 @@ class Follower:
             self.place += 1
         return bool(made)
 
-    def _put_right(self, began: int, made: Sequence[Recorded]) -> None:
-        """Note a difference; the site is made what it was when all that belongs together had happened."""
+    def _correct(self, began: int, made: Sequence[Recorded]) -> None:
+        """Note a difference; set the site to its recorded state after the whole group of events."""
         first, last = self.place, max(self.place, began) + 1
-        while last < len(self.events) and not _begins_anew(self.events[last].event):
+        while last < len(self.events) and not _starts_a_group(self.events[last].event):
             last += 1
-        self.differences.append(CourseDifference(tuple(self.events[first:last]), tuple(made)))
-        self._truth = self._truth or _Truth(self.recording, self._since)
-        self.journal, site = self._truth.after(last)
-        self.place, flying = last, self._flying
+        self.differences.append(ReplayDifference(tuple(self.events[first:last]), tuple(made)))
+        self._journaled = self._journaled or _JournaledSite(self.recording, self._since)
+        self.journal, site = self._journaled.after(last)
+        self.place, flying = last, self._pass_under_way
         self.engine = self._make(site)
         if flying is not None and flying >= last:
             self._ask(flying)
@@ -209,7 +209,7 @@ class Follower:
     # ------------------------------------------------------------ passes
 
     def _ask_as_of(self, n: int) -> None:
-        """Ask for the pass that was asked for then, if its plan came later."""
+        """Ask for the pass that was asked for at event ``n``, if its plan came later."""
         for place in self.recording.passes.get(n, ()):
             event, before = self.events[place].event, self.events[place - 1].n if place else self._first
             assert isinstance(event, ev.Decided)
@@ -224,40 +224,40 @@ class Follower:
         self.decider.later = True
         self._feed((PassDue(),), recorded.event.asked or recorded.at)
         self.decider.later = False
-        self._flying = place
+        self._pass_under_way = place
 
     def _prepare(self, place: int) -> None:
         event = self.events[place].event
         assert isinstance(event, ev.Decided)
         self.engine.samples = dict(event.samples)
         rest = islice(self.events, place + 1, None) if event.failures else ()
-        own = takewhile(lambda each: not _begins_anew(each.event), rest)
+        own = takewhile(lambda each: not _starts_a_group(each.event), rest)
         started = [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
         self._then.expect(event.failures, started)
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
-        """Return the plan that comes now, or the wish for one at once."""
+        """Return the plan that arrives now, or ask for one at once."""
         alone = self.place + 1 == len(self.events) or not of_pass(self.events[self.place + 1].event)
-        told = bool(event.failures or event.ready) or not alone
-        short = self._short if told else not event.short_of_pes
+        reports = bool(event.failures or event.ready) or not alone
+        short = self._short if reports else not event.short_of_pes
         self.engine.plan = replace(self.engine.plan, short_of_pes=short)
-        if self._flying == self.place:
-            self._flying = None
+        if self._pass_under_way == self.place:
+            self._pass_under_way = None
             return (Decision(self.decider.made),)
         self._prepare(self.place)
         return (PassDue(),)
 
 
 def _in_order(event: ev.Event) -> ev.Event:
-    """Return the event with the reasons of those that were passed over in one order: once they had none."""
+    """Return the event with its wait reasons sorted: older journals have them in any order."""
     return replace(event, wait=tuple(sorted(event.wait))) if isinstance(event, ev.Decided) else event
 
 
-def _begins_anew(event: ev.Event) -> bool:
+def _starts_a_group(event: ev.Event) -> bool:
     return isinstance(event, ev.Decided) or is_input(event) or by_clock(event)
 
 
-class _Truth:
+class _JournaledSite:
     """The site as a recording has it, event by event."""
 
     def __init__(self, recording: Recording, since: Instant) -> None:
@@ -275,8 +275,8 @@ class _Truth:
         return self._journal.copy(), reloaded(self._site)
 
 
-class PlansByHand(AtOnce):
-    """`ports.Decider`: passes at once, in this process; ``later``: the plan is kept as ``made``."""
+class DeferredPlans(AtOnce):
+    """`ports.Decider`: passes at once, in this process; ``later``: the plan is stored as ``made``."""
 
     later = False
     made: Plan | None = None
@@ -289,8 +289,8 @@ class PlansByHand(AtOnce):
         return None
 
 
-class _NoHands:
-    """`ports.Executor` that does nothing: what became of what was decided is known."""
+class _NoExecutor:
+    """`ports.Executor` that does nothing: the journal has the results of all actions."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         pass

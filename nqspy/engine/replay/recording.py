@@ -1,4 +1,4 @@
-"""A part of a journal to be gone through again (`Recording`), and the journal of that (`ReplayJournal`)."""
+"""A part of a journal to replay (`Recording`), and the journal of the replay (`ReplayJournal`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from nqspy.model.twin import twin_of
 from nqspy.ports import Batch, EndedRow
 
 CALENDAR = "calendar"
-"""Who carries out a shift's commands (`handlers.shifts`)."""
+"""Source of a shift's commands (`handlers.shifts`)."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """``begin``: makes the site as it was before the first of ``events``, anew each time; ``ended``: asks for
-    requests that had ended before; ``after``: later events, which only tell how long requests ran."""
+    """``begin``: returns a new copy of the site before the first of ``events``; ``ended``: reads requests
+    that had ended before; ``after``: later events, used only for the run times of requests."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]
@@ -31,7 +31,7 @@ class Recording:
 
     @cached_property
     def passes(self) -> dict[int, list[int]]:
-        """The places of passes (`Decided`) by the number of the last event that they saw."""
+        """Places of passes (`Decided`) by the number of the last event that each saw."""
         found: dict[int, list[int]] = {}
         for place, recorded in enumerate(self.events):
             if isinstance(recorded.event, ev.Decided):
@@ -40,7 +40,7 @@ class Recording:
 
 
 def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
-    """The site after these events: another one where a daemon has loaded it anew."""
+    """Return the site after these events: a new object where a daemon loaded it anew."""
     for recorded in events:
         if isinstance(recorded.event, ev.DaemonStarted):
             site = reloaded(site)
@@ -50,7 +50,7 @@ def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
 
 
 def reloaded(site: Site) -> Site:
-    """The site as a start reads it from the rows, which do not have all that is reckoned meanwhile."""
+    """Return the site as a daemon's start reads it from rows, without values computed since."""
     made = twin_of(site)
     made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
     made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
@@ -58,7 +58,7 @@ def reloaded(site: Site) -> Site:
 
 
 def by_clock(event: Event) -> bool:
-    """True if it may have come about by time alone. A shift that a person switched to looks the same."""
+    """True if time alone may have caused it. A shift that a person switched to looks the same."""
     if isinstance(event, ev.SettingsChanged):
         return event.who == CALENDAR
     return isinstance(event, ev.Eligible | ev.ShiftChanged | ev.ShiftFailed)
@@ -74,7 +74,7 @@ def follows(event: Event) -> bool:
 
 
 def of_pass(event: Event) -> bool:
-    """True if only a pass can have decided it. What else may come of one: what it routes, alarms."""
+    """True if only a pass can have decided it. A pass may also cause routings and alarms."""
     if isinstance(event, ev.Starting | ev.Reserved | Promised | ev.Decided):
         return True
     if isinstance(event, ev.Redated):
@@ -86,7 +86,7 @@ def of_pass(event: Event) -> bool:
 
 
 def is_input(event: Event) -> bool:
-    """True if it is given to the engine as it is; all others it must find out itself."""
+    """True if the engine gets it as it is; the engine must derive all others itself."""
     return not (of_pass(event) or follows(event) or by_clock(event))
 
 
@@ -94,7 +94,7 @@ Ended = Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
 
 class ReplayJournal(Unwritten):
-    """``before``: asks for requests that had ended by ``since``."""
+    """``before``: reads requests that had ended by ``since``."""
 
     remembers = True
 
@@ -104,7 +104,7 @@ class ReplayJournal(Unwritten):
         self._ended: dict[Seq, EndedRow] = {}
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Keep what has ended."""
+        """Store the requests that have ended."""
         if site.touched.ended:
             instants = {id(recorded.event): recorded.at for recorded in batch.events}
             for seq, (request, event) in site.touched.ended.items():
@@ -115,14 +115,15 @@ class ReplayJournal(Unwritten):
         site.touched.clear()
 
     def copy(self) -> "ReplayJournal":
-        """Return another one that knows the same."""
+        """Return a copy."""
         made = ReplayJournal(self._before, self._since)
         made._ended = dict(self._ended)
         return made
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Return those that have ended by now, in the order given."""
-        left = [seq for seq in seqs if seq not in self._ended]
-        known = {row["seq"]: row for row in self._before(left) if row["at"] <= self._since} if left else {}
-        found = (self._ended.get(seq) or known.get(seq) for seq in seqs)
-        return (row for row in found if row is not None)
+        """Return the rows of those that have ended by now, in the order given."""
+        others = [seq for seq in seqs if seq not in self._ended]
+        found = self._before(others) if others else ()
+        former = {row["seq"]: row for row in found if row["at"] <= self._since}
+        rows = (self._ended.get(seq) or former.get(seq) for seq in seqs)
+        return (row for row in rows if row is not None)

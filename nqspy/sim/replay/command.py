@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nqspy.engine.replay.course import CourseChange
+from nqspy.engine.replay.what_if import WhatIfChange
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.report.time_text import parse_since
@@ -18,10 +18,10 @@ from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.pictures.album import write
 from nqspy.sim.replay import picture, steps, texts, what_if
-from nqspy.sim.replay.apart import Far, NotReplayed, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
-from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import Gathered, Other, beginning, exits_of, gathered, replayed
+from nqspy.sim.replay.home_journal import HomeJournal
+from nqspy.sim.replay.isolated import NotReplayed, Progress, isolated
+from nqspy.sim.replay.what_if import Alternative, ReplayInput, beginning, exits_of, gathered, replayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -74,7 +74,7 @@ def replay(
     try:
         if drawn is not None:
             picture.check(drawn)
-        past = RecordedPast(Path(resolve_home(home)))
+        past = HomeJournal(Path(resolve_home(home)))
         begin, end = time_asked(past, span, since, until)
         other = _other(exits, queues, commands or [], file)
         if show_steps:
@@ -88,13 +88,13 @@ def replay(
         raise SystemExit(130) from None
 
 
-def _show_both(what: Gathered, other: Other, drawn: Path | None, brief: bool, as_json: bool) -> None:
-    def compared(far: Far) -> dict[str, Any]:
+def _show_both(what: ReplayInput, other: Alternative, drawn: Path | None, brief: bool, as_json: bool) -> None:
+    def compared(far: Progress) -> dict[str, Any]:
         comparison = NightComparison(replayed(what, other, far))
         content = "" if drawn is None else picture.drawn(drawn, comparison)
         return {"data": data_of(comparison), "picture": content}
 
-    made = apart(compared, len(what.recording.events))
+    made = isolated(compared, len(what.recording.events))
     if drawn is not None:
         write(drawn, b64decode(made["picture"]))
     data = made["data"]
@@ -105,7 +105,7 @@ def _show_both(what: Gathered, other: Other, drawn: Path | None, brief: bool, as
 
 
 def time_asked(
-    past: RecordedPast, span: str | None, since: str | None, until: str | None
+    past: HomeJournal, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
     """Return the beginning and the end that are asked for. Raises BadValue, NotReplayed."""
     if span is not None:
@@ -122,9 +122,9 @@ def time_asked(
     return begin, end
 
 
-def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
+def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Alternative:
     """Read the change from the words of the line. Raises NotReplayed."""
-    words, changes = list[str](), list[CourseChange]()
+    words, changes = list[str](), list[WhatIfChange]()
     if queues is not None:
         words.append(f"the queues of {queues}")
         changes.append(what_if.other_queues(queues))
@@ -136,8 +136,8 @@ def _other(exits: Path | None, queues: Path | None, commands: list[str], file: P
         changes.append(what_if.throughout("\n".join(commands) + "\n"))
     if exits is not None:
         words.append(f"the exits of {exits}")
-    change = reduce(what_if.both, changes, CourseChange())
-    return Other(change, None if exits is None else exits_of(exits), ", ".join(words))
+    change = reduce(what_if.both, changes, WhatIfChange())
+    return Alternative(change, None if exits is None else exits_of(exits), ", ".join(words))
 
 
 MOST = 1 << 20
@@ -159,7 +159,7 @@ def read_commands(file: Path) -> str:
 
 
 def _show_steps(
-    past: RecordedPast, begin: Instant | None, end: Instant | None, as_json: bool, other: Other
+    past: HomeJournal, begin: Instant | None, end: Instant | None, as_json: bool, other: Alternative
 ) -> None:
     if not other.nothing:
         raise NotReplayed("--steps shows the passes that were made: give it without a change")
@@ -167,7 +167,7 @@ def _show_steps(
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # What exits failed on shortly before counts.
     what = gathered(past, Instant(begin - steps.BEFORE), end)
-    for step in apart(lambda far: list(steps.passes(beginning(what), begin, end))):
+    for step in isolated(lambda far: list(steps.passes(beginning(what), begin, end))):
         lines = [json.dumps(step, ensure_ascii=False)] if as_json else steps.lines(step)
         _print("".join(f"{line}\n" for line in lines))
 

@@ -8,14 +8,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.engine.replay.course import OURS
 from nqspy.engine.replay.recording import CALENDAR
+from nqspy.engine.replay.what_if import REPLAY
 from nqspy.model import events as ev
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
-from nqspy.report.course import figures
+from nqspy.report.run_figures import figures
 from nqspy.sim.replay.what_if import Replayed
 
 SHOWN = 3
@@ -98,7 +98,9 @@ class NightComparison:
 
     def guessed(self) -> list[Seq]:
         """Return the requests that the same limit ended in both courses: their true length is unknown."""
-        was, would = ({} if one is None else one.hands.unknown for one in (self.found.off, self.found.would))
+        was, would = (
+            {} if one is None else one.executor.unknown for one in (self.found.off, self.found.would)
+        )
         return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:
@@ -106,7 +108,7 @@ class NightComparison:
         return (self.was.histories.get(seq) or self.would.histories[seq]).request
 
     def _moved(self) -> Iterator[MovedStart]:
-        moves, then = self.found.moves, self.would.starts
+        reasons, then = self.found.wait_reasons, self.would.starts
         order = sorted(then, key=lambda seq: (then[seq], seq))
         for seq in self.seqs:
             was, would = self.was.starts.get(seq), self.would.starts.get(seq)
@@ -114,7 +116,7 @@ class NightComparison:
             if kind in (None, "same"):
                 continue
             later = kind in ("later", "never")
-            reason = (moves.kept if later else moves.kept_then).get(seq)
+            reason = (reasons.would if later else reasons.was).get(seq)
             course, begun = (self.found.would, was) if later else (self.found.off, would)
             refusal = None if course is None else course.refusals.get(seq)
             if refusal is not None and begun is not None and refusal[0] >= begun:
@@ -146,7 +148,7 @@ def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) ->
             for each in all
             if each.at < end
             and not isinstance(each.event, _NOT_COMPARED)
-            and not (isinstance(each.event, ev.SettingsChanged) and each.event.source == OURS)
+            and not (isinstance(each.event, ev.SettingsChanged) and each.event.source == REPLAY)
         ]
         for all in (base, made)
     )

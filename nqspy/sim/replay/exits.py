@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nqspy.engine.replay.follow import ExitsThen
+from nqspy.engine.replay.follow import ExitHistory
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
@@ -114,7 +114,7 @@ class ExitVersions(Struct, frozen=True):
         return any(unlike(choice(files), self.sources(files)) for _, files in self.loads)
 
 
-class RecordedExits(SiteExits, ExitsThen):
+class RecordedExits(SiteExits, ExitHistory):
     """The exits of a recorded time (``versions``), each from when it was loaded on. ``choice``: other files
     instead: those that were not there then have no past, and no more time than a daemon gives them."""
 
@@ -126,7 +126,7 @@ class RecordedExits(SiteExits, ExitsThen):
         self._sources = None
 
     def load(self, files: Files, site: Site, again: bool = True) -> None:
-        """Load the files of a version, as `follow.ExitsThen` says."""
+        """Load the files of a version, as `follow.ExitHistory` says."""
         if not again and self._sources is not None and files == self._loaded:
             return
         self._loaded, self._sources = files, self._choice(files)

@@ -14,8 +14,8 @@ from nqspy.report.drawing import Drawing, stacked
 from nqspy.sim.batch import HeldPes
 from nqspy.sim.pictures.album import FORMATS, write
 from nqspy.sim.pictures.over_time import chart, strips
-from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.comparison import NightComparison
+from nqspy.sim.replay.isolated import NotReplayed
 from nqspy.sim.trail import Trail
 
 WAS, WOULD = "as it was", "as it would be"

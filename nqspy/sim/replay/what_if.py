@@ -1,6 +1,6 @@
 """A home's journal gone through again: as it was, or in two courses of which one is under something else.
 
-For a caller that wants both courses of a night: ``apart(lambda far: mine(replayed(what, other, far)))``,
+For a caller that wants both courses of a night: ``isolated(lambda far: mine(replayed(what, other, far)))``,
 where `gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
 """
 
@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from nqspy.engine import calendar
-from nqspy.engine.replay.course import OURS, Course, CourseChange, Moves, nothing_again, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
+from nqspy.engine.replay.what_if import REPLAY, WaitReasons, WhatIf, WhatIfChange, no_changes, side_by_side
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
@@ -25,19 +25,19 @@ from nqspy.model.twin import twin_of
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import Zone
 from nqspy.sim.main import encoded, shift_text
-from nqspy.sim.replay.apart import Far, NotReplayed
 from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
-from nqspy.sim.replay.past import RecordedPast
+from nqspy.sim.replay.home_journal import HomeJournal
+from nqspy.sim.replay.isolated import NotReplayed, Progress
 from nqspy.sim.runs import calm
 from nqspy.userexit.call_stats import RETRY
 from nqspy.userexit.loader import Source
 
 
 @dataclass(frozen=True)
-class Other:
+class Alternative:
     """A change against the past: settings and ``exits`` (None: the same), in ``words`` for people."""
 
-    change: CourseChange = CourseChange()
+    change: WhatIfChange = WhatIfChange()
     exits: Choice | None = None
     words: str = ""
 
@@ -47,13 +47,13 @@ class Other:
         return not self.change.commands and self.exits is None
 
 
-AS_IT_WAS = Other()
+UNCHANGED = Alternative()
 STEP = 100
 """Events between two reports of progress."""
 
 
 @dataclass
-class Gathered:
+class ReplayInput:
     """Material of a replay. ``failures``: what the ``versions`` failed at shortly before."""
 
     zone: Zone
@@ -63,16 +63,16 @@ class Gathered:
 
 
 @dataclass
-class Replayed(Gathered):
+class Replayed(ReplayInput):
     """A time of a home's journal: ``before``, the site as it began. Where nothing is other than it was,
     ``was`` has gone through it event by event; else ``off`` is a course without the change and ``would`` one
-    with it, by ``exits``; ``moves``: why starts moved."""
+    with it, by ``exits``; ``wait_reasons``: why starts moved."""
 
     was: Follower
     before: Site
-    off: Course | None = None
-    would: Course | None = None
-    moves: Moves = field(default_factory=Moves)
+    off: WhatIf | None = None
+    would: WhatIf | None = None
+    wait_reasons: WaitReasons = field(default_factory=WaitReasons)
     exits: RecordedExits | None = None
     words: str = ""
 
@@ -83,11 +83,11 @@ class Replayed(Gathered):
 
 
 def gathered(
-    past: RecordedPast,
+    past: HomeJournal,
     since: Instant | None = None,
     until: Instant | None = None,
     now: Sequence[Source] | None = None,
-) -> Gathered:
+) -> ReplayInput:
     """Gather what the journal has from ``since`` to ``until``, without site code. Raises NotReplayed."""
     recording = past.recording(since, until)
     first = recording.events[0]
@@ -95,18 +95,20 @@ def gathered(
     versions = past.exit_versions(recording.events, files_in(past.home / "exits") if now is None else now)
     site = past.now_site
     calendar.next_firing(site.settings, site.timezone, first.at)  # it reads what there is of zones
-    return Gathered(past.zone, recording, versions, failures)
+    return ReplayInput(past.zone, recording, versions, failures)
 
 
-def beginning(what: Gathered) -> Replayed:
-    """Stand at the beginning of a recorded time. User exits run in this process (`apart`)."""
+def beginning(what: ReplayInput) -> Replayed:
+    """Stand at the beginning of a recorded time. User exits run in this process (`isolated`)."""
     exits = RecordedExits(what.versions)
     was = Follower(what.recording, exits, exits)
     exits.failed_before(was.site, what.failures)
     return Replayed(what.zone, what.recording, what.versions, what.failures, was, twin_of(was.site))
 
 
-def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: None) -> Replayed:
+def replayed(
+    what: ReplayInput, other: Alternative = UNCHANGED, far: Progress = lambda done: None
+) -> Replayed:
     """Go through it again, as it was and, if ``other`` says so, under a change. Raises NotReplayed."""
     with calm():
         found = beginning(what)
@@ -120,20 +122,20 @@ def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: N
     return found
 
 
-def _other_course(found: Replayed, other: Other, far: Far) -> None:
+def _other_course(found: Replayed, other: Alternative, far: Progress) -> None:
     """Lay a course without the change and one with it side by side: they take requests in alike."""
     others = other.exits is not None and found.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others)
-    without = replace(change, commands=(), again=nothing_again, files=False)
+    without = replace(change, commands=(), reapply=no_changes, files=False)
     then, found.exits = RecordedExits(found.versions), RecordedExits(found.versions, other.exits)
-    found.off = Course(found.recording, then, then, without)
-    found.would = Course(found.recording, found.exits, found.exits, change)
+    found.off = WhatIf(found.recording, then, then, without)
+    found.would = WhatIf(found.recording, found.exits, found.exits, change)
     if found.exits.problems:
         raise NotReplayed(found.exits.problems[0])
     for exits in (then, found.exits):
         exits.failed_before(found.before, found.failures)
     try:
-        found.moves = side_by_side(found.off, found.would, far)
+        found.wait_reasons = side_by_side(found.off, found.would, far)
     except NqspyError as error:
         raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
 
@@ -164,7 +166,7 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
     return tuple(changes), tuple(lines)
 
 
-def throughout(text: str) -> CourseChange:
+def throughout(text: str) -> WhatIfChange:
     """Have these settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
     changes, lines = settings_of(text, "-c")
 
@@ -179,7 +181,7 @@ def throughout(text: str) -> CourseChange:
     return _change(changes, again)
 
 
-def as_if_applied(text: str, source: str) -> CourseChange:
+def as_if_applied(text: str, source: str) -> WhatIfChange:
     """A file of commands as if applied last before the beginning; shifts set theirs. Raises NotReplayed."""
     changes, _ = settings_of(text, source)
     return _change(changes, lambda settings: changes)
@@ -187,10 +189,10 @@ def as_if_applied(text: str, source: str) -> CourseChange:
 
 def _change(
     changes: tuple[ev.Change, ...], again: Callable[[Settings], tuple[ev.Change, ...]]
-) -> CourseChange:
+) -> WhatIfChange:
     if not changes:
-        return CourseChange()
-    commands = (cm.Configure(changes, OURS, upsert=True, advise=False),)
+        return WhatIfChange()
+    commands = (cm.Configure(changes, REPLAY, upsert=True, advise=False),)
     routed = any(each.path.startswith(_ROUTING) for each in changes)
 
     def still_to_do(settings: Settings) -> tuple[ev.Change, ...]:
@@ -200,10 +202,10 @@ def _change(
         gone -= set(object_paths(settings)) if gone else gone
         return tuple(each for each in wanted if each.op != "delete" or each.path not in gone)
 
-    return CourseChange(commands, still_to_do, routed=routed)
+    return WhatIfChange(commands, still_to_do, routed=routed)
 
 
-def other_queues(folder: Path) -> CourseChange:
+def other_queues(folder: Path) -> WhatIfChange:
     """The files of another folder ``queues.d``. Raises NotReplayed."""
     files = []
     for path in sorted(folder.glob("*.qmgr")):
@@ -214,14 +216,14 @@ def other_queues(folder: Path) -> CourseChange:
         files.append((path.name, sha256(text.encode()).hexdigest()[:32], encoded(path.name, text)))
     if not files:
         raise NotReplayed(f"{folder} has no files *.qmgr")
-    return CourseChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
+    return WhatIfChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
 
 
-def both(one: CourseChange, other: CourseChange) -> CourseChange:
+def both(one: WhatIfChange, other: WhatIfChange) -> WhatIfChange:
     """Two changes, one after the other."""
-    return CourseChange(
+    return WhatIfChange(
         (*one.commands, *other.commands),
-        lambda settings: (*one.again(settings), *other.again(settings)),
+        lambda settings: (*one.reapply(settings), *other.reapply(settings)),
         one.files or other.files,
         one.routed or other.routed,
     )

@@ -11,7 +11,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
 from nqspy.report.time_text import Zone, short, zone_of
 from nqspy.sim.trying.copied import NotTried, SiteCopy, copied
-from nqspy.sim.trying.looks import OneLook, Said
+from nqspy.sim.trying.examine import Answer, Examination
 from nqspy.sim.trying.trial import Tried, try_out
 from nqspy.userexit.loader import Source
 
@@ -26,12 +26,12 @@ class _Side(Struct, frozen=True):
     place: int | None
     start: int | None
     at_once: bool
-    submission: Said | None
-    answer: Said | None
+    submission: Answer | None
+    answer: Answer | None
     why: str
 
 
-def _side(copy: SiteCopy, look: OneLook, seq: Seq, horizon: int | None) -> _Side:
+def _side(copy: SiteCopy, look: Examination, seq: Seq, horizon: int | None) -> _Side:
     at, (text, who) = look.starts.get(seq), look.reasons.get(seq, ("", ""))
     start = None if at is None or (horizon is not None and at > horizon) else at
     why = f"{text} ({who})" if who else text
@@ -39,7 +39,7 @@ def _side(copy: SiteCopy, look: OneLook, seq: Seq, horizon: int | None) -> _Side
     return _Side(look.places.get(seq), start, at == copy.now, *said, why)
 
 
-def _otherwise(was: Said | None, would: Said | None) -> bool:
+def _otherwise(was: Answer | None, would: Answer | None) -> bool:
     """True if both were asked, and said something else."""
     return was is not None and would is not None and was != would
 

@@ -9,11 +9,11 @@ from nqspy.model.events import Recorded
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
 from nqspy.report.time_text import parse_since, short
-from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.comparison import MovedStart, NightComparison, exits_object
 from nqspy.sim.replay.exits import Files
-from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import AS_IT_WAS, Other, gathered, replayed, throughout
+from nqspy.sim.replay.home_journal import HomeJournal
+from nqspy.sim.replay.isolated import isolated
+from nqspy.sim.replay.what_if import UNCHANGED, Alternative, gathered, replayed, throughout
 from nqspy.sim.trying.copied import NotTried, home_of, loaded_exits
 from nqspy.userexit.loader import Source
 
@@ -23,7 +23,7 @@ KINDS = ("submission", "earlier", "later", "new", "never")
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
     """Replay the time with that file among the exits; return what would have changed. Raises NqspyError."""
-    past = RecordedPast(home_of(home))
+    past = HomeJournal(home_of(home))
     try:
         in_force = loaded_exits(past.home)
     except Unreachable:
@@ -38,9 +38,9 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
         return sorted((*others, candidate), key=lambda each: each.path.name)
 
     replaces = any(each.path.stem == name for each in what.versions.now)
-    change = throughout(f"enable exit {name}\n") if off else AS_IT_WAS.change
-    other = Other(change, with_it, f"exit {name}")
-    found: dict[str, Any] = apart(
+    change = throughout(f"enable exit {name}\n") if off else UNCHANGED.change
+    other = Alternative(change, with_it, f"exit {name}")
+    found: dict[str, Any] = isolated(
         lambda far: _data(NightComparison(replayed(what, other, far)), name), len(what.recording.events)
     )
     return {"exit": name, "replaces": replaces, "off": off} | found

@@ -21,7 +21,7 @@ from nqspy.model.machine import ExitSettings
 from nqspy.model.twin import beyond, twin_of
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import NotTried, SiteCopy
-from nqspy.sim.trying.looks import OneLook, ask, foresee, lines_of
+from nqspy.sim.trying.examine import Examination, ask, foresee, lines_of
 from nqspy.store.rows import no_collector
 from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
@@ -70,8 +70,8 @@ class Tried(Struct):
     those that wait were not looked at."""
 
     problems: list[str] = field(default_factory=list)
-    was: OneLook = field(default_factory=OneLook)
-    would: OneLook = field(default_factory=OneLook)
+    was: Examination = field(default_factory=Examination)
+    would: Examination = field(default_factory=Examination)
     row: dict[str, Any] = field(default_factory=dict)
     failed: list[FailedCall] = field(default_factory=list)
     long: list[LongCall] = field(default_factory=list)
@@ -202,9 +202,9 @@ class _Look:
             self.twin.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))
         self.exits, self.asked = (TriedExits(sources, watch) for _ in range(2))
 
-    def look(self) -> OneLook:
+    def look(self) -> Examination:
         """Look, and return the result."""
-        found, spent = OneLook(), part_of_patience(ASKING, SLOWER * ASKING)
+        found, spent = Examination(), part_of_patience(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.declared() else NoExits()
         lines = lines_of(self.copy, self.twin, exits)
         ask(found, self.copy, self.twin, self.asked, lines, spent)

@@ -17,7 +17,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import SiteCopy
 
-Said = tuple[str, str]
+Answer = tuple[str, str]
 """An answer in a word or two, and the reason that it gives."""
 Lines = dict[str, list[Seq]]
 """The queued requests of each queue, in the order in which a pass looks at them."""
@@ -26,14 +26,14 @@ HALF = 0.5
 """The part of its time that asking about submissions may take."""
 
 
-class OneLook(Struct):
+class Examination(Struct):
     """Findings by request. ``submissions``: what a submission would be answered; ``answers``: what jobselect
     says (of neither there is one where time was short); ``places`` in its queue's order of offers;
     ``reasons`` why it does not start now, with the source; ``starts``: when it would, probably (at the
     instant of the copy: now); ``until``: how far was looked, None: to the end."""
 
-    submissions: dict[Seq, Said] = field(default_factory=dict)
-    answers: dict[Seq, Said] = field(default_factory=dict)
+    submissions: dict[Seq, Answer] = field(default_factory=dict)
+    answers: dict[Seq, Answer] = field(default_factory=dict)
     places: dict[Seq, int] = field(default_factory=dict)
     reasons: dict[Seq, tuple[str, str]] = field(default_factory=dict)
     starts: dict[Seq, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def lines_of(copy: SiteCopy, twin: Site, exits: Exits) -> Lines:
         }
 
 
-def ask(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
+def ask(look: Examination, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
     """Ask these exits about each request, as long as there is time."""
     for request in twin.requests.values():
         if request.state not in STARTED and spent() < HALF:
@@ -74,7 +74,7 @@ def ask(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, s
                 exits.begin(twin)  # one that fails is asked about the next one all the same
 
 
-def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Said:
+def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Answer:
     """Return the answer to a submission like this."""
     spec = request.spec
     answer = ask_submit(twin, spec, exits, copy.now, copy.scripts.get(spec.script, b""))
@@ -91,7 +91,7 @@ def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Sa
     return f"accepted with {', '.join(words)}", "" if answer is None else f"({answer.who})"
 
 
-def foresee(look: OneLook, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
+def foresee(look: Examination, copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> None:
     """Let time pass on ``twin``, which is used up: one pass at least, and more as long as there is time."""
     look.places = {seq: place for line in lines.values() for place, seq in enumerate(line, 1)}
     left = {each.seq for each in twin.requests.values() if each.state not in STARTED}

@@ -13,8 +13,8 @@ from nqspy.model.ids import Instant, Seq, array_key, number_of
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.report.time_text import Zone, zone_of
-from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.exits import ExitVersions, Files
+from nqspy.sim.replay.isolated import NotReplayed
 from nqspy.store.errors import StoreError
 from nqspy.store.reader import Reader, latest_before
 from nqspy.userexit.loader import Source
@@ -23,7 +23,7 @@ NEAR = 100_000
 """A pass that was under way at an instant has come within so many events."""
 
 
-class RecordedPast:
+class HomeJournal:
     """The journal of a home, read beside its daemon or without one."""
 
     def __init__(self, home: Path) -> None:

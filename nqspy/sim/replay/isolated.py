@@ -21,11 +21,11 @@ class NotReplayed(NqspyError):
 MEMORY = 8 << 30
 """Bytes that it may take beyond what it begins with."""
 
-Far = Callable[[int], None]
+Progress = Callable[[int], None]
 """Told how many events have been gone through."""
 
 
-def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
+def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
     """Return the result of ``work``, which JSON can hold; it finds everything as it is now, and can read only
     files that all may read. A terminal shows how many of so many ``events`` have been gone through. Raises
     NotReplayed: what it was refused, or that its process was lost."""
@@ -34,7 +34,7 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
         user = sandbox.user()
     except OSError as error:
         raise NotReplayed(str(error)) from None
-    bar: AbstractContextManager[Far] = nullcontext(lambda done: None)
+    bar: AbstractContextManager[Progress] = nullcontext(lambda done: None)
     if events and sys.stderr.isatty():
         from nqspy.sim.tables import progress  # it takes a while to import
 
@@ -83,7 +83,7 @@ def _end_if_stopped(pid: int) -> None:
 
 
 def _live(
-    work: Callable[[Far], Any], user: tuple[str, int, int] | None, answer: int, parent: int, step: int
+    work: Callable[[Progress], Any], user: tuple[str, int, int] | None, answer: int, parent: int, step: int
 ) -> NoReturn:
     status, told = 1, 0
     try:

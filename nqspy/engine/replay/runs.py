@@ -1,7 +1,7 @@
-"""Attempts as they ran by a journal: length, end, time of a start, of an ordered end and of a move (`Lives`);
-and the executor of a course, on which they run so (`RecordedHands`).
+"""Run times of attempts from a journal: length, end, time of a start, of a kill and of a move
+(`RecordedRuns`); and the executor that replays these (`ReplayExecutor`).
 
-What ended by itself would have run as long at any other time. Of all else it is not known.
+An attempt that ended by itself would have run as long at any other time. The length of all others is unknown.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,13 +25,13 @@ from nqspy.model.requests import Ending, Request, Used, finite
 from nqspy.model.site import Site
 
 _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
-"""Reasons of ends that come at any other time too."""
+"""End reasons that would come at any other time too."""
 
 
-class Lives:
-    """The attempts that ``events`` tell of. ``limited``: requests with a last attempt that a limit ended;
-    ``lost``: attempts with an unseen end; ``not_started``: attempts that could not be started, and why;
-    ``killing``: ms from the order to end an attempt to its end, usually."""
+class RecordedRuns:
+    """Attempts found in ``events``. ``limited``: requests whose last attempt was ended by a limit; ``lost``:
+    attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
+    median ms from the order to kill an attempt to its end."""
 
     def __init__(self, events: Iterable[Recorded]) -> None:
         self.limited: set[Seq] = set()
@@ -96,14 +96,14 @@ class Lives:
             self.limited.add(seq)
         return None
 
-    # ------------------------------------------------------------ what they say
+    # ------------------------------------------------------------ answers
 
-    def run(self, request: Request) -> Run:
-        """Return how an attempt runs: as the request's last one that ended by itself, else without an end."""
+    def run_of(self, request: Request) -> Run:
+        """Return the run of an attempt: as the last one that ended by itself, else without an end."""
         if (found := self._own.get(request.seq)) is not None:
             (pes, ending), mold, now = found, request.spec.mold, request.spec.ask.pes
             if mold is not None and pes != now and pes in mold.sizes:
-                # On another size it takes as much more or less time as its owner's times say.
+                # On another size its time changes in the ratio of the owner's wall times.
                 walls = [mold.expected_on(each, finite(mold.wall_on(each))) for each in (now, pes)]
                 part = walls[0] / walls[1] if walls[0] and walls[1] else pes / now
                 wall, cpu = round(ending.used.wall * part), round(ending.used.cpu * part * now / pes)
@@ -114,11 +114,11 @@ class Lives:
         return Run(ENDLESS, round(ENDLESS * rate), memory=used.memory)
 
     def delay(self, seq: Seq) -> int:
-        """Return the ms from a start to the begin: as of the request's last attempt, else as usual."""
+        """Return the ms from a start to the begin: of the request's last attempt, else the median."""
         return self._delays.get(seq, self._delay)
 
     def move(self, seq: Seq, pes: int, usual: Iterable[MeasuredMove]) -> int:
-        """Return the ms to leave so many PEs: by the request's moves, else by all, else as is ``usual``."""
+        """Return the ms to leave so many PEs: by the request's moves, else by all, else by ``usual`` ones."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
 
@@ -128,23 +128,23 @@ def _middle(values: Iterable[int]) -> int:
     return round(median(found)) if found else 0
 
 
-class RecordedHands(VirtualExecutor):
+class ReplayExecutor(VirtualExecutor):
     """``usual``: moves before the journal's time. ``unknown``: requests that run without a known end, with
-    the limits that end them where a limit ended them in the journal, else None."""
+    their limits if a limit ended them in the journal, else None."""
 
-    def __init__(self, heap: Heap, lives: Lives, usual: Sequence[MeasuredMove]) -> None:
-        super().__init__(heap, lives.run)
-        self._lives, self._usual = lives, usual
+    def __init__(self, heap: Heap, runs: RecordedRuns, usual: Sequence[MeasuredMove]) -> None:
+        super().__init__(heap, runs.run_of)
+        self._runs, self._usual = runs, usual
         self.unknown: dict[Seq, tuple[int | None, int] | None] = {}
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
-        text = self._lives.not_started.get((action.seq, action.attempt))
+        text = self._runs.not_started.get((action.seq, action.attempt))
         if text is not None:
             self._latest[action.seq] = action.attempt
             self._heap.push(now, ObservedNotStarted(action.seq, action.attempt, text))
             return
         attempt = self._take(action.seq, action.attempt, request, site, now)
-        delay = self._lives.delay(action.seq)
+        delay = self._runs.delay(action.seq)
         attempt.done, attempt.wall = float(-delay), -delay
         self._heap.push(Instant(now + delay), ObservedRunning(action.seq, action.attempt))
         self._share_out(now, [attempt])
@@ -153,21 +153,21 @@ class RecordedHands(VirtualExecutor):
         attempt = super()._take(seq, number, request, site, now)
         if attempt.run.wall >= ENDLESS:
             limits = attempt.wall_limit, attempt.target
-            self.unknown[seq] = limits if seq in self._lives.limited else None
+            self.unknown[seq] = limits if seq in self._runs.limited else None
         return attempt
 
     def _move(
         self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
     ) -> Instant:
-        """Take as long to leave as in the journal, and no time to come back."""
+        """Return the end of a move: leaving takes as long as in the journal, coming back no time."""
         if back or request is None:
             return since
-        return Instant(since + self._lives.move(request.seq, len(request.pes), self._usual))
+        return Instant(since + self._runs.move(request.seq, len(request.pes), self._usual))
 
     def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
-        super()._act(action, attempt, Instant(now + self._lives.killing) if isinstance(action, Kill) else now)
+        super()._act(action, attempt, Instant(now + self._runs.killing) if isinstance(action, Kill) else now)
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
-        """Return (attempt, what it has used so far) of those that have begun, ``but`` not of these."""
+        """Return (attempt, its use so far) of those that have begun, except ``but``."""
         uses = super().use(now, but)
-        return {seq: told for seq, told in uses.items() if told[1].wall >= 0}
+        return {seq: use for seq, use in uses.items() if use[1].wall >= 0}

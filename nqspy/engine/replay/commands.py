@@ -1,5 +1,5 @@
-"""Acts of people and observations of the site as inputs of a course, in which requests may stand otherwise;
-and submissions, which land where they are routed to now."""
+"""Convert recorded events into inputs of a what-if run, where requests may be in other states: commands of
+people, observations of the site, and submissions, which are routed as of now."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,9 +24,9 @@ from nqspy.model.transitions import fits
 from nqspy.ports import Exits
 
 _PLACES: Mapping[int, Any] = {rank: place for place, rank in RANKS.items()}
-_OF_ATTEMPTS = (ev.Started, ev.MovedOut, ev.Exiting, ev.Ended, ev.Requeued)
-"""What becomes of attempts is seen again when their time has come (`hands`)."""
-_AS_IT_WAS = (
+_ATTEMPT_EVENTS = (ev.Started, ev.MovedOut, ev.Exiting, ev.Ended, ev.Requeued)
+"""Events of attempts: the `ReplayExecutor` reports these at their own time."""
+_UNCHANGED = (
     ev.PressureChanged,
     ev.MachineFound,
     ev.FilesApplied,
@@ -38,25 +38,25 @@ _AS_IT_WAS = (
 )
 
 
-def concerns(event: Event) -> bool:
-    """True if people did it, or it was seen of the site and of no attempt."""
-    return not isinstance(event, _OF_ATTEMPTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
+def is_replayed(event: Event) -> bool:
+    """True if people caused it, or it was observed of the site and of no attempt."""
+    return not isinstance(event, _ATTEMPT_EVENTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
 
 
-def again(site: Site, event: Event) -> Sequence[Input]:
-    """Return the inputs that an event stands for; none: it comes by itself, or concerns nothing any more."""
+def inputs_of(site: Site, event: Event) -> Sequence[Input]:
+    """Return the inputs that an event stands for; none if it comes by itself or no longer applies."""
     if getattr(event, "who", "") in (CALENDAR, "hands"):
         return ()
-    if isinstance(event, _AS_IT_WAS):
+    if isinstance(event, _UNCHANGED):
         return (Observed((event,)),)
     if isinstance(event, ev.Held | ev.Deleting | ev.Suspended | ev.Resumed) and not event.because().is_person:
         by_daemon = isinstance(event, ev.Held) and event.because().name == "nqsd"
-        return _as_far_as_it_fits(site, event) if by_daemon else ()
+        return _if_it_applies(site, event) if by_daemon else ()
     match event:
         case ev.Modified():
-            return _as_far_as_it_fits(site, event)
+            return _if_it_applies(site, event)
         case ev.Redated():
-            return _as_far_as_it_fits(site, event) if event.cause is None else ()
+            return _if_it_applies(site, event) if event.cause is None else ()
         case ev.ResourceChanged(name, state, text):
             return (ObservedResource(name, state, text),)
         case ev.ExitOff(name):
@@ -64,11 +64,11 @@ def again(site: Site, event: Event) -> Sequence[Input]:
             return (Observed((event,)),) if known is None or known.enabled else ()
     asked = _command(site, event)
     who = getattr(event, "by", "") or getattr(event, "who", "operator")
-    return () if asked is None else (CommandAsked(asked, person(who)),)
+    return () if asked is None else (CommandAsked(asked, privileged(who)),)
 
 
 def _command(site: Site, event: Any) -> cm.Command | None:
-    """Return what a person asked for when that happened."""
+    """Return the command of a person that an event stands for."""
     some, seqs = getattr(event, "indices", ()), getattr(event, "seqs", None)
     seqs = (getattr(event, "seq", 0),) if seqs is None else seqs
     shown = f"[{indices.show(some)}]" if some else "[]"
@@ -97,23 +97,23 @@ def _command(site: Site, event: Any) -> cm.Command | None:
     return None
 
 
-def person(name: str) -> Caller:
-    """Return a caller that may do anything, as whoever asked might."""
+def privileged(name: str) -> Caller:
+    """Return a caller with all rights: the command was allowed when it was recorded."""
     return Caller(name, 0, 0, (), True)
 
 
-def _as_far_as_it_fits(site: Site, event: Any) -> Sequence[Input]:
-    """Return it as it was if it can happen to its requests."""
+def _if_it_applies(site: Site, event: Any) -> Sequence[Input]:
+    """Return an event unchanged if it fits the states of its requests."""
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
     known = (site.requests.get(seq) for seq in seqs)
     return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
 
 
-TakenIn = tuple[ev.Submitted] | tuple[ev.Submitted, ev.Routed]
+Submission = tuple[ev.Submitted] | tuple[ev.Submitted, ev.Routed]
 
 
-def as_taken_in(events: Sequence[Recorded], place: int) -> TakenIn:
-    """Return the submission at a place of a journal, and where it was routed to at once."""
+def submission_at(events: Sequence[Recorded], place: int) -> Submission:
+    """Return the submission at a place of a journal, with its first routing."""
     event = events[place].event
     assert isinstance(event, ev.Submitted)
     after = events[place + 1].event if place + 1 < len(events) else None
@@ -121,8 +121,8 @@ def as_taken_in(events: Sequence[Recorded], place: int) -> TakenIn:
     return (event, after) if mine and isinstance(after, ev.Routed) else (event,)
 
 
-def submitted_again(site: Site, as_before: TakenIn, exits: Exits, now: Instant) -> TakenIn:
-    """Return what comes of a submission on ``site``. Raises Refusal."""
+def resubmitted(site: Site, as_before: Submission, exits: Exits, now: Instant) -> Submission:
+    """Return the result of a recorded submission on ``site``. Raises Refusal."""
     event = as_before[0]
     answer = ask_submit(site, event.spec, exits, now)
     spec = event.spec if answer is None else changed(site, event.spec, answer)
@@ -136,10 +136,10 @@ def submitted_again(site: Site, as_before: TakenIn, exits: Exits, now: Instant) 
     made = replace(event, spec=spec, queue=name)
     if queue.kind == "batch":
         return (made,)
-    # The owner's Unix groups as far as the journal tells: those that were kept, and those by which the queue
-    # lets people in where the request landed.
-    landed = site.settings.queues.get(as_before[-1].queue)
-    let_in = (*landed.groups, *site.domain_of(landed.name).groups) if landed is not None else ()
-    groups = (*spec.unix_groups, *let_in)
+    # The owner's Unix groups as far as the journal has them: those of the request, and those that have access
+    # to the queue to which it was routed then.
+    former = site.settings.queues.get(as_before[-1].queue)
+    admitted = (*former.groups, *site.domain_of(former.name).groups) if former is not None else ()
+    groups = (*spec.unix_groups, *admitted)
     target = routed(site, spec, queue, exits, groups, now)
     return (made,) if target == name else (made, ev.Routed(event.seq, target, name))

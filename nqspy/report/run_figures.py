@@ -24,7 +24,7 @@ _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "hel
 
 
 @dataclass(frozen=True)
-class CourseFigures:
+class RunFigures:
     """``starts``: the first start of each request in the time; ``busy`` as the night report has it, to the
     last end where nothing ever waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``:
     each request's."""
@@ -53,7 +53,7 @@ class CourseFigures:
 
 def figures(
     before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
-) -> CourseFigures:
+) -> RunFigures:
     """Return the figures of the time from ``begin`` to ``end`` of a site that was as ``before``."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
     then = SiteThen(before, bare)
@@ -72,7 +72,7 @@ def figures(
     ends = (history.ended for history in every if history.ended is not None)
     last = short.until(end) or min(end, max(ends, default=end))
     busy = busy_share(every, min(starts.values(), default=None), last, then.pes, then.cpus)
-    return CourseFigures(starts, busy, accounts.total(), replay.histories)
+    return RunFigures(starts, busy, accounts.total(), replay.histories)
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
