@@ -33,10 +33,10 @@ STARTER = {
     "nqspy.executors.outset:read": "order read",
     "nqspy.executors.spares:Spares.hand": "handed to a spare shepherd",
     "nqspy.executors.starter:Keeper.look": "ends waited for",
-    "nqspy.executors.cage:Birthplace.__init__": "cgroup",
-    "nqspy.executors.cage:Seat.leave_birthplace": "cgroup",
+    "nqspy.executors.cgroups:ShepherdCgroup.__init__": "cgroup",
+    "nqspy.executors.cgroups:Cgroups.remove_for_shepherd": "cgroup",
     "os:fork": "fork",
-    "nqspy.executors.cage:fork_into": "fork",
+    "nqspy.executors.cgroups:fork_into": "fork",
 }
 SHEPHERD = {
     "nqspy.executors.outset:claimed": "files: claim",

@@ -16,7 +16,7 @@ from nqspy.daemon.clock import clock_of
 from nqspy.daemon.disks import full_disks, name_of
 from nqspy.daemon.home import Home, file_system, home_of, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
-from nqspy.executors.cage import Seat
+from nqspy.executors.cgroups import Cgroups
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.qmgr.parser import ParseError, parse_text
@@ -199,13 +199,13 @@ def _clock(home: Home) -> _Said:
 
 
 def _cgroups(home: Home) -> _Said:
-    seat = Seat(f"doctor-{os.getpid()}")
-    found = seat.controls.found
-    seat.leave()
-    held = {"none": "their process tree (no cgroup may be written)"}.get(seat.kind, seat.kind)
+    groups = Cgroups(f"doctor-{os.getpid()}")
+    found = groups.controls.found
+    groups.remove()
+    held = {"none": "their process tree (no cgroup may be written)"}.get(groups.kind, groups.kind)
     yield "ok", f"reach: requests are held together by {held}"
-    counts = seat.kind == "cgroup2" or bool(seat.counter)
-    how = f"counted by {seat.kind}" if counts else "measured in /proc"
+    counts = groups.kind == "cgroup2" or bool(groups.counter)
+    how = f"counted by {groups.kind}" if counts else "measured in /proc"
     yield "ok", f"CPU time: {how}, limits by rlimit too"
     for controller, (what, otherwise) in _KEPT.items():
         place = found.get(controller)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cage, deliver, patience, person, proc, records
+from nqspy.executors import cgroups, deliver, patience, person, proc, records
 from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
@@ -23,13 +23,13 @@ class Station:
     """Things that the starter has ready for its shepherds."""
 
     def __init__(
-        self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat, offers: socket.socket
+        self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
     ) -> None:
         """``offers``: where a spare shepherd says so (`spares`); ``logins``: where one asks for a login."""
         self.spool = spool
         self.lock = lock
         self.reports = reports
-        self.seat = seat
+        self.cgroups = groups
         self.offers = offers
         self.logins: socket.socket
         self.cpus = os.sched_getaffinity(0)

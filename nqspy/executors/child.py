@@ -1,5 +1,5 @@
-"""The job's first process, up to the exec: session, cage, CPUs, user, folder, output, limits. `launch` forks
-into a cage and can do everything; what goes wrong before the exec travels back over a pipe. `spawn` is for
+"""The job's first process until the exec: session, cgroup, CPUs, user, folder, output, limits. `launch`
+forks it into a cgroup and can do all; an error before the exec is reported through a pipe. `spawn` is for
 plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth cheaper."""
 
 import _signal  # type: ignore[import-not-found]
@@ -11,8 +11,9 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from nqspy.executors import deliver, forks, login_env, patience, person, proc, records, scratch
-from nqspy.executors.cage import Cage
+from nqspy.executors import deliver, forks, login_env, person, proc, records, scratch
+from nqspy.executors.cgroups import JobGroup
+from nqspy.executors.patience import Wait, end
 from nqspy.executors.person import Person
 
 Order = dict[str, Any]
@@ -104,7 +105,7 @@ def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
 
 
 def launch(
-    order: Order, who: Person, cage: Cage, streams: Streams, wait: patience.Wait, born: Callable[[int], None]
+    order: Order, who: Person, group: JobGroup, streams: Streams, wait: Wait, born: Callable[[int], None]
 ) -> tuple[int, str]:
     """Start the job's leader; return its pid and "" once it has exec'd, else the reason why it did not.
     ``streams``: the spooled stdout and stderr, -1 for one in place; ``wait``: how long its way to there may
@@ -112,10 +113,10 @@ def launch(
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
-        pid = cage.fork()
+        pid = group.fork()
         if pid == 0:
             os.close(opener)
-            _be_the_job(order, who, cage, streams, (gate, writer))
+            _be_the_job(order, who, group, streams, (gate, writer))
     except OSError as error:
         os.close(reader)
         os.close(opener)
@@ -132,7 +133,7 @@ def launch(
         except Again as error:
             refusal = error
     with proc.Descriptor(reader):
-        text = _heard(reader, pid, cage, wait)
+        text = _heard(reader, pid, group, wait)
     if refusal is not None:
         os.waitpid(pid, 0)
         raise refusal
@@ -143,7 +144,7 @@ def launch(
     return pid, text.decode("utf-8", "replace")
 
 
-def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
+def _heard(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
     """Return what the child says before its exec, nothing if all is well. Raises StoodStill."""
     text, ended = wait.read(reader)
     if ended:
@@ -153,17 +154,19 @@ def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
     if proc.readable(reader):
         proc.send([pid], signal.SIGCONT)
         return text + os.read(reader, 4096)
-    cage.kill()
-    patience.end(pid)
+    group.kill()
+    end(pid)
     raise StoodStill(wait)
 
 
-def _be_the_job(order: Order, who: Person, cage: Cage, streams: Streams, pipes: tuple[int, int]) -> NoReturn:
+def _be_the_job(
+    order: Order, who: Person, group: JobGroup, streams: Streams, pipes: tuple[int, int]
+) -> NoReturn:
     """Become the job once the first pipe says so; say why not through the second."""
     gate, writer = pipes
     try:
         try:
-            cage.enter()
+            group.enter()
         except OSError as error:
             text = f"cannot enter its cgroup: {error.strerror}"
             if error.errno in (errno.ENOENT, errno.ENODEV):

@@ -59,8 +59,8 @@ class HeldControls:
         place = self.places.get(controller)
         return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
-    def bell(self) -> tuple[int, bool] | None:
-        """A descriptor that tells that the memory is full, and whether by POLLPRI; None without one."""
+    def oom_event(self) -> tuple[int, bool] | None:
+        """Return a descriptor that reports full memory, and True if by POLLPRI; None without one."""
         place = self.places.get("memory")
         with contextlib.suppress(OSError):
             if place is not None and place.version == 2:
@@ -83,7 +83,7 @@ class HeldControls:
 
 class Controls:
     """Places of this home's controllers: found out once by the starter. ``name``: of this home's directories;
-    ``tree``: the one in the cgroup2 tree where cages are made there, else ""; ``places``: this process's own
+    ``tree``: the one in the cgroup2 tree if cgroups are made there, else ""; ``places``: this process's own
     directory in each controller's tree of version 1, "" where there is none."""
 
     def __init__(self, name: str, tree: str, places: dict[str, str]) -> None:

@@ -33,12 +33,12 @@ _staying: list[subprocess.Popen[bytes]] = []
 class SpawnerLink:
     """Link to one starter at a time. `send` may be called from any thread, the rest by one thread only."""
 
-    def __init__(self, home: str, spool: str, python: str, cage: str, spare: float = PATIENCE) -> None:
+    def __init__(self, home: str, spool: str, python: str, cgroup: str, spare: float = PATIENCE) -> None:
         """``spare``: real seconds that a shepherd without an attempt waits for one."""
         self._spool = spool
         self._spare = spare
         self._python = python
-        self._cage = cage
+        self._cgroup = cgroup
         found = os.stat(home)
         self._name = f"nqspy-{found.st_dev:x}-{found.st_ino}"
         self._lock: int | None = None
@@ -89,7 +89,7 @@ class SpawnerLink:
             with open(f"{self._spool}/starter.log", "ab") as log:
                 self._process = subprocess.Popen(
                     [self._python, "-I", "-S", "-E", "-X", "utf8", starter, *map(str, descriptors),
-                     self._spool, self._name, self._cage, str(_open_files()), str(self._spare)],
+                     self._spool, self._name, self._cgroup, str(_open_files()), str(self._spare)],
                     pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True, cwd="/", env=environment,
                 )  # fmt: skip

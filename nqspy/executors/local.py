@@ -33,13 +33,13 @@ _REBOOT = "the machine was restarted while it ran"
 class LocalExecutor:
     """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
     ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
-    faster the site's clock runs than real time; ``cage``: the make of cages to use, empty: the best that
+    faster the site's clock runs than real time; ``cgroup``: the make of cgroups to use, empty: the best that
     works; ``quiet``: see `SpoolCleaner`. In real seconds: ``patience``, what a launch and a delivery may
     take; ``spare``, how long a shepherd waits for another request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
-        speed: float = 1.0, python: str = sys.executable, cage: str = "", quiet: float = QUIET,
+        speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
         patience: tuple[float, float] = (LAUNCH, DELIVERY), spare: float = PATIENCE,
     ) -> None:  # fmt: skip
         """Raises OSError when the spool cannot be used."""
@@ -59,7 +59,7 @@ class LocalExecutor:
         self._speed = speed
         self._patience = patience
         self._clashes = Clashes()
-        link = SpawnerLink(self._home, self._spool, python, cage, spare)
+        link = SpawnerLink(self._home, self._spool, python, cgroup, spare)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = SpoolCleaner(quiet)
         self._resident = Residents()

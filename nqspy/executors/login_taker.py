@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cage, child, forks, login_env, patience, person, proc, records
+from nqspy.executors import cgroups, child, forks, login_env, patience, person, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter
 from nqspy.executors.control import Wish
 from nqspy.executors.person import Person
@@ -32,8 +32,8 @@ class LoginDesk:
     ``asks``: where shepherds ask; each inherits it. ``takers``: the processes of logins. One stays for what
     its profiles have left running, and ends that when the same login is taken again."""
 
-    def __init__(self, spool: str, seat: cage.Seat, most_processes: int, poll: select.poll) -> None:
-        self._spool, self._seat, self._most, self._poll = spool, seat, most_processes, poll
+    def __init__(self, spool: str, groups: cgroups.Cgroups, most_processes: int, poll: select.poll) -> None:
+        self._spool, self._cgroups, self._most, self._poll = spool, groups, most_processes, poll
         self._here, self.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._here.setblocking(False)
         self._waiting: dict[str, list[int]] = {}
@@ -105,7 +105,7 @@ class LoginDesk:
         proc.await_ends(former, 2 * LEAVE)
         until = proc.now() + DEADLINE
         wish = Wish(processes=self._most) if who.uid != os.geteuid() else None
-        held = self._seat.cage(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
+        held = self._cgroups.for_job(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
         try:
             login_env.write(path, _login(held, who, shell, until))
             os.close(writer)  # the shepherds that wait look at it
@@ -115,7 +115,7 @@ class LoginDesk:
             held.remove()
 
 
-def _login(held: cage.Cage, who: Person, shell: str, until: float) -> login_env.KeptLogin:
+def _login(held: cgroups.JobGroup, who: Person, shell: str, until: float) -> login_env.KeptLogin:
     """Run the login shell as its user, and return what came of it."""
     reader, writer = os.pipe()
 
@@ -198,7 +198,7 @@ def _run(who: Person, shell: str, path: str, until: float) -> str:
     return f"it ended with status {code}" if code else ""
 
 
-def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
+def _clear(held: cgroups.JobGroup, until: float, superseded: list[int]) -> None:
     """Wait for what the profiles have left running, up to the deadline or the next login; then end it."""
     while proc.children(os.getpid()):
         while not superseded and proc.now() < until and held.pids():

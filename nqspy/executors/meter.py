@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 from nqspy.executors import proc
-from nqspy.executors.cage import Cage
+from nqspy.executors.cgroups import JobGroup
 from nqspy.executors.wall_limit import IDLE, WallClock, seconds
 
 _SLOWEST = 1.0
@@ -20,8 +20,8 @@ _NOTABLE = 0.2
 class Meter:
     """Use and limits of one job. ``memory``: its peak; ``reaped``: CPU seconds of waited-for processes."""
 
-    def __init__(self, cage: Cage, order: dict[str, Any], started: float) -> None:
-        self.cage = cage
+    def __init__(self, cgroup: JobGroup, order: dict[str, Any], started: float) -> None:
+        self.cgroup = cgroup
         self.reaped = 0.0
         self._largest = 0
         self.wall = WallClock(order, started)
@@ -74,13 +74,13 @@ class Meter:
     def sample(self, now: float) -> None:
         """Measure now."""
         self.sampled = now
-        pids = self.cage.pids()
+        pids = self.cgroup.pids()
         found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
         seen = found.values()
         self.tasks = sum(reading.threads for reading in seen)
-        caged = self.cage.cpu()
+        counted = self.cgroup.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
-        self.cpu = max(self.cpu, living + self.reaped if caged is None else caged)
+        self.cpu = max(self.cpu, living + self.reaped if counted is None else counted)
         memory = sum(reading.rss for reading in seen)
         if memory > self.memory:
             # Resident pages are those of files, too, and count for each process; asked only when it matters.
@@ -95,7 +95,7 @@ class Meter:
             return over
         if cpu is not None and self._clock(self.cpu) >= cpu:
             return "cpu_limit", f"CPU limit of {seconds(cpu)} exceeded"
-        if memory is not None and (self.memory > memory or self.cage.held.killed()):
+        if memory is not None and (self.memory > memory or self.cgroup.held.killed()):
             return self._memory_limit()
         return self._crowded()
 
@@ -110,14 +110,14 @@ class Meter:
 
     def _crowded(self) -> tuple[str, str] | None:
         many = self.processes is not None and self.tasks > self.processes
-        return self._process_limit() if many or self.cage.held.refused() else None
+        return self._process_limit() if many or self.cgroup.held.refused() else None
 
     def _process_limit(self) -> tuple[str, str]:
         text = f"process limit of {self.processes} exceeded (-l nproc=): threads count as well"
         return "process_limit", text
 
     def _memory_limit(self) -> tuple[str, str]:
-        most = max(self.memory, self.cage.held.peak())
+        most = max(self.memory, self.cgroup.held.peak())
         return "memory_limit", f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
 
     def hurry(self) -> None:
@@ -134,16 +134,16 @@ class Meter:
 
     def finish(self) -> None:
         """Take the last reading, when all processes have been waited for."""
-        caged = self.cage.cpu()
-        self.cpu = max(self.cpu, self.reaped, caged or 0.0)
+        counted = self.cgroup.cpu()
+        self.cpu = max(self.cpu, self.reaped, counted or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
         if self._largest > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
             self.memory = max(self.memory, self._largest)
-        self.memory = max(self.memory, self.cage.held.peak())
+        self.memory = max(self.memory, self.cgroup.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
         """Return reason and sentence for the end of a job: its own, a kernel limit's, or a signal's."""
-        if self.cage.held.killed():
+        if self.cgroup.held.killed():
             return self._memory_limit()
         died = number if number is not None else (status or 0) - 128
         soft, hard = order["rlimits"].get("CPU", (-1, -1))
@@ -152,7 +152,7 @@ class Meter:
             return "cpu_limit", "CPU limit of a process exceeded"
         if died == signal.SIGXFSZ and "FSIZE" in order["rlimits"]:
             return "file_limit", "file size limit exceeded"
-        if self.cage.held.refused():
+        if self.cgroup.held.refused():
             return self._process_limit()
         return ("exit", "") if number is None else ("signal", "")
 

@@ -7,7 +7,7 @@ import stat
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, records, scratch
+from nqspy.executors import cgroups, child, records, scratch
 from nqspy.executors.attempt_reporter import Station
 
 _ROOM = 64 << 20
@@ -31,16 +31,17 @@ def plain(order: dict[str, Any], station: Station) -> bool:
         return False
     memory = order["limits"]["memory"] is not None and not joins(order, station)
     asked = {"memory": memory, "pids": order.get("keep_processes"), "devices": order.get("denied")}
-    return not any(wish and controller in station.seat.controls.found for controller, wish in asked.items())
+    found = station.cgroups.controls.found
+    return not any(wish and controller in found for controller, wish in asked.items())
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
     """True if the shepherd spawns it within its memory's limit (`control.joined`), which leaves room."""
-    place, limit = station.seat.controls.found.get("memory"), order["limits"]["memory"]
+    place, limit = station.cgroups.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
 
-def number_anew(order: dict[str, Any], held: cage.Cage) -> None:
+def number_anew(order: dict[str, Any], held: cgroups.JobGroup) -> None:
     """Have variables count the devices that the job can open from 0, as its programs do."""
     kept = "devices" in held.held.places
     for variable, devices in order.get("devices", {}).items() if kept else ():
@@ -52,7 +53,7 @@ def number_anew(order: dict[str, Any], held: cage.Cage) -> None:
 
 
 def claimed(
-    order: dict[str, Any], folder: str, holder: str, station: Station, born: cage.Birthplace | None
+    order: dict[str, Any], folder: str, holder: str, station: Station, born: cgroups.ShepherdCgroup | None
 ) -> bool:
     """Make the attempt's folder the current one and claim it; False, after a while, if the disk is full."""
     more: dict[str, Any] = {"keeper": station.me}

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from nqspy.executors import cage, proc, records
+from nqspy.executors import cgroups, proc, records
 from nqspy.executors.control import write
 
 _PROCESS_MADVISE = 440
@@ -94,7 +94,7 @@ _REMEMBERED = 10_000
 
 
 class Residents:
-    """Memory that attempts hold, seen from the daemon: below each shepherd and in its cage."""
+    """Memory that attempts hold, seen from the daemon: below each shepherd and in its cgroup."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, str]] = {}
@@ -113,7 +113,7 @@ class Residents:
                 self._known.clear()
             self._known[folder] = found
         shepherd, group = self._known[folder]
-        pids = {*proc.descendants(shepherd), *(cage.members(group) if group else ())} - {shepherd}
+        pids = {*proc.descendants(shepherd), *(cgroups.members(group) if group else ())} - {shepherd}
         if not pids:
             self._known.pop(folder, None)
             return None

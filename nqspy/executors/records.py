@@ -2,7 +2,7 @@
 they are written.
 
 `claim`  its holder, once and for all: a shepherd's identity, or the word ``void``
-`pid`    shepherd and job leader, and the job's cage
+`pid`    shepherd and job leader, and the job's cgroup
 `exit`   how it ended and where its output goes; on the disk before anything is told
 `done`   the whole story: how it ended and where its output lies
 `kept`   its end was not seen: its output stays

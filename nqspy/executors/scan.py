@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from nqspy.executors import cage, proc, records, scratch
+from nqspy.executors import cgroups, proc, records, scratch
 from nqspy.model import observations as ob
 from nqspy.model.keys import name_of
 from nqspy.model.requests import Ending, Used
@@ -118,8 +118,8 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
         if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
             return True
     found = record or records.claimed_with(folder)
-    caged = found.get("cage")
-    emptied = caged is not None and cage.kill_remains(*caged, *found.get("controls", ()))
+    group = found.get("cage")
+    emptied = group is not None and cgroups.kill_all(*group, *found.get("controls", ()))
     _end_marked(folder, home, record)
     return emptied or os.path.lexists(f"{folder}/swept")
 
@@ -150,7 +150,7 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
         if not found:
             return
         proc.send(found, signal.SIGKILL, list(_remains(born, session, marks)))
-        proc.await_ends(found, cage.DYING)
+        proc.await_ends(found, cgroups.DYING)
 
 
 def _remains(born: int, session: int, marks: _Marks) -> Iterator[int]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import asides, cage, child, forks, outset, patience, person, proc, records, scratch
+from nqspy.executors import asides, cgroups, child, forks, outset, patience, person, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
 from nqspy.executors.login_taker import LoginSeeker
@@ -30,14 +30,14 @@ class Shepherd(AttemptReporter):
     """Shepherd of one attempt, from the claim to the last report; the current folder is the attempt's."""
 
     def __init__(
-        self, order: dict[str, Any], station: Station, born: cage.Birthplace | None, wake: int,
+        self, order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup | None, wake: int,
         ready: Callable[[], None] | None,
     ) -> None:  # fmt: skip
         super().__init__(order, station)
         self.wake = wake
         self.ready = ready
         self.born = born
-        self.cage: cage.Cage = born or cage.Cage()
+        self.cgroup: cgroups.JobGroup = born or cgroups.JobGroup()
         self.leader = 0
         self.raw: int | None = None
         self.childless = False
@@ -65,7 +65,7 @@ class Shepherd(AttemptReporter):
             self._give_up(*error.args)
             return False
         if problem:
-            self.cage.remove()
+            self.cgroup.remove()
             if self.again:
                 time.sleep(records.AGAIN)
             more = {"again": self.again or self.unknown, "unknown": self.unknown, "status": self.status}
@@ -74,7 +74,7 @@ class Shepherd(AttemptReporter):
             return False
         self._watch(self.wake)
         told = self._close()
-        for fd in {*self.streams, self.bell} - {-1}:
+        for fd in {*self.streams, self.oom} - {-1}:
             os.close(fd)
         if self.control is not None:
             self.control.close()
@@ -116,10 +116,10 @@ class Shepherd(AttemptReporter):
             return str(error)
         self.leader = pid
         if problem and pid:
-            self.cage.kill()
+            self.cgroup.kill()
             os.waitpid(pid, 0)
         if not problem:
-            self.meter = Meter(self.cage, order, begun)
+            self.meter = Meter(self.cgroup, order, begun)
             self.asides = asides.Asides(order, self.streams, self.home)
             self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
             self.marks = scratch.mark(order) if child.marks(order, who) else ""
@@ -133,10 +133,10 @@ class Shepherd(AttemptReporter):
             problem, pid = seeker.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
             if not problem and not outset.plain(order, self.station):
-                self.cage = self.station.seat.cage(name, self._wish())
-                outset.number_anew(order, self.cage)
+                self.cgroup = self.station.cgroups.for_job(name, self._wish())
+                outset.number_anew(order, self.cgroup)
             elif not problem and outset.joins(order, self.station):
-                self.cage.held = self.station.seat.controls.hold(self._wish(), name, "")
+                self.cgroup.held = self.station.cgroups.controls.hold(self._wish(), name, "")
             try:
                 pid, problem = (0, problem) if problem else self._begin(who)
             except child.OldLogin:
@@ -153,7 +153,7 @@ class Shepherd(AttemptReporter):
         if outset.plain(order, self.station):
             child.secure()
             try:
-                with joined(self.cage.held):
+                with joined(self.cgroup.held):
                     return child.spawn(order, who, self.streams)
             except OSError as error:
                 raise child.Again(str(error)) from None
@@ -169,14 +169,14 @@ class Shepherd(AttemptReporter):
             self.leader = pid
 
         try:
-            return child.launch(order, who, self.cage, self.streams, wait, born)
+            return child.launch(order, who, self.cgroup, self.streams, wait, born)
         finally:
             self.early = [*self.early, *wait.unanswered()]
 
     def _give_up(self, waited: patience.Wait) -> None:
         """Record an attempt that did not come to run the script, and was ended before."""
-        self.meter = Meter(self.cage, self.order, waited.begun)
-        self.cage.remove()
+        self.meter = Meter(self.cgroup, self.order, waited.begun)
+        self.cgroup.remove()
         kill, wall = waited.kill, self.meter.passed(now())
         reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
         if reason:
@@ -202,10 +202,10 @@ class Shepherd(AttemptReporter):
     def _watch(self, wake: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        self.bell = -1
-        if (bell := self.cage.held.bell()) is not None:  # the kernel tells when the request's memory is full
-            self.bell, priority = bell
-            poll.register(self.bell, select.POLLPRI if priority else select.POLLIN)
+        self.oom = -1
+        if (event := self.cgroup.held.oom_event()) is not None:  # the kernel reports that its memory is full
+            self.oom, priority = event
+            poll.register(self.oom, select.POLLPRI if priority else select.POLLIN)
         if self.control is not None:
             poll.register(self.control, select.POLLIN)
             if not self.noted:
@@ -228,17 +228,17 @@ class Shepherd(AttemptReporter):
                 self.leaving = None
             wait = self._enforce()
             for fd, _ in poll.poll(wait if self.leaving is None else 0):
-                if fd == self.bell:
+                if fd == self.oom:
                     forks.silence(fd)
                     self.meter.hurry()
 
     def _listen(self) -> socket.socket:
         """Listen from now on, and let it be found should this shepherd be killed."""
         self.control, self.noted = self.control or patience.listen(), True
-        job, caged = "", [self.cage.kind, self.cage.folder]
+        job, group = "", [self.cgroup.kind, self.cgroup.folder]
         with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
             job = self.station.identifier.of(self.leader).text()
-        if_possible(records.add, ".", "pid", {"leader": job, "cage": caged, "controls": self.cage.held.own})
+        if_possible(records.add, ".", "pid", {"leader": job, "cage": group, "controls": self.cgroup.held.own})
         return self.control
 
     def _reap(self) -> None:
@@ -265,7 +265,7 @@ class Shepherd(AttemptReporter):
                 self.meter.reaped += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
-        others = {*self.cage.pids(), *proc.children(os.getpid())} - {self.asides.writer}
+        others = {*self.cgroup.pids(), *proc.children(os.getpid())} - {self.asides.writer}
         if all(seen is None or seen.dead for seen in map(proc.stat, others)):
             self._reap()
             self.traced = self.traced or not self.childless
@@ -279,16 +279,16 @@ class Shepherd(AttemptReporter):
                 case "kill":
                     self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
                 case "signal":
-                    self.cage.signal(message["signal"])
+                    self.cgroup.signal(message["signal"])
                 case "suspend":
                     if not self.suspended:
-                        self.cage.freeze()
+                        self.cgroup.freeze()
                         self.suspended = True
                         self.meter.wall.stop(now())
                     if message.get("page_out"):  # said twice it is told twice: the first report may be lost
-                        self.leaving = PageOut(self.cage.pids(), self.cage.folder)
+                        self.leaving = PageOut(self.cgroup.pids(), self.cgroup.folder)
                 case "resume":
-                    cage.move(self.cage, self.order, message.get("cpus"))
+                    cgroups.move(self.cgroup, self.order, message.get("cpus"))
                     self._resume()
                 case _:
                     self.asides.obey(message)
@@ -297,7 +297,7 @@ class Shepherd(AttemptReporter):
         if self.suspended:
             self.suspended, self.leaving = False, None
             self.meter.wall.go(now())
-            self.cage.thaw()
+            self.cgroup.thaw()
 
     def _enforce(self) -> int:
         """Samples and limits; gives the ms until it wants to look again."""
@@ -313,7 +313,7 @@ class Shepherd(AttemptReporter):
                     self.reason, self.text = (self.reason, self.text) if self.reason else passed
                     self.kill_at = at
         if self.kill_at is not None and at >= self.kill_at:
-            self.cage.kill()
+            self.cgroup.kill()
             self.kill_at = at + _AGAIN
         self._look_at_the_dead()
         self.asides.go_on(at)
@@ -332,10 +332,10 @@ class Shepherd(AttemptReporter):
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
             # Where nobody refuses it more of them, it would have more in the grace time.
-            free = passed[0] == "process_limit" and "pids" not in self.cage.held.places
+            free = passed[0] == "process_limit" and "pids" not in self.cgroup.held.places
             self._end(passed[0], passed[1], signal.SIGTERM, 0 if free else self.order["grace"] / 1000)
         elif self.meter.warning_due():
-            self.cage.signal(signal.SIGXCPU)
+            self.cgroup.signal(signal.SIGXCPU)
         if self.meter.notable():
             used = self.meter.used(at)
             if_possible(records.note_use, ".", used)
@@ -350,7 +350,7 @@ class Shepherd(AttemptReporter):
         deadline = now() + grace
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.meter.closing = True
-        self.cage.signal(number)
+        self.cgroup.signal(number)
         self._resume()
 
     # ------------------------------------------------------------ the end
@@ -365,7 +365,7 @@ class Shepherd(AttemptReporter):
             line = self._say(f"nqspy: request {self.order['id']} was ended: {ending['text']}\n")
         elif ending["reason"] == "not_started":
             line = self._say(f"nqspy: {ending['text']}\n")
-        self.cage.remove()
+        self.cgroup.remove()
         if_possible(self._write_log, ending)
         seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
         if sum(each.st_blocks * 512 for _, each in seen) > _LONG:

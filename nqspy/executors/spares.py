@@ -9,7 +9,7 @@ import signal
 import socket
 from typing import Any
 
-from nqspy.executors import cage, forks, outset, proc, records
+from nqspy.executors import cgroups, forks, outset, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter, Station
 from nqspy.executors.proc import now
 from nqspy.executors.shepherd import Shepherd
@@ -158,7 +158,7 @@ def _unchanged(before: Traits) -> bool:
         return False
 
 
-def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
+def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup | None) -> None:
     """Live the life of a shepherd (``born`` in the cgroup of its jobs); end when another has the claim."""
     os.setsid()
     urgency.ordinary_children()
@@ -186,7 +186,7 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
         try:
             told = shepherd.live()
         except BaseException:
-            shepherd.cage.kill()  # no job runs without somebody to watch over it
+            shepherd.cgroup.kill()  # no job runs without somebody to watch over it
             raise
         message = offer.wait() if told else None
         if message is None:

@@ -1,9 +1,9 @@
 """A small process that finds a shepherd for each order it reads: one that is spare (`spares`), else a new one
 forked from itself. It has everything imported beforehand.
 
-Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES SPARE``: descriptors of the
+Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CGROUP FILES SPARE``: descriptors of the
 order socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make
-of cages to use (empty: the best), how many files a job may open (the daemon has more), and how many seconds a
+of cgroups to use (empty: the best), how many files a job may open (the daemon has more), how many seconds a
 spare shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
 nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd.
 When the daemon's end of the socket is closed it lets the lock go and stays only for the shepherds that it has
@@ -28,7 +28,7 @@ import time
 import traceback
 from typing import Any
 
-from nqspy.executors import cage, forks, login_taker, outset, proc, records
+from nqspy.executors import cgroups, forks, login_taker, outset, proc, records
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.control import rmdir
 from nqspy.executors.spares import Spares, serve
@@ -48,7 +48,8 @@ def main(arguments: list[str]) -> None:
         os.set_inheritable(fd, False)
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    desk = _Desk(socket.socket(fileno=int(orders)), int(lock), spool, cage.Seat(name, kind), float(patience))
+    connection, groups = socket.socket(fileno=int(orders)), cgroups.Cgroups(name, kind)
+    desk = _Desk(connection, int(lock), spool, groups, float(patience))
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -59,12 +60,14 @@ def main(arguments: list[str]) -> None:
 class _Desk:
     """Desk where orders come in and shepherds are found for them."""
 
-    def __init__(self, orders: socket.socket, lock: int, spool: str, seat: cage.Seat, spare: float) -> None:
+    def __init__(
+        self, orders: socket.socket, lock: int, spool: str, groups: cgroups.Cgroups, spare: float
+    ) -> None:
         """``spare``: real seconds that a spare shepherd stays."""
         self.orders, self.spares, self.poll = orders, Spares(spare), select.poll()
         reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.station = Station(spool, lock, reports, seat, self.spares.offers)
-        self.logins = login_taker.LoginDesk(spool, seat, self.station.most_processes, self.poll)
+        self.station = Station(spool, lock, reports, groups, self.spares.offers)
+        self.logins = login_taker.LoginDesk(spool, groups, self.station.most_processes, self.poll)
         self.station.logins = self.logins.asks
         self.keeper = Keeper(self.station, self.logins.takers)
         self.wake = forks.wake_on_children()
@@ -119,8 +122,8 @@ class _Desk:
         except Exception:  # an order that cannot be read is empty, and its shepherd's trouble
             traceback.print_exc()
             sys.stderr.flush()
-        caged = bool(order) and self.station.seat.kind != "none" and not order.get("deliver")
-        plain = caged and outset.plain(order, self.station)
+        in_cgroup = bool(order) and self.station.cgroups.kind != "none" and not order.get("deliver")
+        plain = in_cgroup and outset.plain(order, self.station)
         pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
         if pid:
             self.keeper.turn(pid, name)
@@ -138,7 +141,7 @@ class _Desk:
 
     def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
         """A new shepherd for it."""
-        born, pid = self.station.seat.birthplace(name) if plain else None, 0
+        born, pid = self.station.cgroups.for_shepherd(name) if plain else None, 0
         fork = os.fork if born is None else born.fork
         while not pid:
             try:
@@ -148,7 +151,7 @@ class _Desk:
         self.keeper.add(pid, name)
         return pid
 
-    def _shepherd(self, order: dict[str, Any], born: cage.Birthplace | None) -> None:
+    def _shepherd(self, order: dict[str, Any], born: cgroups.ShepherdCgroup | None) -> None:
         for each in (self.spares, self.logins, self.orders):
             each.close()
         signal.set_wakeup_fd(-1)
@@ -174,7 +177,7 @@ class Keeper:
 
     def __init__(self, station: Station, others: set[int]) -> None:
         """``others``: children besides shepherds and remains; ended ones leave it. Raises OSError."""
-        self._spool, self._reports, self._seat = station.spool, station.reports, station.seat
+        self._spool, self._reports, self._cgroups = station.spool, station.reports, station.cgroups
         self._shepherds: dict[int, str] = {}
         self._births: dict[int, str] = {}
         self._others = others
@@ -218,7 +221,7 @@ class Keeper:
                     if status:
                         self._lost += [name] if name else []
                         self._rounds = 0
-                    self._seat.leave_birthplace(self._births.pop(pid), killed=bool(status))
+                    self._cgroups.remove_for_shepherd(self._births.pop(pid), killed=bool(status))
         if self._lost:
             self._sweep()
 
@@ -226,7 +229,7 @@ class Keeper:
         """Take this home's cgroups away, unless another starter has them: a job may be about to enter."""
         with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._seat.leave()
+            self._cgroups.remove()
             self._tend()
 
     def _sweep(self) -> None:
@@ -257,13 +260,13 @@ class Keeper:
         """Keep the list of this home's cgroups (a starter elsewhere has others), with the lock: remove what
         is empty of those that are not its own, note those that are there. Errors change nothing."""
         path, noted = f"{self._spool}/cgroups", list[str]()
-        own, name = self._seat.bases(), self._seat.name
+        own, name = self._cgroups.bases(), self._cgroups.name
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileNotFoundError):
                 noted = proc.contents(path).decode("utf-8", "surrogateescape").split("\n")[:-1]
             for folder in noted:
                 if folder not in own and _is_ours(folder, name):
-                    cage.sweep(folder)
+                    cgroups.sweep(folder)
                     rmdir(folder)
             places = dict.fromkeys((*noted, *own))
             there = [each for each in places if _is_ours(each, name) and os.path.isdir(each)]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from nqspy.executors import proc, records
-from nqspy.executors.cage import Seat
+from nqspy.executors.cgroups import Cgroups
 from nqspy.executors.local import LocalExecutor
 from nqspy.executors.proc import Identifier
 from nqspy.model.actions import Action, Kill, Start
@@ -27,10 +27,10 @@ from nqspy.model.site import Site
 
 PATIENCE = 120.0
 S = TypeVar("S", bound=Observation)
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
-"""A limit of each process has to be set between fork and exec: such a request is forked into a cage, where
+IN_CGROUP = Ask(others=(("per_process/corefile_limit", 0),))
+"""A limit of each process has to be set between fork and exec: such a request is forked into a cgroup, where
 there is one to be had; a plain one is spawned."""
-BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+BOTH = pytest.mark.parametrize("ask", [Ask(), IN_CGROUP], ids=["spawned", "forked"])
 AS_ROOT = [
     pytest.mark.privileged,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may run requests as another user"),
@@ -67,16 +67,16 @@ def gone(pid: int) -> bool:
     return state(pid) in ("", "Z", "X")
 
 
-def seat(kind: str = "") -> Seat:
-    """The seat of cages of that make, empty the best, as it may be used here."""
-    found = Seat(f"test-{os.getpid()}", kind)
-    found.leave()
+def cgroups_here(kind: str = "") -> Cgroups:
+    """Cgroups of that kind (empty: the best) as far as they may be used here."""
+    found = Cgroups(f"test-{os.getpid()}", kind)
+    found.remove()
     return found
 
 
 def kept(controller: str, kind: str = "") -> bool:
-    """True if a controller may be used here, with cages of that make."""
-    found = seat(kind)
+    """True if a controller may be used here, with cgroups of that make."""
+    found = cgroups_here(kind)
     return controller in found.controls.found and kind in ("", found.kind)
 
 
@@ -98,7 +98,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 class Bench:
     """A home with hands and one queue ``batch``."""
 
-    def __init__(self, home: Path, speed: float = 1.0, cage: str = "", **options: Any) -> None:
+    def __init__(self, home: Path, speed: float = 1.0, cgroup: str = "", **options: Any) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ class Bench:
         self.blobs: dict[str, bytes] = {}
         blob = self.blobs.__getitem__
         self.executor = LocalExecutor(
-            str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, **options
+            str(home), self.told.put, blob, speed=speed, cgroup=cgroup, quiet=0.01, **options
         )
         self.site = Site(host="ymp", found=self.executor.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from daemon import everybody
 from daemon.everybody import open_way
-from executors.conftest import AS_ROOT, CAGED, User
+from executors.conftest import AS_ROOT, IN_CGROUP, User
 
 from nqspy.executors import deliver, patience
 from nqspy.model.actions import Kill
@@ -121,7 +121,7 @@ def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_b
 def test_a_launch_has_a_deadline(make_bench):
     bench = make_bench(patience=(0.0, patience.DELIVERY))
     for _ in range(100):  # on a busy machine one may have begun before its deadline of 0 s is looked at
-        seen = bench.first(bench.start("true\n", ask=CAGED), ObservedNotStarted, ObservedEnded)
+        seen = bench.first(bench.start("true\n", ask=IN_CGROUP), ObservedNotStarted, ObservedEnded)
         if isinstance(seen, ObservedNotStarted):
             break
     assert isinstance(seen, ObservedNotStarted)

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from executors.conftest import BOTH, CAGED, gone
+from executors.conftest import BOTH, IN_CGROUP, gone
 from stillness import stands_still
 
 from nqspy.executors import child, person
@@ -158,15 +158,15 @@ def test_starting_the_same_attempt_twice_runs_it_once_also_in_a_home_of_a_long_p
     assert bench.kill(bench.running("exec sleep 60\n"), 5000).reason == "deleted"
 
 
-@pytest.mark.parametrize("cage", ["cgroup2", "cgroup1", "none"])
-def test_every_make_of_cage_holds_a_request(make_bench, cage):
-    bench = make_bench(cage=cage)
-    request = bench.running("sleep 60 &\nsetsid sleep 60 &\necho $$ > pid\nexec sleep 60\n", ask=CAGED)
+@pytest.mark.parametrize("cgroup", ["cgroup2", "cgroup1", "none"])
+def test_every_kind_of_cgroup_holds_a_request(make_bench, cgroup):
+    bench = make_bench(cgroup=cgroup)
+    request = bench.running("sleep 60 &\nsetsid sleep 60 &\necho $$ > pid\nexec sleep 60\n", ask=IN_CGROUP)
     pid = bench.number("pid")
     kind, folder = bench.record(request)["cage"]
-    if kind == "none" != cage:
-        pytest.skip(f"this machine has no {cage} that the tests may write")
-    assert kind == cage
+    if kind == "none" != cgroup:
+        pytest.skip(f"this machine has no {cgroup} that the tests may write")
+    assert kind == cgroup
     if folder:
         assert len((Path(folder) / "cgroup.procs").read_text().split()) == 3
     bench.do(Suspend(request.seq, 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from daemon.everybody import interpreter, open_way, packages, run
-from executors.conftest import BOTH, CAGED, WAIT, gone, seat
+from executors.conftest import BOTH, IN_CGROUP, WAIT, cgroups_here, gone
 
 from nqspy.executors import proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning
@@ -19,7 +19,7 @@ HIDE = """
     "$PWD/hidden" &)
 """
 WAITING = f"{HIDE}exec sleep 60\n"
-needs_cgroups = pytest.mark.skipif(seat().kind == "none", reason="no cgroup may be written here")
+needs_cgroups = pytest.mark.skipif(cgroups_here().kind == "none", reason="no cgroup may be written here")
 
 
 def end(pid: int) -> None:
@@ -33,7 +33,7 @@ def hiding(make_bench):
     """Begins a request with a hidden process; gives the bench, the request and that process."""
 
     def begin(kind, script=WAITING, **spec):
-        bench = make_bench(cage=kind)
+        bench = make_bench(cgroup=kind)
         return bench, bench.running(script, **spec), bench.number("hidden")
 
     return begin
@@ -57,7 +57,7 @@ def test_who_forks_without_end_ends_too(hiding):
 
 
 def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_bench):
-    bench = make_bench(cage="none")
+    bench = make_bench(cgroup="none")
     stays = bench.running(f"{WAIT}exit 7\n")
     requests = [bench.running(WAITING) for _ in range(3)]
     for request in requests:
@@ -76,7 +76,7 @@ def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(hiding
     os.kill(bench.shepherd(request), signal.SIGKILL)
     bench.until(lambda: gone(hidden), "the hidden one ends")
     bench.until(lambda: gone(starter), "the starter leaves")
-    (lost,) = make_bench(cage=kind).scan()
+    (lost,) = make_bench(cgroup=kind).scan()
     assert lost == ObservedLost(request.seq, 1, lost.used, brief=True)
 
 
@@ -86,7 +86,7 @@ def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what
     bench.leave()
     os.kill(starter, signal.SIGSTOP)
     end(bench.shepherd(request))
-    later = make_bench(cage="none")
+    later = make_bench(cgroup="none")
     assert isinstance(later.scan()[0], ObservedRunning)
     assert not gone(hidden)
     os.kill(starter, signal.SIGCONT)
@@ -132,7 +132,7 @@ def groups_of(bench) -> list[str]:
 def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(make_bench, killed):
     """Where its starter was killed: with the next end."""
     bench = make_bench()
-    requests = [bench.running(WAIT), bench.running(WAIT, ask=CAGED)]
+    requests = [bench.running(WAIT), bench.running(WAIT, ask=IN_CGROUP)]
     bench.leave()
     assert groups_of(bench)
     if killed:
@@ -154,7 +154,7 @@ def test_what_a_starter_of_another_session_left_goes(make_bench, when):
     bench.until(listed.exists, "the starter notes its own")
     own = listed.read_text().splitlines()
     assert set(own) <= set(groups_of(bench))
-    base = Path(seat().base)
+    base = Path(cgroups_here().base)
     left, foreign = base / Path(own[0]).name, base / "nqspy-0-1"
     try:
         if when == "start":

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import pytest
-from executors.conftest import CAGED, WAIT, gone, kept, needs
+from executors.conftest import IN_CGROUP, WAIT, gone, kept, needs
 from small_disk import small_disk
 
 from nqspy.executors import child, device_filter, pageout, patience, person, proc
-from nqspy.executors.cage import Seat
+from nqspy.executors.cgroups import Cgroups
 from nqspy.executors.control import Controls, Wish
 from nqspy.executors.pageout import Residents
 from nqspy.model.actions import Resume, Start, Suspend
@@ -31,7 +31,7 @@ from nqspy.model.requests import Ask
 MB = 1 << 20
 
 
-CAGES = pytest.mark.parametrize("cage", ["", "none"], ids=["best cage", "no cgroup"])
+CGROUPS = pytest.mark.parametrize("cgroup", ["", "none"], ids=["best cgroup", "no cgroup"])
 EAT = 'python3 -S -c \'import time; x = b"x" * {}; open("full", "w"); time.sleep(60)\''
 
 
@@ -74,7 +74,7 @@ def test_a_shepherd_that_spawned_one_with_a_memory_limit_takes_the_next_without(
 
 
 def test_memory_is_measured_where_the_kernel_does_not_keep_it(make_bench):
-    bench = make_bench(cage="none")
+    bench = make_bench(cgroup="none")
     ending = bench.run(f"exec {EAT.format(120 * MB)}\n", ask=Ask(memory=60 * MB))
     assert ending.reason == "memory_limit"
     assert ending.used.memory > 60 * MB
@@ -101,10 +101,10 @@ ESCAPES = (
 )
 
 
-@CAGES
+@CGROUPS
 @pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
-def test_what_escapes_ends_with_the_request(make_bench, cage, killed):
-    bench = make_bench(cage=cage)
+def test_what_escapes_ends_with_the_request(make_bench, cgroup, killed):
+    bench = make_bench(cgroup=cgroup)
     names = [f"escaped.{n}" for n in range(len(ESCAPES))]
     loop = "echo $$ > {}; while :; do sleep 0.05; done"
     script = "".join(way.format(loop.format(name)) for way, name in zip(ESCAPES, names, strict=True))
@@ -114,7 +114,7 @@ def test_what_escapes_ends_with_the_request(make_bench, cage, killed):
         assert bench.kill(request, 200).reason == "deleted"
     else:
         script += "".join(f"while [ ! -s {name} ]; do sleep 0.02; done\n" for name in names)
-        ending = bench.run(f"{script}exit 3\n", ask=CAGED)
+        ending = bench.run(f"{script}exit 3\n", ask=IN_CGROUP)
         assert (ending.reason, ending.status) == ("exit", 3)
         pids = [bench.number(name) for name in names]
     assert [pid for pid in pids if not gone(pid)] == []
@@ -184,21 +184,21 @@ def test_version_2_sets_its_own_files_and_a_tree_that_delegates_nothing_holds_no
     controls = Controls("home", str(_tree(tmp_path / "other", "")), {})
     assert not controls.found
     held = controls.hold(Wish(1, [0], 1), "1.1", str(tmp_path))
-    assert (held.places, held.killed(), held.peak(), held.bell()) == ({}, 0, 0, None)
+    assert (held.places, held.killed(), held.peak(), held.oom_event()) == ({}, 0, 0, None)
 
 
-# ---------------------------------------------------------------- cages that are about to be entered
+# ---------------------------------------------------------------- cgroups that are about to be entered
 
 
-def test_no_cage_is_taken_away_at_the_daemons_stop_while_a_job_may_be_about_to_enter_it(make_bench):
+def test_no_cgroup_is_removed_at_the_daemons_stop_while_a_job_may_be_about_to_enter_it(make_bench):
     bench = make_bench()
     request = bench.running("echo $$ > pid\nexec sleep 60\n", ask=Ask(nice=5))
-    _, cage = bench.record(request)["cage"]
+    _, cgroup = bench.record(request)["cage"]
     leader = bench.number("pid")
-    if not cage:
+    if not cgroup:
         os.kill(leader, signal.SIGKILL)
         pytest.skip("needs cgroups that may be written: root, as a rule")
-    made = Path(cage).with_name("9.1")
+    made = Path(cgroup).with_name("9.1")
     made.mkdir()
     bench.leave()
     there = made.exists()
@@ -210,18 +210,18 @@ def test_no_cage_is_taken_away_at_the_daemons_stop_while_a_job_may_be_about_to_e
 
 
 @pytest.mark.parametrize("kind", ["cgroup2", "cgroup1"])
-def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind, monkeypatch):
+def test_a_job_whose_cgroup_is_removed_does_not_start_outside_of_it(kind, monkeypatch):
     monkeypatch.setattr(child, "secure", lambda: None)
-    seat = Seat(f"test-{os.getpid()}", kind)
-    cage = seat.cage("1.1")
-    seat.leave()
-    if seat.kind != kind:
+    groups = Cgroups(f"test-{os.getpid()}", kind)
+    cgroup = groups.for_job("1.1")
+    groups.remove()
+    if groups.kind != kind:
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
     who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh", os.getegid())
     control, _ = sockets = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     wait = patience.Wait(20, lambda: control)
     with pytest.raises(child.Again, match="cannot enter its cgroup"):
-        child.launch({}, who, cage, (1, 2), wait, lambda pid: None)
+        child.launch({}, who, cgroup, (1, 2), wait, lambda pid: None)
     for each in sockets:
         each.close()
 
@@ -300,7 +300,7 @@ def look(nodes):
 def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
     if not kept("devices", kind):
         pytest.skip(f"no devices can be kept from a job by {kind} here")
-    bench = make_bench(cage=kind)
+    bench = make_bench(cgroup=kind)
     give(bench, nodes)
     assert "nvidia0\nnvidia1\n" not in run(bench, look(nodes))
     said = run(bench, look(nodes), "1").splitlines()
@@ -310,10 +310,10 @@ def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
     assert run(bench, look(nodes), "0", "1") == "0,1\nnvidia0\nnvidia1\n"
 
 
-@pytest.mark.parametrize("cage", ["none", ""], ids=["no cgroup", "files of another machine"])
-def test_otherwise_the_variable_tells_the_units_as_they_are_called(make_bench, nodes, tmp_path, cage):
-    bench = make_bench(cage=cage)
-    give(bench, nodes if cage else [tmp_path / "no0", tmp_path / "no1"])
+@pytest.mark.parametrize("cgroup", ["none", ""], ids=["no cgroup", "files of another machine"])
+def test_otherwise_the_variable_tells_the_units_as_they_are_called(make_bench, nodes, tmp_path, cgroup):
+    bench = make_bench(cgroup=cgroup)
+    give(bench, nodes if cgroup else [tmp_path / "no0", tmp_path / "no1"])
     told = run(bench, "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER $NQSPY_UNITS", "1")
     assert told == "1 PCI_BUS_ID gpu=1\n"
     assert run(bench, 'echo "[${CUDA_VISIBLE_DEVICES-unset}] ${NQSPY_UNITS-unset}"') == "[] unset\n"
@@ -362,8 +362,8 @@ def swap_file(tmp_path):
 
 @pytest.fixture(params=["cgroup2", "cgroup1", "none"])
 def hog(request, make_bench):
-    """A running request that holds 80 MB, in each make of cage."""
-    bench = make_bench(cage=request.param)
+    """A running request that holds 80 MB, in each make of cgroup."""
+    bench = make_bench(cgroup=request.param)
     job = bench.running(HOG)
     bench.text("holds")
     yield bench, job

@@ -12,7 +12,7 @@ import pytest
 from executors.conftest import needs, wait_until
 
 from nqspy.executors import proc
-from nqspy.executors.cage import Cage
+from nqspy.executors.cgroups import JobGroup
 from nqspy.executors.meter import Meter
 from nqspy.model.actions import Kill, Resume, Start, Suspend
 from nqspy.model.cause import cause_of
@@ -148,12 +148,12 @@ def test_memory_of_a_process_counts_once_while_it_begins_another(tmp_path, who):
     os.mkfifo(tmp_path / "fifo")
     limits = {"memory": 100 * MB, "cpu_process": None}
     order = {"limits": limits, "speed": 1.0, "grace": 300, "cpus": None}
-    cage = Cage()
+    cgroup = JobGroup()
     with subprocess.Popen([sys.executable, "-S", "-c", BEGINS, str(tmp_path / "fifo"), who]) as parent:
         try:
             [child] = wait_until(lambda: proc.children(parent.pid), "the child is there")
-            cage.pids = lambda: [parent.pid, child]
-            meter = Meter(cage, order, 0.0)
+            cgroup.pids = lambda: [parent.pid, child]
+            meter = Meter(cgroup, order, 0.0)
             meter.sample(1.0)
         finally:
             proc.send([*proc.children(parent.pid), parent.pid], signal.SIGKILL)
@@ -265,9 +265,9 @@ def left(bench) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
 
 
-@pytest.mark.parametrize("cage", ["cgroup2", "cgroup1", "none"])
-def test_a_bomb_is_ended_as_what_it_is(make_bench, cage):
-    bench = make_bench(cage=cage)
+@pytest.mark.parametrize("cgroup", ["cgroup2", "cgroup1", "none"])
+def test_a_bomb_is_ended_as_what_it_is(make_bench, cgroup):
+    bench = make_bench(cgroup=cgroup)
     request = bench.start(f"exec {bomb(bench)}\n", ask=ASKED)
     assert bench.run("exit 4\n").status == 4, "it harms no other"
     ending = bench.ending(request)

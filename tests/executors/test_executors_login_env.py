@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import cage, child, local, login_env, login_taker, proc
+from nqspy.executors import cgroups, child, local, login_env, login_taker, proc
 from nqspy.executors.order import make_order
 from nqspy.executors.person import Person, limits_of, smaller, variables
 from nqspy.model.actions import Kill
@@ -153,12 +153,12 @@ def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, mon
     shell.write_text("#!/bin/sh\nexit 125\n")
     shell.chmod(0o755)
     who = Person(os.geteuid(), os.getegid(), "me", str(tmp_path), str(shell), os.getegid())
-    kept = login_taker._login(cage.Cage(), who, str(shell), proc.now() + 60)
+    kept = login_taker._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
     assert (kept.age(60.0), "status 125" in kept.failed) == ("fresh", True)
     disk = os.statvfs(tmp_path)
     full = os.statvfs_result((*disk[:4], 0, *disk[5:]))
     monkeypatch.setattr(os, "statvfs", lambda path: full)
-    kept = login_taker._login(cage.Cage(), who, str(shell), proc.now() + 60)
+    kept = login_taker._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
     assert (kept.age(60.0), kept.failed) == ("old", login_env.NO_ROOM)
 
 

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from executors.conftest import BOTH, CAGED, WAIT, gone, seat
+from executors.conftest import BOTH, IN_CGROUP, WAIT, cgroups_here, gone
 
-from nqspy.executors import cage, proc, records, scan
+from nqspy.executors import cgroups, proc, records, scan
 from nqspy.executors.scratch import clear as clear_scratch
 from nqspy.model.actions import Forget, SetAside, Suspend
 from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedStray, ObservedVoid
@@ -69,15 +69,15 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     assert bench.ending(again).status == 5
 
 
-def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench):
-    if seat("cgroup1").kind != "cgroup1":
+def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cgroup_too(make_bench):
+    if cgroups_here("cgroup1").kind != "cgroup1":
         pytest.skip("needs a freezer of cgroup version 1 that may be written: root, as a rule")
-    bench = make_bench(cage="cgroup1")
-    request = bench.running("sleep 60 & sleep 60; true\n", ask=CAGED)
+    bench = make_bench(cgroup="cgroup1")
+    request = bench.running("sleep 60 & sleep 60; true\n", ask=IN_CGROUP)
     _, folder = bench.record(request)["cage"]
     bench.do(Suspend(request.seq, 1))
     bench.until(lambda: "FROZEN" in Path(folder, "freezer.state").read_text(), "it is suspended")
-    pids = cage.members(folder)
+    pids = cgroups.members(folder)
     bench.lose(request)
     assert pids
     assert all(gone(pid) for pid in pids)

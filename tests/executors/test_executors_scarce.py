@@ -66,7 +66,7 @@ def test_an_end_that_comes_while_there_are_no_descriptors_is_told_later(bench):
 
 FIRST = "resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))"
 THEN = """
-for ask in (conftest.Ask(), conftest.CAGED):
+for ask in (conftest.Ask(), conftest.IN_CGROUP):
     bench.run("ulimit -n >> limits\\n", ask=ask)
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 bench.leave()

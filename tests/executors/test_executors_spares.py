@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from executors.conftest import CAGED
+from executors.conftest import IN_CGROUP
 from msgspec.structs import replace
 
 from nqspy.executors import proc
@@ -52,7 +52,7 @@ def herd(make_bench):
     return Herd(make_bench(spare=600.0))
 
 
-@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
+@pytest.fixture(params=[Ask(), IN_CGROUP], ids=["spawned", "forked"])
 def kind(request, make_bench):
     """The same with requests of either kind."""
     return Herd(make_bench(spare=600.0), request.param)
@@ -104,7 +104,7 @@ def test_two_at_a_time_have_one_each_and_one_in_a_cgroup_of_its_own_has_another(
     assert herd.run("c", "touch go").status == 0
     assert herd.bench.ending(slow).status == 2
     assert herd.shepherd("a") == herd.shepherd("b") != herd.shepherd("c")
-    assert herd.run("d", ask=CAGED).status == 0
+    assert herd.run("d", ask=IN_CGROUP).status == 0
     assert herd.shepherd("d") not in (herd.shepherd("a"), herd.shepherd("c"))
     long = b"LONG=" + b"y" * 100_000 + b"\0"
     assert herd.run("e", "test ${#LONG} = 100000", env=long).status == 0, "a spare one has a long order whole"

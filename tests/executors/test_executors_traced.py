@@ -12,7 +12,7 @@ import pytest
 from executors.conftest import BOTH, wait_until
 from msgspec.structs import replace
 
-from nqspy.executors import cage, proc
+from nqspy.executors import cgroups, proc
 
 TRACE = """
 import ctypes, sys, time
@@ -128,7 +128,7 @@ def waits(tmp_path):
 
 def frozen(lists):
     """Freeze a job whose processes are listed so; return how long that took."""
-    job, since = cage.Cage(), time.monotonic()
+    job, since = cgroups.JobGroup(), time.monotonic()
     job.pids = lists
     job.freeze()
     return time.monotonic() - since
@@ -155,5 +155,5 @@ def test_a_child_of_a_large_process_is_stopped_while_it_is_forked():
 
 
 def test_a_parent_that_waits_for_its_child_to_exec_counts_as_stopped(waits):
-    assert frozen(lambda: [*waits]) < cage.STOPPING
+    assert frozen(lambda: [*waits]) < cgroups.STOPPING
     assert proc.stopped([*waits]) == set(waits)

@@ -1,5 +1,5 @@
-"""The one seat for holding all processes of a job together: cgroup2, cgroup1, or none (the tree below the
-shepherd). Tried, never assumed. A job enters its cgroup at birth (clone3): to move a process costs 8 ms."""
+"""Cgroups that hold all processes of a job together: cgroup2, cgroup1, or none (the tree below the shepherd).
+Each kind is tried, never assumed. A job is born in its cgroup (clone3): to move a process costs 8 ms."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, m
 from nqspy.executors.forks import fork_into
 from nqspy.executors.proc import Descriptor, now
 
-_ROUNDS = 10
+_MOVES = 10
 _MANY = 16
 _KILLS = 3
 DYING = 0.5
@@ -24,8 +24,8 @@ STOPPING = 0.5
 _MOMENT = 0.001
 
 
-class Cage:
-    """No cgroup: a job is what descends from its shepherd, which is its subreaper. Base of the others."""
+class JobGroup:
+    """No cgroup: a job is all descendants of its shepherd, the subreaper. Base class of the others."""
 
     kind = "none"
     folder = ""
@@ -35,25 +35,25 @@ class Cage:
         self.unborn: list[str] = []
 
     def fork(self) -> int:
-        """Forks; 0 in the child, which must then `enter`. Raises OSError."""
+        """Fork; return 0 in the child, which must then `enter`. Raises OSError."""
         return os.fork()
 
     def enter(self) -> None:
-        """Has the child that was just forked enter what it was not born in. Raises OSError."""
+        """Move the child that was just forked into what it was not born in. Raises OSError."""
         _join(*self.unborn, *self.held.enter)
 
     def pids(self) -> list[int]:
-        """All processes of the job."""
+        """Return all processes of the job."""
         found = proc.descendants(os.getpid())
         return sorted({*members(self.folder), *found}) if self.folder else found
 
     def signal(self, number: int) -> None:
-        """Sends a signal to all of them."""
+        """Send a signal to all of them."""
         before = self.pids()
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Kills all; again until none is left. Many are stopped first: a list is slower than their forks."""
+        """Kill all; again until none remains. Many are stopped first: a list is slower than their forks."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)
@@ -71,19 +71,19 @@ class Cage:
                     time.sleep(_MOMENT)
 
     def thaw(self) -> None:
-        """Lets all of them go on."""
+        """Continue all of them."""
         self.signal(signal.SIGCONT)
 
     def cpu(self) -> float | None:
-        """CPU seconds of all processes that ever were in it, None when it does not count."""
+        """Return the CPU seconds of all processes that ever were in it; None if it does not count."""
         return None
 
     def remove(self) -> None:
-        """Takes it away; it must be empty."""
+        """Remove it; it must be empty."""
         self.held.remove()
 
 
-class Cgroup(Cage):
+class Cgroup(JobGroup):
     """Directory of the cgroup2 tree, or of the cgroup1 controllers freezer and cpuacct (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
@@ -133,10 +133,10 @@ class Cgroup(Cage):
         super().remove()
 
 
-class Birthplace(Cage):
-    """A cgroup that the shepherd is born in, with all that it spawns. It stands for the plain cage, which
-    costs less (`child.spawn`); the cgroup says for sure if a process is left when the shepherd was killed.
-    The starter makes it and takes it away."""
+class ShepherdCgroup(JobGroup):
+    """A cgroup that the shepherd is born in, with all that it spawns. It is used as if there were none, which
+    costs less (`child.spawn`); but it shows for sure if a process remains when the shepherd was killed.
+    The starter makes and removes it."""
 
     def __init__(self, kind: str, folder: str) -> None:
         """Raises OSError when it cannot be made."""
@@ -147,12 +147,12 @@ class Birthplace(Cage):
         self.before = 0.0
 
     def begin(self) -> None:
-        """Another job begins in it: what was used up to now is not its use, nor what held the former one."""
+        """Prepare it for another job: forget what was used up to now, and the controls of the former job."""
         self.held = HeldControls()
         self.before = self._spent()
 
     def cpu(self) -> float | None:
-        """Without what the shepherd itself has used."""
+        """Return the CPU seconds without what the shepherd itself has used."""
         return max(0.0, self._spent() - self.before) if self.kind == "cgroup2" else None
 
     def _spent(self) -> float:
@@ -160,7 +160,7 @@ class Birthplace(Cage):
         return found - time.process_time() if found is not None else 0.0
 
     def fork(self) -> int:
-        """Forks a shepherd into it. Raises OSError."""
+        """Fork a shepherd into it. Raises OSError."""
         if self.kind == "cgroup2":
             try:
                 return fork_into(self.folder)
@@ -180,7 +180,7 @@ class Birthplace(Cage):
         return [pid for pid in super().pids() if pid != me]
 
     def kill(self) -> None:
-        """Kill all; of many the kernel makes sure, which no fork escapes: once the shepherd has left."""
+        """Kill all. Many are killed by the kernel, which no fork escapes, once the shepherd has left."""
         if self.kind == "cgroup2" and len(self.pids()) > _MANY:
             write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
             if os.getpid() not in members(self.folder):
@@ -188,11 +188,11 @@ class Birthplace(Cage):
         super().kill()
 
 
-class Seat:
-    """Place where cages are made: found out once by the starter."""
+class Cgroups:
+    """Makes cgroups for jobs and shepherds; the starter finds out once which kind can be used."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """``name``: of this home's directories; ``only``: the make to use (``none``: no cgroup at all)."""
+        """``name``: of this home's directories; ``only``: the kind to use (``none``: no cgroup at all)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for kind in ("cgroup2", "cgroup1"):
             if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
@@ -202,42 +202,42 @@ class Seat:
         for folder in self.bases():
             sweep(folder)
 
-    def cage(self, name: str, wish: Wish | None = None) -> Cage:
-        """A cage for one attempt, the plain one at worst; held to ``wish`` as far as the kernel does."""
-        cage = Cage()
+    def for_job(self, name: str, wish: Wish | None = None) -> JobGroup:
+        """Return a group for one attempt, with the limits in ``wish`` as far as the kernel sets them."""
+        cgroup = JobGroup()
         with contextlib.suppress(OSError):
             if self.kind != "none":
                 counter = f"{self.counter}/{name}" if self.counter else ""
-                cage = Cgroup(self.kind, f"{self.base}/{name}", counter)
+                cgroup = Cgroup(self.kind, f"{self.base}/{name}", counter)
         if wish is not None:
-            cage.held = self.controls.hold(wish, name, cage.folder if cage.kind == "cgroup2" else "")
-        return cage
+            cgroup.held = self.controls.hold(wish, name, cgroup.folder if cgroup.kind == "cgroup2" else "")
+        return cgroup
 
-    def birthplace(self, name: str) -> Birthplace | None:
+    def for_shepherd(self, name: str) -> ShepherdCgroup | None:
         """Return a place for the shepherd of a plain attempt; None where it cannot be made."""
         for _ in range(2):
             try:
-                return Birthplace(self.kind, f"{self.base}/{name}")
+                return ShepherdCgroup(self.kind, f"{self.base}/{name}")
             except FileNotFoundError:
                 with contextlib.suppress(OSError):
-                    os.mkdir(self.base, 0o755)  # it was cleared away as empty
+                    os.mkdir(self.base, 0o755)  # it was removed as empty
             except OSError:
                 break
         return None
 
-    def leave_birthplace(self, name: str, *, killed: bool) -> None:
-        """Take away what `birthplace` made, if it did; ``killed``: with all processes in it."""
+    def remove_for_shepherd(self, name: str, *, killed: bool) -> None:
+        """Remove what `for_shepherd` made, if it did; ``killed``: with all processes in it."""
         if self.kind != "none":
             if killed:
-                kill_remains(self.kind, f"{self.base}/{name}")
+                kill_all(self.kind, f"{self.base}/{name}")
             rmdir(f"{self.base}/{name}")
 
     def bases(self) -> list[str]:
-        """This home's directories among the cgroups."""
+        """Return this home's directories among the cgroups."""
         return list(filter(None, (self.base, self.counter, *self.controls.bases())))
 
-    def leave(self) -> None:
-        """Takes the home's directories away where no job is left in them."""
+    def remove(self) -> None:
+        """Remove the home's directories where no job remains in them."""
         for folder in self.bases():
             sweep(folder)
             rmdir(folder)
@@ -266,29 +266,29 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def kill_remains(kind: str, folder: str, *more: str) -> bool:
-    """Kill what is left in a lost job's cage and controllers (``more``); True if it is surely empty."""
+def kill_all(kind: str, folder: str, *more: str) -> bool:
+    """Kill what remains in a lost job's cgroup and controllers (``more``); True if surely empty."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")
-        left = members(folder)
-        proc.send(left, signal.SIGKILL, members(folder))
+        remaining = members(folder)
+        proc.send(remaining, signal.SIGKILL, members(folder))
         if kind == "cgroup1":
             write(f"{folder}/freezer.state", "THAWED")  # a killed process that is frozen does not end
-        proc.await_ends(left, DYING)
+        proc.await_ends(remaining, DYING)
         rmdir(folder)
         if not os.path.exists(folder):
             break
     for each in more:
         proc.send(members(each), signal.SIGKILL, members(each))
         rmdir(each)
-    # Where its tree is not to be seen (another container) that it is not there says nothing.
+    # Where its tree is not visible (another container), a missing folder proves nothing.
     tree = os.path.dirname(os.path.dirname(folder))
     return bool(folder) and not os.path.exists(folder) and os.path.exists(f"{tree}/cgroup.procs")
 
 
 def _place(fstype: str, controller: str) -> str:
-    """Path of this process's own cgroup in the tree of ``controller``, "" when there is none."""
+    """Return the path of this process's own cgroup in the tree of ``controller``, "" if none."""
     mounts = (line.split()[:4] for line in proc.text("/proc/self/mounts").split("\n"))
     groups = (line.split(":", 2) for line in proc.text("/proc/self/cgroup").split("\n"))
     for _, mount, kind, options in mounts:
@@ -306,7 +306,7 @@ def _make(place: str, name: str) -> str:
 
 
 def _join(*folders: str) -> None:
-    """Moves this process, which has one thread only, into cgroups. ``tasks`` (version 1) does that in
+    """Move this process, which has one thread only, into cgroups. ``tasks`` (version 1) does that in
     0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms. Raises OSError."""
     for folder in folders:
         if not write(f"{folder}/tasks", "0"):
@@ -315,34 +315,34 @@ def _join(*folders: str) -> None:
 
 
 def cpu_of(folder: str) -> float | None:
-    """CPU seconds of all processes that ever were in a cgroup2; None where that cannot be read."""
+    """Return the CPU seconds of all processes that ever were in a cgroup2; None if unreadable."""
     words = proc.text(f"{folder}/cpu.stat").split()
     return int(words[1]) / 1e6 if words else None
 
 
 def members(folder: str) -> list[int]:
-    """Processes in a cgroup, none when it is gone."""
+    """Return the processes in a cgroup; none if it was removed."""
     return list(map(int, proc.text(f"{folder}/cgroup.procs").split()))
 
 
 def sweep(base: str) -> None:
-    """Remove empty cages that were left by jobs with a killed shepherd."""
+    """Remove empty cgroups of jobs with a killed shepherd."""
     with contextlib.suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 rmdir(entry.path)
 
 
-def move(cage: Cage, order: dict[str, Any], cpus: list[int] | None) -> None:
-    """Bind all threads of a request that stands still to other CPUs, in rounds until none is new."""
+def move(cgroup: JobGroup, order: dict[str, Any], cpus: list[int] | None) -> None:
+    """Bind all threads of a stopped request to other CPUs; repeat until no thread is new."""
     if not cpus or cpus == order["cpus"]:
         return
     order["cpus"] = cpus
-    move_cpus(cage.held, cpus, cage.pids())
+    move_cpus(cgroup.held, cpus, cgroup.pids())
     done: set[int] = set()
-    for _ in range(_ROUNDS):
+    for _ in range(_MOVES):
         new: list[int] = []
-        for pid in cage.pids():
+        for pid in cgroup.pids():
             with contextlib.suppress(OSError):
                 new += [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) not in done]
         if not new:
