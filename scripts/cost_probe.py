@@ -30,7 +30,7 @@ DAEMON = {
     "nqspy.daemon.notices:ExitNotices.tell": "telling",
 }
 STARTER = {
-    "nqspy.executors.outset:read": "order read",
+    "nqspy.executors.prepare:read": "order read",
     "nqspy.executors.spares:Spares.hand": "handed to a spare shepherd",
     "nqspy.executors.starter:Keeper.look": "ends waited for",
     "nqspy.executors.cgroups:ShepherdCgroup.__init__": "cgroup",
@@ -39,7 +39,7 @@ STARTER = {
     "nqspy.executors.cgroups:fork_into": "fork",
 }
 SHEPHERD = {
-    "nqspy.executors.outset:claimed": "files: claim",
+    "nqspy.executors.prepare:claim": "files: claim",
     "os:fsync": "syncs",
     "nqspy.executors.shepherd:Shepherd._open_stream": "files: output",
     "nqspy.executors.person:find": "preparation",
@@ -49,7 +49,7 @@ SHEPHERD = {
     "nqspy.executors.shepherd:Shepherd._listen": "files: control",
     "nqspy.executors.deliver:deliver": "delivery",
     "nqspy.executors.attempt_reporter:AttemptReporter.tell": "reports",
-    "nqspy.executors.outset:read": "order read",
+    "nqspy.executors.prepare:read": "order read",
 }
 
 

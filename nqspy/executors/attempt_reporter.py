@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cgroups, deliver, patience, person, proc, records
+from nqspy.executors import cgroups, deadline, deliver, person, proc, records
 from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
@@ -74,9 +74,9 @@ class AttemptReporter:
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
-            patience.messages(self.control)  # said while the job ended: not of the delivery
-            most = self.order.get("patience", [0, patience.DELIVERY])[1]
-            wait = patience.Wait(most + deliver.size_of(record) / patience.PACE, self.exiting)
+            deadline.messages(self.control)  # said while the job ended: not of the delivery
+            most = self.order.get("patience", [0, deadline.DELIVERY])[1]
+            wait = deadline.Wait(most + deliver.size_of(record) / deadline.PACE, self.exiting)
             result = deliver.deliver(record, wait)
             done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
             done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
@@ -88,14 +88,14 @@ class AttemptReporter:
     def listen(self) -> socket.socket:
         """Listen to the daemon from now on; what it was to say so far comes at once."""
         if self.control is None:
-            self.control = patience.listen()
+            self.control = deadline.listen()
             self.tell("here")
         return self.control
 
     def exiting(self, text: str = "") -> socket.socket:
         """Tell that the output takes a while (``text``: why); return the socket to listen at."""
         if self.control is None:
-            self.control = patience.listen()
+            self.control = deadline.listen()
         self.tell("left", self.used, text)
         return self.control
 

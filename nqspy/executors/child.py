@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from nqspy.executors import deliver, forks, login_env, person, proc, records, scratch
 from nqspy.executors.cgroups import JobGroup
-from nqspy.executors.patience import Wait, end
+from nqspy.executors.deadline import Wait, end
 from nqspy.executors.person import Person
 
 Order = dict[str, Any]

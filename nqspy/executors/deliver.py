@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from nqspy.executors import forks, patience, person, records, scratch
+from nqspy.executors import deadline, forks, person, records, scratch
 from nqspy.executors.places import SpoolPlace
 from nqspy.executors.proc import Descriptor
 
@@ -22,7 +22,7 @@ Sources = dict[str, int | None]
 """The streams to deliver, with the open file of each in the spool; None: it is not there."""
 
 
-def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
+def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
     """Deliver both streams; return where they lie, ``text`` (what is wrong), ``kept`` (if one stayed)."""
     sources: Sources = dict.fromkeys(_streams(record))
     with contextlib.ExitStack() as opened:
@@ -200,7 +200,7 @@ _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
 """Real seconds from one look into the user database to the next, and until the output stays in the spool."""
 
 
-def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
+def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:
     """Deliver as the owner: by a second child if the first was killed, later while the owner is unknown."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
@@ -218,7 +218,7 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> 
 
 
 def _in_child(
-    record: dict[str, Any], sources: Sources, wait: patience.Wait
+    record: dict[str, Any], sources: Sources, wait: deadline.Wait
 ) -> tuple[dict[str, dict[str, str]], str]:
     """Return what a child tells of each stream as it is done, and why it tells of no more."""
     reader, writer = os.pipe()
@@ -235,7 +235,7 @@ def _in_child(
     if ended:
         os.waitpid(pid, 0)
     else:
-        patience.end(pid)
+        deadline.end(pid)
         why = f"the delivery {'took too long and was' if wait.kill is None else 'was'} ended"
     done: dict[str, dict[str, str]] = {}
     for line in data.split(b"\n")[:-1]:

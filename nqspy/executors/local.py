@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from nqspy.executors import scan
+from nqspy.executors.deadline import DELIVERY, LAUNCH
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
 from nqspy.executors.pageout import Residents
-from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.scan import QUIET, Fate, SpoolCleaner
 from nqspy.executors.spares import PATIENCE
 from nqspy.executors.watch import Watch
@@ -34,13 +34,13 @@ class LocalExecutor:
     """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
     ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
     faster the site's clock runs than real time; ``cgroup``: the make of cgroups to use, empty: the best that
-    works; ``quiet``: see `SpoolCleaner`. In real seconds: ``patience``, what a launch and a delivery may
+    works; ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines``, what a launch and a delivery may
     take; ``spare``, how long a shepherd waits for another request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
         speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
-        patience: tuple[float, float] = (LAUNCH, DELIVERY), spare: float = PATIENCE,
+        deadlines: tuple[float, float] = (LAUNCH, DELIVERY), spare: float = PATIENCE,
     ) -> None:  # fmt: skip
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -57,7 +57,7 @@ class LocalExecutor:
 
         self._blob = checked
         self._speed = speed
-        self._patience = patience
+        self._deadlines = deadlines
         self._clashes = Clashes()
         link = SpawnerLink(self._home, self._spool, python, cgroup, spare)
         self._watch = Watch(self._home, self._spool, put, link)
@@ -172,7 +172,7 @@ class LocalExecutor:
         order = make_order(
             request, start, site, home=self._home, speed=self._speed, script=script, environment=environment
         )
-        order["patience"] = self._patience
+        order["patience"] = self._deadlines
         self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cgroups, child, forks, login_env, patience, person, proc, records
+from nqspy.executors import cgroups, child, deadline, forks, login_env, person, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter
 from nqspy.executors.control import Wish
 from nqspy.executors.person import Person
@@ -221,7 +221,7 @@ class LoginSeeker:
         self._shell = self._order["shell"] or who.shell
         self._wanted = self._order["login"] == "once" and bool(login_env.family(self._shell))
         self._path = login_env.path_of(reporter.station.spool, who, self._shell)
-        self.told: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.note = ""
 
     def ready(self) -> str:
@@ -289,9 +289,9 @@ class LoginSeeker:
                     raise child.Again(f"cannot ask for its owner's login: {error.strerror}") from None
             if not seconds:
                 return False
-            wait = patience.Wait(seconds, hear, at_once=True)
+            wait = deadline.Wait(seconds, hear, at_once=True)
             ended = wait.read(reader)[1]
-            self.told += wait.told
+            self.messages += wait.others
             if wait.kill is not None:
                 raise child.StoodStill(wait)
             return ended

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import asides, cgroups, child, forks, outset, patience, person, proc, records, scratch
+from nqspy.executors import cgroups, child, deadline, forks, person, prepare, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
+from nqspy.executors.control_messages import ControlMessages
 from nqspy.executors.login_taker import LoginSeeker
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
@@ -120,7 +121,7 @@ class Shepherd(AttemptReporter):
             os.waitpid(pid, 0)
         if not problem:
             self.meter = Meter(self.cgroup, order, begun)
-            self.asides = asides.Asides(order, self.streams, self.home)
+            self.messages = ControlMessages(order, self.streams, self.home)
             self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
             self.marks = scratch.mark(order) if child.marks(order, who) else ""
             del order["environment"], order["script"]
@@ -132,10 +133,10 @@ class Shepherd(AttemptReporter):
         try:
             problem, pid = seeker.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
-            if not problem and not outset.plain(order, self.station):
+            if not problem and not prepare.plain(order, self.station):
                 self.cgroup = self.station.cgroups.for_job(name, self._wish())
-                outset.number_anew(order, self.cgroup)
-            elif not problem and outset.joins(order, self.station):
+                prepare.renumber_devices(order, self.cgroup)
+            elif not problem and prepare.joins(order, self.station):
                 self.cgroup.held = self.station.cgroups.controls.hold(self._wish(), name, "")
             try:
                 pid, problem = (0, problem) if problem else self._begin(who)
@@ -145,12 +146,12 @@ class Shepherd(AttemptReporter):
             self.note = seeker.note
             return pid, problem
         finally:
-            self.early = [*seeker.told, *self.early]
+            self.early = [*seeker.messages, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
         """Start it, with a login at hand. Raises OldLogin where that is out of date."""
         order = self.order
-        if outset.plain(order, self.station):
+        if prepare.plain(order, self.station):
             child.secure()
             try:
                 with joined(self.cgroup.held):
@@ -163,7 +164,7 @@ class Shepherd(AttemptReporter):
             self.tell("here")  # what was to be said so far comes at once
             return control
 
-        wait = patience.Wait(within(order, order.get("patience", [patience.LAUNCH])[0]), listen)
+        wait = deadline.Wait(within(order, order.get("patience", [deadline.LAUNCH])[0]), listen)
 
         def born(pid: int) -> None:
             self.leader = pid
@@ -171,9 +172,9 @@ class Shepherd(AttemptReporter):
         try:
             return child.launch(order, who, self.cgroup, self.streams, wait, born)
         finally:
-            self.early = [*self.early, *wait.unanswered()]
+            self.early = [*self.early, *wait.unhandled()]
 
-    def _give_up(self, waited: patience.Wait) -> None:
+    def _give_up(self, waited: deadline.Wait) -> None:
         """Record an attempt that did not come to run the script, and was ended before."""
         self.meter = Meter(self.cgroup, self.order, waited.begun)
         self.cgroup.remove()
@@ -216,8 +217,8 @@ class Shepherd(AttemptReporter):
             forks.silence(wake)
             self._reap()
             if self.childless and self.raw is not None:
-                for message in [*self.early, *patience.messages(self.control)]:  # before its end was seen
-                    self.asides.obey(message)
+                for message in [*self.early, *deadline.messages(self.control)]:  # before its end was seen
+                    self.messages.apply(message)
                 return
             if self.control is None:
                 poll.register(self._listen(), select.POLLIN)
@@ -234,7 +235,7 @@ class Shepherd(AttemptReporter):
 
     def _listen(self) -> socket.socket:
         """Listen from now on, and let it be found should this shepherd be killed."""
-        self.control, self.noted = self.control or patience.listen(), True
+        self.control, self.noted = self.control or deadline.listen(), True
         job, group = "", [self.cgroup.kind, self.cgroup.folder]
         with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
             job = self.station.identifier.of(self.leader).text()
@@ -246,14 +247,14 @@ class Shepherd(AttemptReporter):
         try:
             while (ended := os.wait4(-1, os.WNOHANG))[0]:
                 pid, status, usage = ended
-                if not self.asides.reaped(pid):
+                if not self.messages.reaped(pid):
                     self.meter.reap(usage)
                     self.raw = status if pid == self.leader else self.raw
         except ChildProcessError:
             self.childless = True
-        if self.raw is not None and self.asides.writer > 0 and not self.childless:
+        if self.raw is not None and self.messages.writer > 0 and not self.childless:
             # A line that is being written must keep no PE: its target may take none.
-            self.childless = proc.children(os.getpid()) == [self.asides.writer]
+            self.childless = proc.children(os.getpid()) == [self.messages.writer]
 
     def _look_at_the_dead(self) -> None:
         """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
@@ -265,7 +266,7 @@ class Shepherd(AttemptReporter):
                 self.meter.reaped += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
-        others = {*self.cgroup.pids(), *proc.children(os.getpid())} - {self.asides.writer}
+        others = {*self.cgroup.pids(), *proc.children(os.getpid())} - {self.messages.writer}
         if all(seen is None or seen.dead for seen in map(proc.stat, others)):
             self._reap()
             self.traced = self.traced or not self.childless
@@ -273,7 +274,7 @@ class Shepherd(AttemptReporter):
 
     def _obey(self) -> None:
         """Does what the daemon has asked for."""
-        said, self.early = [*self.early, *patience.messages(self.control)], []
+        said, self.early = [*self.early, *deadline.messages(self.control)], []
         for message in said:
             match message["do"]:
                 case "kill":
@@ -291,7 +292,7 @@ class Shepherd(AttemptReporter):
                     cgroups.move(self.cgroup, self.order, message.get("cpus"))
                     self._resume()
                 case _:
-                    self.asides.obey(message)
+                    self.messages.apply(message)
 
     def _resume(self) -> None:
         if self.suspended:
@@ -316,9 +317,9 @@ class Shepherd(AttemptReporter):
             self.cgroup.kill()
             self.kill_at = at + _AGAIN
         self._look_at_the_dead()
-        self.asides.go_on(at)
+        self.messages.go_on(at)
         meters = [self.meter.due, self.spool.due] if self.raw is None else [self.meter.remaining]
-        waits = [due(at) for due in (*meters, self.asides.due)]
+        waits = [due(at) for due in (*meters, self.messages.due)]
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
@@ -346,7 +347,7 @@ class Shepherd(AttemptReporter):
         if self.raw is None and not self.reason:
             self.reason, self.text = reason, text
         if reason:
-            self.asides.drop()
+            self.messages.drop()
         deadline = now() + grace
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.meter.closing = True
@@ -359,7 +360,7 @@ class Shepherd(AttemptReporter):
         self.meter.wall.go(now())
         self.meter.finish()
         ending = self._ending()
-        self.said = self.asides.close()
+        self.said = self.messages.close()
         line = ""
         if self.reason in _LIMITS or ending["reason"] in ("memory_limit", "process_limit"):
             line = self._say(f"nqspy: request {self.order['id']} was ended: {ending['text']}\n")
@@ -374,7 +375,7 @@ class Shepherd(AttemptReporter):
         for fd, each in seen:
             if each.st_size:
                 if_possible(os.fsync, fd)
-        calm = not (self.reason or self.traced or self.asides.writer) and self.kill_at is None
+        calm = not (self.reason or self.traced or self.messages.writer) and self.kill_at is None
         calm = calm and self.leaving is None
         return self._record(ending, line, self.ready if calm else None)
 

@@ -9,7 +9,7 @@ import signal
 import socket
 from typing import Any
 
-from nqspy.executors import cgroups, forks, outset, proc, records
+from nqspy.executors import cgroups, forks, prepare, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter, Station
 from nqspy.executors.proc import now
 from nqspy.executors.shepherd import Shepherd
@@ -175,7 +175,7 @@ def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup 
             if (record := records.read(".", "exit")) is not None:
                 AttemptReporter(order, station).finish(record | {"once_more": True})
             return
-        if not outset.claimed(order, folder, me, station, born):
+        if not prepare.claim(order, folder, me, station, born):
             return
         # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
         os.close(station.lock)
@@ -192,7 +192,7 @@ def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup 
         if message is None:
             return
         text, (station.lock, *fds) = message
-        order = outset.read(text.partition(b"\n")[2], fds, station)
+        order = prepare.read(text.partition(b"\n")[2], fds, station)
         for fd in fds:
             os.close(fd)
         # Nothing of the attempt before holds for this one.

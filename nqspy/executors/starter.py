@@ -28,7 +28,7 @@ import time
 import traceback
 from typing import Any
 
-from nqspy.executors import cgroups, forks, login_taker, outset, proc, records
+from nqspy.executors import cgroups, forks, login_taker, prepare, proc, records
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.control import rmdir
 from nqspy.executors.spares import Spares, serve
@@ -118,12 +118,12 @@ class _Desk:
         head, _, data = message.partition(b"\n")
         name, order = head.decode("ascii"), dict[str, Any]()
         try:
-            order = outset.read(data, fds, self.station)
+            order = prepare.read(data, fds, self.station)
         except Exception:  # an order that cannot be read is empty, and its shepherd's trouble
             traceback.print_exc()
             sys.stderr.flush()
         in_cgroup = bool(order) and self.station.cgroups.kind != "none" and not order.get("deliver")
-        plain = in_cgroup and outset.plain(order, self.station)
+        plain = in_cgroup and prepare.plain(order, self.station)
         pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
         if pid:
             self.keeper.turn(pid, name)

@@ -78,7 +78,7 @@ ATTACKS = (
             f"{_INDICES}::test_pieces_that_interleave_are_few_or_refused",
             f"{_INDICES}::test_single_indices_that_are_held_and_released_stay_one_group")),
     Attack("9", "keep PEs past limits and deletion by messages into an output that nobody reads",
-           ("executors/test_executors_asides.py",)),
+           ("executors/test_executors_control_messages.py",)),
     Attack("9", "fill the disk with arguments and notes, ask for what no program can be started with",
            ("answers/test_answers_room.py",)),
     Attack("9", "fill the disk by an output that was delivered and is still open",

@@ -15,7 +15,7 @@ from daemon import everybody
 from daemon.everybody import open_way
 from executors.conftest import AS_ROOT, IN_CGROUP, User
 
-from nqspy.executors import deliver, patience
+from nqspy.executors import deadline, deliver
 from nqspy.model.actions import Kill
 from nqspy.model.observations import ObservedEnded, ObservedExiting, ObservedNotStarted
 from nqspy.model.requests import Ask, Output
@@ -72,7 +72,7 @@ def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, 
 
 
 def test_a_delivery_has_a_deadline(make_bench, sip):
-    bench = make_bench(patience=(patience.LAUNCH, 0.4))
+    bench = make_bench(deadlines=(deadline.LAUNCH, 0.4))
     sip.start()
     request = long(bench)
     ending = bench.ending(request)
@@ -119,7 +119,7 @@ def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_b
 
 
 def test_a_launch_has_a_deadline(make_bench):
-    bench = make_bench(patience=(0.0, patience.DELIVERY))
+    bench = make_bench(deadlines=(0.0, deadline.DELIVERY))
     for _ in range(100):  # on a busy machine one may have begun before its deadline of 0 s is looked at
         seen = bench.first(bench.start("true\n", ask=IN_CGROUP), ObservedNotStarted, ObservedEnded)
         if isinstance(seen, ObservedNotStarted):

@@ -18,7 +18,7 @@ import pytest
 from executors.conftest import IN_CGROUP, WAIT, gone, kept, needs
 from small_disk import small_disk
 
-from nqspy.executors import child, device_filter, pageout, patience, person, proc
+from nqspy.executors import child, deadline, device_filter, pageout, person, proc
 from nqspy.executors.cgroups import Cgroups
 from nqspy.executors.control import Controls, Wish
 from nqspy.executors.pageout import Residents
@@ -219,7 +219,7 @@ def test_a_job_whose_cgroup_is_removed_does_not_start_outside_of_it(kind, monkey
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
     who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh", os.getegid())
     control, _ = sockets = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    wait = patience.Wait(20, lambda: control)
+    wait = deadline.Wait(20, lambda: control)
     with pytest.raises(child.Again, match="cannot enter its cgroup"):
         child.launch({}, who, cgroup, (1, 2), wait, lambda pid: None)
     for each in sockets:
@@ -233,7 +233,7 @@ def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
     kill = {"do": "kill", "reason": "deleted", "grace": 20_000, "signal": 15}
     for message in ({"do": "suspend"}, kill):
         daemon.send(json.dumps(message).encode())
-    wait = patience.Wait(20, lambda: shepherd)
+    wait = deadline.Wait(20, lambda: shepherd)
 
     def begin() -> None:
         while wait.kill is None:
@@ -244,7 +244,7 @@ def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
     going.start()
     try:
         assert wait.read(reader) == (b"", True)
-        assert wait.unanswered() == [{"do": "suspend"}, kill]
+        assert wait.unhandled() == [{"do": "suspend"}, kill]
     finally:
         going.join()
         os.close(reader)

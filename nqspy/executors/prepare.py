@@ -1,4 +1,4 @@
-"""Outset of an attempt: made ready by the starter, claimed by its shepherd, on the disk before its job."""
+"""Prepare an attempt: the starter reads the order, its shepherd claims it on the disk before the job."""
 
 import contextlib
 import json
@@ -11,11 +11,11 @@ from nqspy.executors import cgroups, child, records, scratch
 from nqspy.executors.attempt_reporter import Station
 
 _ROOM = 64 << 20
-"""Bytes of a memory limit with which a shepherd cannot come near it."""
+"""Smallest memory limit, in bytes, that a shepherd alone cannot reach."""
 
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
-    """An order that the starter got, in a message or a file. Raises OSError, ValueError, KeyError."""
+    """Return an order from a message or from a file. Raises OSError, ValueError, KeyError."""
     order: dict[str, Any] = json.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0) if fds else data)
     if not order.get("deliver"):
         order["scratch"] = scratch.name(order)
@@ -26,7 +26,7 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
 
 
 def plain(order: dict[str, Any], station: Station) -> bool:
-    """True if the job is spawned in the cgroup its shepherd was born in: no limit needs one of its own."""
+    """True if the job is spawned in its shepherd's cgroup: no limit needs a cgroup of its own."""
     if not child.plain(order):
         return False
     memory = order["limits"]["memory"] is not None and not joins(order, station)
@@ -36,23 +36,23 @@ def plain(order: dict[str, Any], station: Station) -> bool:
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
-    """True if the shepherd spawns it within its memory's limit (`control.joined`), which leaves room."""
+    """True if the shepherd can spawn the job inside its memory limit (`control.joined`)."""
     place, limit = station.cgroups.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
 
-def number_anew(order: dict[str, Any], held: cgroups.JobGroup) -> None:
-    """Have variables count the devices that the job can open from 0, as its programs do."""
-    kept = "devices" in held.held.places
-    for variable, devices in order.get("devices", {}).items() if kept else ():
+def renumber_devices(order: dict[str, Any], group: cgroups.JobGroup) -> None:
+    """Number the devices that the job can open from 0 in its variables, as its programs do."""
+    enforced = "devices" in group.held.places
+    for variable, devices in order.get("devices", {}).items() if enforced else ():
         with contextlib.suppress(OSError):
-            seen = [os.stat(file) for file, _ in devices]
-            numbers = [f"{os.major(each.st_rdev)}:{os.minor(each.st_rdev)}" for each in seen]
-            if all(stat.S_ISCHR(each.st_mode) for each in seen) and numbers == [n for _, n in devices]:
+            found = [os.stat(file) for file, _ in devices]
+            numbers = [f"{os.major(each.st_rdev)}:{os.minor(each.st_rdev)}" for each in found]
+            if all(stat.S_ISCHR(each.st_mode) for each in found) and numbers == [n for _, n in devices]:
                 order["environment"][variable] = ",".join(map(str, range(len(devices))))
 
 
-def claimed(
+def claim(
     order: dict[str, Any], folder: str, holder: str, station: Station, born: cgroups.ShepherdCgroup | None
 ) -> bool:
     """Make the attempt's folder the current one and claim it; False, after a while, if the disk is full."""

@@ -1,4 +1,4 @@
-"""Things asked of a shepherd beside orders to end, stop and go on: lines for the output, other settings."""
+"""Control messages to a shepherd besides kill, suspend and resume: lines for the output, other settings."""
 
 import contextlib
 import os
@@ -7,16 +7,16 @@ from typing import Any
 
 from nqspy.executors import deliver, forks, person, proc
 
-_PATIENCE = 2.0
-"""Real seconds in which a line is to be written in place."""
+_LINE_SECONDS = 2.0
+"""Real seconds in which a line must be written in place."""
 _SOON = 0.1
-"""Real seconds that the line under way gets when its job has ended."""
+"""Real seconds for the current line when its job has ended."""
 _MOST = 100
-"""Lines that wait to be written in place. More are dropped: the target does not take them."""
+"""Most lines that wait to be written in place; more are dropped."""
 
 
-class Asides:
-    """Lines and changes of one attempt; a child that is the owner writes each line for an output in place."""
+class ControlMessages:
+    """Lines and changes of one attempt; a child that runs as the owner writes each line in place."""
 
     def __init__(self, order: dict[str, Any], streams: tuple[int, int], home: str) -> None:
         """``streams``: both outputs in the spool, -1: written in place."""
@@ -25,17 +25,17 @@ class Asides:
         self._until = 0.0
         self._closed = False
         self.writer = 0
-        """Pid of the child that writes a line now; 0: there is none."""
+        """Pid of the child that writes a line now; 0: none."""
 
-    def obey(self, message: dict[str, Any]) -> None:
-        """Do it, as far as that can be done without waiting."""
+    def apply(self, message: dict[str, Any]) -> None:
+        """Apply a message as far as that is possible without waiting."""
         if message["do"] == "adjust":  # the meter and the delivery read the order
             self._order["limits"]["wall"] = message["wall"]
             for name, new in message["output"].items():
                 stream = self._order["output"][name]
                 if not stream["direct"]:
-                    stays = {"clash": stream.get("clash", "")} if new["path"] == stream["path"] else {}
-                    stream |= new | stays
+                    clash = {"clash": stream.get("clash", "")} if new["path"] == stream["path"] else {}
+                    stream |= new | clash
         elif message["do"] == "write":
             names = ["stdout"] if self._order["output"]["join"] else dict.fromkeys(message["streams"])
             for name in names:
@@ -47,39 +47,39 @@ class Asides:
                     self._lines.append((name, message["text"]))
 
     def go_on(self, at: float) -> None:
-        """End a writer that takes too long; begin the next line if none is under way."""
+        """Kill a writer that takes too long; start the next line if none is being written."""
         if self.writer and at >= self._until:
             proc.send([self.writer], signal.SIGKILL)
-            self._until = at + _PATIENCE
+            self._until = at + _LINE_SECONDS
         while self._lines and not self.writer:
-            self._until = at + _PATIENCE
+            self._until = at + _LINE_SECONDS
             self._begin(*self._lines.pop(0))
 
     def due(self, at: float) -> float:
-        """Real seconds until `go_on` must be called; the end of a writer wakes the shepherd by itself."""
-        return max(0.0, self._until - at) if self.writer else _PATIENCE if self._lines else float("inf")
+        """Return the real seconds until `go_on` must be called; the end of a writer wakes the shepherd."""
+        return max(0.0, self._until - at) if self.writer else _LINE_SECONDS if self._lines else float("inf")
 
     def reaped(self, pid: int) -> bool:
-        """True if the process that was just waited for is the writer, not one of the job."""
+        """True if the process that was just reaped is the writer, not a process of the job."""
         if pid != self.writer:
             return False
         self.writer = 0
         return True
 
     def drop(self) -> None:
-        """Forget all lines: the job is ended by order, and nothing may delay that."""
+        """Drop all lines: the job is being killed, and nothing may delay that."""
         self._closed = True
         self._lines.clear()
         if self.writer:
             proc.send([self.writer], signal.SIGKILL)
 
     def close(self) -> dict[str, str]:
-        """End the writer, as the job has ended; return the lines that are left, for the delivery."""
+        """Stop the writer after the job's end; return the remaining lines, for the delivery."""
         if self.writer:
             with proc.Descriptor(os.pidfd_open(self.writer)) as fd:
                 if not self._closed and not proc.readable(fd, _SOON):
                     proc.send([self.writer], signal.SIGKILL)
-                if proc.readable(fd, _SOON):  # one that hangs in the kernel is left to itself
+                if proc.readable(fd, _SOON):  # it may hang in the kernel
                     os.waitpid(self.writer, 0)
                     self.writer = 0
         names = dict(self._lines)
