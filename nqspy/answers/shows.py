@@ -39,7 +39,7 @@ from nqspy.report.quota_accounts import quotas_since
 from nqspy.report.shares import QuotaSums
 from nqspy.report.time_text import Zone, short
 from nqspy.shares import ALL, FairShare
-from nqspy.userexit.seats import shadows
+from nqspy.userexit.hooks import shadows
 
 
 def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nqspy.core import domains, sight
+from nqspy.core import domains, views
 from nqspy.core.draft import Draft
 from nqspy.core.explain import STOPPED, Explanation
 from nqspy.core.fallback.offers import Offers
@@ -210,7 +210,7 @@ class Chooser:
         self.gate.add(starts, candidate, forced)
         choice.reserving = self.gate.reserved.made_before_start()
         each.policy.started(choice)
-        changed = sight.elected(draft, choice, starts)
+        changed = views.elected(draft, choice, starts)
         if starts is not candidate and draft.left_of(candidate):
             each.candidates.put_back([row], next_index=True)
         for other in self._queues:

@@ -1,4 +1,4 @@
-"""The working copy of one pass: the proposals so far. `sight` shows them to user exits.
+"""The working copy of one pass: the proposals so far. `views` shows them to user exits.
 
 Nothing else in a pass is mutable; the site is only read. Every feature sees the proposals of earlier ones.
 """
@@ -54,8 +54,8 @@ class Draft:
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
-    - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see
-      them, by `sight.seen`; ``view``: the pass as exits see it, by `sight.view_of`.
+    - ``offered``: candidates offered to jobselect, by queue; ``views``: requests as exits see
+      them, by `views.seen`; ``view``: the pass as exits see it, by `views.view_of`.
     - ``short_domains``: domains in which some request waits only for PEs.
     - ``resumed``: suspended requests that go on; ``leaving``: numbers of running ones that give way.
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
@@ -78,7 +78,7 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
-        self.sights: dict[Seq, Any] = {}
+        self.views: dict[Seq, Any] = {}
         self.view: PassView | None = None
         self.short_domains: set[str] = set()
         self.resumed: list[Request] = []
@@ -137,7 +137,7 @@ class Draft:
 
     def close(self) -> None:
         """Drop the views of exits, which refer to the draft: so the pass is freed without the collector."""
-        self.sights.clear()
+        self.views.clear()
         self.offered.clear()
         self.view = None
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core import sight
+from nqspy.core import views
 from nqspy.core.asked import turned_away
 from nqspy.core.draft import Draft
 from nqspy.core.explain import STOPPED
@@ -84,16 +84,16 @@ class Routes:
         spec: Spec,
         pipe: Queue,
         groups: Collection[str] = (),
-        seen: RequestView | None = None,
+        view: RequestView | None = None,
         number: int = 1,
     ) -> tuple[str | None, list[Objection]]:
         """Return the batch queue (or stopped pipe queue) that takes the request now, else None, and the
-        objections. ``seen``: the request as the route exit sees it; ``number``: the count of requests that it
+        objections. ``view``: the request as the route exit sees it; ``number``: the count of requests that it
         stands for, of an array its indices that have not begun."""
         objections: list[Objection] = []
         names: Sequence[str] = pipe.destinations
-        if self._exits is not None and seen is not None and self._view is not None:
-            names = self._exits.route(seen, names, self._view)
+        if self._exits is not None and view is not None and self._view is not None:
+            names = self._exits.route(view, names, self._view)
         for name in names:
             queue = self._site.settings.queues.get(name)
             if queue is None:
@@ -105,7 +105,7 @@ class Routes:
                 continue
             if queue.kind == "batch" or not queue.started:
                 return name, objections
-            target, more = self.find(spec, queue, groups, seen, number)
+            target, more = self.find(spec, queue, groups, view, number)
             if target is not None:
                 return target, objections
             objections += more
@@ -180,8 +180,8 @@ def destination(
     if not exits.has("route"):
         return Routes(site, coming=coming).find(spec, pipe, groups, number=number)
     request, draft = _arriving(site, spec, pipe.name, exits, now)
-    view = sight.SiteView(draft)  # the draft's own view would be a circle
-    return Routes(site, exits, view, coming).find(spec, pipe, groups, sight.seen(request, draft), number)
+    routes = Routes(site, exits, views.SiteView(draft), coming)  # the draft's own view would be a circle
+    return routes.find(spec, pipe, groups, views.request_view(request, draft), number)
 
 
 def ask_submit(
@@ -191,7 +191,7 @@ def ask_submit(
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)
-    return exits.submit(sight.handed(request, draft, script), sight.SiteView(draft))
+    return exits.submit(views.submit_view(request, draft, script), views.SiteView(draft))
 
 
 def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:
@@ -216,7 +216,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     pipes = [(queue, columns) for queue, columns in draft.waiting if queue.kind == "pipe"]
     if not pipes:
         return None
-    routes, again = Routes(draft.site, draft.exits, sight.view_of(draft)), None
+    routes, again = Routes(draft.site, draft.exits, views.view_of(draft)), None
     most = draft.site.settings.global_.offers_per_pass
     for pipe, columns in pipes:
         if not pipe.started:
@@ -227,8 +227,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             order = np.roll(order, -((draft.site.n + now // TURN * most) % len(order)))[:most]
             again = Instant(now + TURN)
         for request in map(columns.request, order.tolist()):
-            seen, number = sight.seen(request, draft), request.weight
-            target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
+            view, number = views.request_view(request, draft), request.weight
+            target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, view, number)
             if target is not None:
                 routes.moved(target, request.owner, number)
                 draft.before.append(Move(request.seq, target))

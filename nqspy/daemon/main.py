@@ -53,7 +53,7 @@ from nqspy.model.machine import Found
 from nqspy.model.observations import Observation, ObservedMachine, SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import STARTED, State
-from nqspy.model.tree import twin
+from nqspy.model.tree import copy_node
 from nqspy.report.pbs_forms import Written
 from nqspy.rpc import server as rpc
 from nqspy.rpc.limits import person
@@ -294,7 +294,7 @@ class Daemon:
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
-        probes = {name: twin(probe) for name, probe in tried(self.engine.site).items()}
+        probes = {name: copy_node(probe) for name, probe in tried(self.engine.site).items()}
         self.probes.follow(probes, self.engine.site.resources)
 
     def ask(self, command: Command, caller: Caller) -> Reply:

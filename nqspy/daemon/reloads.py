@@ -13,7 +13,7 @@ from nqspy.model.commands import ReloadExits
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
 from nqspy.model.people import Caller
-from nqspy.userexit.seats import shadows
+from nqspy.userexit.hooks import shadows
 
 AT_START = 2.0
 """Real seconds that the start waits for the exits; later ones are waited for with the counter open."""

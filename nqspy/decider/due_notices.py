@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from nqspy.core.draft import Draft
-from nqspy.core.sight import FIELDS, Seen
+from nqspy.core.views import FIELDS, ExitView
 from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request, State
@@ -51,5 +51,5 @@ class DueNotices:
 
     def _of(self, hook: str, request: Request, recorded: Recorded, site: Site) -> Iterator[DueNotice]:
         if self._exits.has(hook):
-            seen = Seen(request, Draft(site, recorded.at, self._exits, {}))
-            yield hook, {"request": {name: getattr(seen, name) for name in FIELDS}}
+            view = ExitView(request, Draft(site, recorded.at, self._exits, {}))
+            yield hook, {"request": {name: getattr(view, name) for name in FIELDS}}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.core.draft import Draft
-from nqspy.core.sight import FIELDS, HANDED, handed, seen, view_of
+from nqspy.core.views import FIELDS, SUBMIT_FIELD, request_view, submit_view, view_of
 from nqspy.decider import messages, sandbox
 from nqspy.decider.client import LOAD
 from nqspy.decider.process import WorkerPipes, WorkerProcess
@@ -69,7 +69,7 @@ def _run_hooks(source: Source) -> Iterator[str]:
     for hook in exits.listing()[0]["hooks"]:
         exits.begin(made)
         draft = Draft(made, NOW, exits, {})
-        view, waits = view_of(draft), seen(made.requests[2], draft)
+        view, waits = view_of(draft), request_view(made.requests[2], draft)
         match hook:
             case "jobselect":
                 exits.jobselect(waits, view)
@@ -81,7 +81,7 @@ def _run_hooks(source: Source) -> Iterator[str]:
                 exits.route(waits, ("express", "night"), view)
             case "submit":
                 request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
-                exits.submit(handed(request, draft, SCRIPT), view)
+                exits.submit(submit_view(request, draft, SCRIPT), view)
         failed = [failure.text for failure in exits.failures()]
         if hook in NOTICES:
             failed = list(_give_notice(exits, made, history, hook))
@@ -91,7 +91,7 @@ def _run_hooks(source: Source) -> Iterator[str]:
 
 def _give_notice(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str) -> Iterator[str]:
     """A notice may do what it has no right to here: that is no failure."""
-    request = seen(made.requests[1], Draft(made, NOW, exits, {}))
+    request = request_view(made.requests[1], Draft(made, NOW, exits, {}))
     arguments: dict[str, Any] = {
         "request": SentRequest({name: getattr(request, name) for name in FIELDS}),
         "old": "day", "new": "night",
@@ -125,9 +125,9 @@ def _problems(source: Source) -> Iterator[str]:
     yield from problems
     if module is None:
         return
-    seen = list(inspect_module(module, source.text, FIELDS, HANDED))
-    yield from (str(LoadError(source.path, line, text)) for line, text in seen)
-    if not seen:
+    faults = list(inspect_module(module, source.text, FIELDS, SUBMIT_FIELD))
+    yield from (str(LoadError(source.path, line, text)) for line, text in faults)
+    if not faults:
         yield from _run_hooks(source)
 
 

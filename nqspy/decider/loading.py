@@ -10,8 +10,8 @@ from nqspy.decider.process import WorkerEnded, WorkerProcess
 from nqspy.decider.worker import names
 from nqspy.model.errors import Refusal
 from nqspy.userexit.errors import unloadable
+from nqspy.userexit.hooks import shadows
 from nqspy.userexit.loader import loaded, read_folder
-from nqspy.userexit.seats import shadows
 
 
 class Loading:

@@ -46,7 +46,7 @@ class HookFigures(TypedDict):
 
 
 class ExitRow(TypedDict):
-    """Row of an exit in a listing (`userexit.seats.entry`)."""
+    """Row of an exit in a listing (`userexit.hooks.entry`)."""
 
     name: str
     doc: str

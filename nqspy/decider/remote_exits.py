@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nqspy.core.no_exits import NoExits
-from nqspy.core.sight import FIELDS, Handed
+from nqspy.core.views import FIELDS, SubmitView
 from nqspy.decider import loading, messages, plans
 from nqspy.decider.client import QUESTION, DeciderClient
 from nqspy.model.actions import ExitFailure
@@ -138,5 +138,5 @@ class RemoteExits(NoExits):
 
 
 def _fields(request: RequestView) -> dict[str, Any]:
-    script = {"script": request.script} if isinstance(request, Handed) else {}
+    script = {"script": request.script} if isinstance(request, SubmitView) else {}
     return {name: getattr(request, name) for name in FIELDS} | script

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
-from nqspy.core.sight import view_of
+from nqspy.core.views import view_of
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.engine import lifecycle

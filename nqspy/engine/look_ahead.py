@@ -1,5 +1,5 @@
 """Estimated starts of waiting requests: at the latest, and probably. Both are runs of the real engine on a
-twin of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing
+copy of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing
 else.
 
 At the latest: as long as they may (`runtime.planned_wall`); without a wall limit they never end. Probably: as
@@ -30,7 +30,7 @@ from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
-from nqspy.model.twin import beyond, twin_of
+from nqspy.model.site_copy import beyond, copy_site
 from nqspy.ports import Exits
 
 MOST = 10_000
@@ -111,21 +111,21 @@ class LookAhead:
         wanted: Collection[Seq] = (),
     ) -> None:
         left = beyond(site, MOST).difference(wanted)
-        self._site, self._now, self._between, self._left = twin_of(site, left), now, between, left
+        self._site, self._now, self._between, self._left = copy_site(site, left), now, between, left
         self._moves = site.moves  # runs add their own moves to their sites
         # What is made up in a run is no evidence of how long requests run.
         self._past = site.lifetimes.copy(closed=True)
         self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
         self._waiting = sum(map(len, site.waiting.values())) if left else 0
-        twin = self._site
+        copied = self._site
         if request is not None:
-            twin.requests[request.seq] = request
-            twin.next_seq = max(twin.next_seq, request.seq + 1)
-            twin.tally.enter(request)
-            place(twin, request)
+            copied.requests[request.seq] = request
+            copied.next_seq = max(copied.next_seq, request.seq + 1)
+            copied.tally.enter(request)
+            place(copied, request)
         if changes:
-            apply(twin, Recorded(twin.n + 1, now, SettingsChanged(changes)))
+            apply(copied, Recorded(copied.n + 1, now, SettingsChanged(changes)))
         if request is not None or changes:
             self._between = replace(between, due=True)
 
@@ -179,7 +179,7 @@ class LookAhead:
             exits.failures()
 
     def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
-        site = self._site if last else twin_of(self._site)
+        site = self._site if last else copy_site(self._site)
         moves = OutOnly(lengths.per_move(self._moves) or 0)
         return AheadRun(site, lengths, self._now, exits, self._between, moves)
 
@@ -339,7 +339,7 @@ def _latest(now: Instant) -> _Lengths:
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
-    """Return how long requests probably run on a twin of this site."""
+    """Return how long requests probably run on a copy of this site."""
     return _probably(site.lifetimes.copy(closed=True), now)
 
 

@@ -171,9 +171,9 @@ def copy_of(settings: Settings) -> Settings:
     """A copy on which changes can be tried."""
     made = Settings(managers=dict(settings.managers))
     for kind in registry.singles():
-        kind.put(made, tree.twin(kind.one(settings)))
+        kind.put(made, tree.copy_node(kind.one(settings)))
     for kind in registry.named():
-        kind.put(made, {name: tree.twin(node) for name, node in kind.all(settings).items()})
+        kind.put(made, {name: tree.copy_node(node) for name, node in kind.all(settings).items()})
     return made
 
 
@@ -199,9 +199,9 @@ class Trial:
                 path = f"{kind.head}/{each}" if kind.named else kind.head
                 node = kind.find(self.settings, each)
                 if path not in self.touched and not kind.named:
-                    kind.put(self.settings, tree.twin(node))
+                    kind.put(self.settings, tree.copy_node(node))
                 elif path not in self.touched and node is not None:
-                    kind.all(self.settings)[each] = tree.twin(node)
+                    kind.all(self.settings)[each] = tree.copy_node(node)
                 self.touched.add(path)
         self.plain = self.plain and is_plain(self.settings, change)
         apply_change(self.settings, change, upsert)

@@ -9,52 +9,52 @@ class Option:
     sentence; ``low``, ``high``: bounds. ``when`` it can be changed: waiting, running (both) or never (empty);
     ``as_owner``: by callers that may run programs as its owner. Its names, empty where it has none:
     ``modify`` of qmgr (behind ``per_process/`` a limit of each process), ``python`` of `Client.submit`,
-    ``seen`` of ``request`` and ``changes`` of ``changes()`` in user exits, ``json`` of ``qstat --json``
+    ``shown`` of ``request`` and ``changes`` of ``changes()`` in user exits, ``json`` of ``qstat --json``
     (``rare``: only of requests that have it), ``pbs`` of ``qstat -f``, ``resources`` of ``-l``, ``flags`` by
     dialect (qsub means each) with ``metavar`` and ``help``."""
 
     __slots__ = (
         "as_owner", "changes", "doc", "flags", "help", "high", "json", "low", "metavar", "modify", "path",
-        "pbs", "python", "rare", "resources", "seen", "unit", "when",
+        "pbs", "python", "rare", "resources", "shown", "unit", "when",
     )  # fmt: skip
 
     def __init__(
         self, path: str, unit: str, doc: str, *, low: int | None = None, high: int | None = None,
-        when: str = "", as_owner: bool = False, modify: str = "", python: str = "", seen: str = "",
+        when: str = "", as_owner: bool = False, modify: str = "", python: str = "", shown: str = "",
         changes: str = "", json: str = "", rare: bool = False, pbs: str = "",
         resources: tuple[str, ...] = (), flags: dict[str, tuple[str, ...]] | None = None, metavar: str = "",
         help: str = "",
     ) -> None:  # fmt: skip
         self.path, self.unit, self.doc, self.low, self.high = path, unit, doc, low, high
         self.when, self.as_owner, self.modify = when or ("waiting" if modify else ""), as_owner, modify
-        self.python, self.seen, self.changes = python, seen, changes
+        self.python, self.shown, self.changes = python, shown, changes
         self.json, self.rare, self.pbs, self.resources = json, rare, pbs, resources
         self.flags, self.metavar, self.help = flags or {}, metavar, help or doc
 
 
 OPTIONS = (
-    Option("ask/cpu", "time", "CPU time of the request", modify="cpu_limit", python="cpu", seen="cpu",
+    Option("ask/cpu", "time", "CPU time of the request", modify="cpu_limit", python="cpu", shown="cpu",
            changes="cpu", json="requested/cpu_s", pbs="Resource_List/cput", resources=("cput",),
            flags={"nqs": ("-lT",)}),
     Option("ask/cpu_process", "time", "CPU time of each process", modify="per_process/cpu_limit",
            python="cpu_process", pbs="Resource_List/pcput", resources=("pcput", "p_mpp_t"),
            flags={"nqs": ("-lt",)}),
     Option("ask/wall", "time", "wall-clock time of the request", when="running", modify="wall_limit",
-           python="wall", seen="wall", changes="wall", json="requested/wall_s", pbs="Resource_List/walltime",
+           python="wall", shown="wall", changes="wall", json="requested/wall_s", pbs="Resource_List/walltime",
            resources=("walltime", "mpp_t")),
     Option("ask/memory", "size", "memory of the request", modify="memory_limit", python="memory",
-           seen="memory", changes="memory", json="requested/memory_bytes", pbs="Resource_List/mem",
+           shown="memory", changes="memory", json="requested/memory_bytes", pbs="Resource_List/mem",
            resources=("mem", "vmem"), flags={"nqs": ("-lM",)}),
     Option("ask/memory_process", "size", "memory of each process", modify="per_process/memory_limit",
            python="memory_process", pbs="Resource_List/pmem", resources=("pmem", "pvmem"),
            flags={"nqs": ("-lm",)}),
-    Option("ask/pes", "count", "PEs of the request", modify="pe_limit", python="pes", seen="pes",
+    Option("ask/pes", "count", "PEs of the request", modify="pe_limit", python="pes", shown="pes",
            changes="pes", json="requested/pes", pbs="Resource_List/ncpus",
            resources=("ncpus", "procs", "pes", "mpp_p"), flags={"nqs": ("-lP", "-lp")}, help="PEs"),
     Option("ask/needs", "names", "resources it needs, none: takes them back", modify="needs", python="needs",
            json="requested/needs", pbs="Resource_List/needs", resources=("needs",)),
     Option("ask/consumables", "amounts", "units it asks for, none: takes them back", modify="consumables",
-           python="consumables", seen="consumables", json="requested/consumables"),
+           python="consumables", shown="consumables", json="requested/consumables"),
     Option("ask/per_request/process_limit", "count", "processes of the request", low=2,
            modify="process_limit", json="requested/processes", pbs="Resource_List/nproc",
            resources=("nproc",)),
@@ -76,12 +76,12 @@ OPTIONS = (
     Option("ask/per_process/working_set_limit", "size", "working set of each process",
            flags={"nqs": ("-lw",)}),
     Option("priority", "number", "its place among its owner's own: higher goes first", low=-1024, high=1023,
-           modify="priority", python="priority", seen="priority", changes="priority"),
-    Option("name", "name", "name of the request", when="running", modify="name", python="name", seen="name",
+           modify="priority", python="priority", shown="priority", changes="priority"),
+    Option("name", "name", "name of the request", when="running", modify="name", python="name", shown="name",
            changes="name"),
     Option("account", "name", "account the request is charged to", modify="account", python="account",
-           seen="account", changes="account"),
-    Option("group", "name", "group the request is charged to", seen="group", changes="group"),
+           shown="account", changes="account"),
+    Option("group", "name", "group the request is charged to", shown="group", changes="group"),
     Option("shell", "name", "shell that runs the script", as_owner=True, modify="shell", python="shell",
            changes="shell"),
     Option("rerunnable", "flag", "whether it may be run again", when="running", modify="rerunnable",
@@ -99,7 +99,7 @@ OPTIONS = (
            modify="array_limit"),
     Option("queue", "name", "the queue it waits in", modify="queue", python="queue", changes="queue"),
     Option("attributes", "names", "what the site's exits may look at", python="attributes",
-           seen="attributes", changes="attributes"),
+           shown="attributes", changes="attributes"),
     Option("output/stdout", "path", "file or folder for standard output", as_owner=True, when="running",
            python="stdout", changes="output"),
     Option("output/stderr", "path", "file or folder for standard error", as_owner=True, when="running",

@@ -238,14 +238,14 @@ def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
     return tuple((f.name, "branch" in f.metadata) for f in dataclasses.fields(kind))
 
 
-def twin(node: Any) -> Any:
+def copy_node(node: Any) -> Any:
     """A copy of an object of settings that can be changed without changing it; values are shared."""
     kind: Any = type(node)
     made = kind.__new__(kind)
     for name, is_branch in _fields_of(kind):
         value = getattr(node, name)
         if is_branch:
-            value = twin(value)
+            value = copy_node(value)
         elif isinstance(value, dict):
             value = dict(value)
         setattr(made, name, value)

@@ -12,7 +12,7 @@ from nqspy.userexit import clock
 from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Subject, Trace
 from nqspy.userexit.errors import described
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.seats import Failed, Hook
+from nqspy.userexit.hooks import Failed, Hook
 from nqspy.userexit.view import View
 
 
@@ -43,7 +43,7 @@ class Calls:
         self._view = None
         self._views.clear()
 
-    def seen(self, who: str, view: PassView) -> View:
+    def view_for(self, who: str, view: PassView) -> View:
         """Return the view that the exit of that name sees."""
         if view is not self._view:
             self._view = view

@@ -38,10 +38,10 @@ class _Unknown:
 
 
 def inspect_module(
-    module: Module, source: bytes, fields: typing.Iterable[str], handed: str
+    module: Module, source: bytes, fields: typing.Iterable[str], submit_field: str
 ) -> Iterator[Problem]:
     """Yield what is wrong with the code of a loaded module, by line. ``fields``: what a request has;
-    ``handed``: what only submit exits see of it."""
+    ``submit_field``: what only submit exits see of it."""
     tree, requests = ast.parse(source), tuple(fields)
     imported = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
                 for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
@@ -59,7 +59,7 @@ def inspect_module(
             if node.name in module.hooks:
                 hook, hints = node.name, typing.get_type_hints(getattr(specs, node.name))
                 kinds |= {name: hints[name] for name in module.hooks[hook][1] if name != "report"}
-            has = (*requests, handed) if hook == "submit" else requests
+            has = (*requests, submit_field) if hook == "submit" else requests
             found.update(_Body(node, hook, kinds, makers, has).problems())
     yield from sorted(found)
 

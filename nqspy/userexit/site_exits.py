@@ -31,8 +31,8 @@ from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Kept, Mark, OwnerRes
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
+from nqspy.userexit.hooks import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, read_folder
-from nqspy.userexit.seats import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.view import View
 
 NOTICE_WALL = 30_000
@@ -235,7 +235,7 @@ class SiteExits:
         seq, now = request.seq, view.now
         with self._guard:
             for hook in self._active["jobselect"]:
-                said = self._calls.ask(hook, seq, seq, (request, self._calls.seen(hook.who, view), now))
+                said = self._calls.ask(hook, seq, seq, (request, self._calls.view_for(hook.who, view), now))
                 if type(said) is Failed:
                     on = "" if said.resting else "on this request: "
                     return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
@@ -255,7 +255,7 @@ class SiteExits:
         actions: list[Action] = []
         with self._guard:
             for hook in self._active["elected"]:
-                args = (request, self._calls.seen(hook.who, view), view.now)
+                args = (request, self._calls.view_for(hook.who, view), view.now)
                 answer = self._calls.ask(hook, request.seq, request.seq, args)
                 if answer and type(answer) is not Failed:
                     actions += [dataclasses.replace(action, who=hook.who) for action in answer]
@@ -267,8 +267,8 @@ class SiteExits:
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """Return the share terms of many; an exit is asked once about pairs that it cannot tell apart."""
-        seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
-        asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
+        view_for, hooks, now = self._calls.view_for, self._active["shrpri"], view.now
+        asked = [(hook, view_for(hook.who, view), dict[Any, Any]()) for hook in hooks]
         # True if the answer about a group holds for each owner in it, while nothing changes.
         of_group = all(hook.of_group and not (hook.exit.down or hook.record.marked) for hook in hooks)
         with self._guard:
@@ -294,10 +294,10 @@ class SiteExits:
         return found
 
     def _share(self, pair: tuple[str, str], asked: Iterable[Asked], now: Instant) -> float | None:
-        for hook, seen, said in asked:
+        for hook, shown, said in asked:
             about = pair[1] if hook.of_group else pair
             if about not in said or hook.exit.down or hook.record.marked:
-                said[about] = self._calls.ask(hook, pair, None, (*pair, seen, now))
+                said[about] = self._calls.ask(hook, pair, None, (*pair, shown, now))
             answer: float | Failed | None = said[about]
             if answer is not None and not isinstance(answer, Failed):
                 return answer
@@ -309,7 +309,7 @@ class SiteExits:
         who: list[str] = []
         with self._guard:
             for hook in self._active["submit"]:
-                args = (request, self._calls.seen(hook.who, view), view.now)
+                args = (request, self._calls.view_for(hook.who, view), view.now)
                 # No subject: the number may be another's yet.
                 answer = self._calls.ask(hook, None, request.seq or None, args)
                 if type(answer) is Answer:
@@ -324,7 +324,7 @@ class SiteExits:
         """The destinations to try, in the order of the first exit that has one; else as they are."""
         with self._guard:
             for hook in self._active["route"]:
-                args = (request, destinations, self._calls.seen(hook.who, view), view.now)
+                args = (request, destinations, self._calls.view_for(hook.who, view), view.now)
                 subject = None if request.state == State.ARRIVING else request.seq or None  # as in `submit`
                 answer = self._calls.ask(hook, subject, request.seq or None, args)
                 if answer is not None and type(answer) is not Failed:
@@ -397,5 +397,5 @@ class SiteExits:
         return self._calls.trace.of(seq)
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return an entry for each loaded exit, as `seats.entry` describes it."""
+        """Return an entry for each loaded exit, as `hooks.entry` describes it."""
         return [entry(one) for one in self._exits.values()]

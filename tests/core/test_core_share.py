@@ -9,7 +9,7 @@ from core.story import Story
 
 from nqspy.core.draft import Draft
 from nqspy.core.order.shares import shrpris
-from nqspy.core.sight import view_of
+from nqspy.core.views import view_of
 from nqspy.model.events import Change
 from nqspy.model.ids import HOUR
 from nqspy.model.people import entitlements, with_default

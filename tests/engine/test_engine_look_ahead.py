@@ -18,7 +18,7 @@ from nqspy.model import commands as cm
 from nqspy.model import observations as ob
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, array_key, member
-from nqspy.model.twin import twin_of
+from nqspy.model.site_copy import copy_site
 
 
 def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
@@ -279,7 +279,7 @@ def test_the_pause_of_a_suspended_one_moves_with_its_start():
     centre.submit("anne wall=7200")
     centre.until("2026-03-02T21:30:00+01:00")
     assert centre.state(1) == "suspended"
-    site, moved = twin_of(centre.site), ((1, 3_600_000),)
+    site, moved = copy_site(centre.site), ((1, 3_600_000),)
     run = AheadRun(
         site, lambda settings, request: Run(wall=7_200_000), centre.sim.now, NoExits(), Between(moved=moved)
     )

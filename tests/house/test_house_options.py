@@ -11,7 +11,7 @@ from nqspy.model.tree import declared
 from nqspy.ports import CHANGEABLE, ChangedFields
 from nqspy.rpc import submission
 
-NAMES = ("path", "modify", "python", "seen", "changes", "json", "pbs")
+NAMES = ("path", "modify", "python", "shown", "changes", "json", "pbs")
 
 
 def test_each_option_is_a_field_or_a_limit_of_each_request():

@@ -284,7 +284,7 @@ def test_a_setting_that_another_file_declares_is_one_of_the_class_and_of_those_d
     node = tree.load(Derived, {"others": 5, "own": 1, "gone": 2}, name="one")
     assert (node.others, Base().others) == (5, 3)
     assert tree.dump(node) == {"own": 1, "others": 5}
-    copy = tree.twin(node)
+    copy = tree.copy_node(node)
     tree.put(copy, "others", 3)
     assert (node.others, tree.dump(copy)) == (5, {"own": 1})
     with pytest.raises(BadValue, match="others"):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.site import Site
-from nqspy.model.twin import twin_of
+from nqspy.model.site_copy import copy_site
 from nqspy.report.counters import counters
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
@@ -154,7 +154,7 @@ def test_a_replay_measures_what_the_report_of_the_night_does(charge, since):
     centre.submit("anne array=1-30", *["ben", "anne", "anne"] * 20)
     if since is not None:
         centre.until(since)
-        before, first = twin_of(centre.site), centre.site.n
+        before, first = copy_site(centre.site), centre.site.n
     centre.qmgr(f"set usage charge={charge}")
     centre.until("2026-03-03T06:10:00+01:00")
     events, site, now = list(centre.journal.events()), centre.site, centre.sim.now

@@ -9,8 +9,8 @@ import pytest
 from nqspy.model.errors import Refusal
 from nqspy.model.machine import ExitSettings
 from nqspy.userexit import specs
+from nqspy.userexit.hooks import shadows
 from nqspy.userexit.loader import load_source, read_file, writable_by_others
-from nqspy.userexit.seats import shadows
 from nqspy.userexit.site_exits import SiteExits
 
 GOOD = """

@@ -9,7 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from nqspy import userexit
-from nqspy.core.sight import FIELDS, HANDED
+from nqspy.core.views import FIELDS, SUBMIT_FIELD
 from nqspy.ports import RequestView
 
 EXAMPLE = '''\
@@ -83,4 +83,4 @@ def test_mypy_knows_what_an_editor_completes(tmp_path):
 
 def test_the_types_have_what_exits_are_handed():
     assert set(get_type_hints(RequestView)) == set(FIELDS)
-    assert set(get_type_hints(userexit.SubmittedRequest)) - set(FIELDS) == {HANDED}
+    assert set(get_type_hints(userexit.SubmittedRequest)) - set(FIELDS) == {SUBMIT_FIELD}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from nqspy.core import alike, sight
+from nqspy.core import alike, views
 from nqspy.core.draft import Draft
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate
@@ -146,7 +146,7 @@ class Offers:
             elif not walk.cut:
                 candidates.take(row)
                 answer = walk.before[request.seq]
-                self._draft.offered[request.queue].append((sight.seen(request, self._draft), answer))
+                self._draft.offered[request.queue].append((views.request_view(request, self._draft), answer))
                 self.refuse(candidates, request, answer)
         self._offers_left += walk.most
         if policy.blocker is None and not walk.cut:
@@ -188,14 +188,14 @@ class Offers:
         """Return the answer of jobselect about a candidate; None: nothing to say, or a suspended one."""
         if not self.asking or request.state is State.SUSPENDED:
             return None
-        seen = sight.seen(request, self._draft)
-        answer = self._ask(request, seen)
-        self._draft.offered[request.queue].append((seen, answer))
+        view = views.request_view(request, self._draft)
+        answer = self._ask(request, view)
+        self._draft.offered[request.queue].append((view, answer))
         return answer
 
-    def _ask(self, request: Request, seen: RequestView) -> Answer | None:
+    def _ask(self, request: Request, view: RequestView) -> Answer | None:
         self._draft.asked = self._draft.board(request.queue).domain.name
-        return self._exits.jobselect(seen, sight.view_of(self._draft))
+        return self._exits.jobselect(view, views.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
         """Note a refusal, and pass over the rows that it reaches. Return True if it closes the queue."""
@@ -231,12 +231,12 @@ class Offers:
             request, before, place, reach, proposals = each
             if proposals == self._draft.proposals:
                 continue
-            seen = sight.seen(request, self._draft)
+            view = views.request_view(request, self._draft)
             answer = reached.of(request)
             if answer is None:
-                answer = self._ask(request, seen)
+                answer = self._ask(request, view)
                 reached.note(request, answer)
-            self._draft.offered[request.queue][place] = (seen, answer)
+            self._draft.offered[request.queue][place] = (view, answer)
             if answer is None or answer.verdict == "force":
                 freed.append(request)
                 if reach is not None:

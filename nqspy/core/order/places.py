@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from msgspec import Struct
 
-from nqspy.core import sight
+from nqspy.core import views
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import NOW, Gate, Which
 from nqspy.core.order.candidates import NEXT, Candidates
@@ -164,7 +164,7 @@ class _Run:
         self._gate.count(request)
         line.refresh()
         if self._electing:
-            changed = sight.elected(draft, choice, request)
+            changed = views.elected(draft, choice, request)
             if any(each.queue == line.queue.name for each in changed):
                 line.sort_again()
             self._redated += len(changed)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
-from nqspy.core.sight import view_of
+from nqspy.core.views import view_of
 from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.shares import Many, balance_of
 

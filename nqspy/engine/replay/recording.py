@@ -12,7 +12,7 @@ from nqspy.model.cause import Caused
 from nqspy.model.events import Event, Promised, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.model.twin import twin_of
+from nqspy.model.site_copy import copy_site
 from nqspy.ports import Batch, EndedRow
 
 CALENDAR = "calendar"
@@ -51,7 +51,7 @@ def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
 
 def reloaded(site: Site) -> Site:
     """Return the site as a daemon's start reads it from rows, without values computed since."""
-    made = twin_of(site)
+    made = copy_site(site)
     made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
     made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
     return made

@@ -26,16 +26,15 @@ HORIZON = 366 * DAY
 
 
 class AheadRun(VirtualRun):
-    """Let time pass on ``twin``, which nothing else uses (`twin.twin_of`). ``between``: where its engine
-    is; ``lengths``: how long each attempt runs in all, those too that run already; ``moves``: how long those
-    take that leave their PEs.
+    """Simulate ``site`` ahead, a copy (`site_copy.copy_site`). ``between``: where its engine is;
+    ``lengths``: run times of attempts, running ones included; ``moves``: time to leave the PEs.
 
     ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
     """
 
     def __init__(
         self,
-        twin: Site,
+        site: Site,
         lengths: Lengths,
         now: Instant,
         exits: Exits,
@@ -47,17 +46,17 @@ class AheadRun(VirtualRun):
         self._begin = now
         decider, sampled = Passes(exits), bool(between.samples)
         super().__init__(
-            Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
+            Unwritten(self._begun), lambda r: lengths(site.settings, r), now, exits, decider,
             sampled=sampled, moves=moves,
         )  # fmt: skip
         for seq, by in between.moved:  # if the clock was set, attempts have run as long as they really did
-            if (request := twin.started.get(seq)) is not None:
+            if (request := site.started.get(seq)) is not None:
                 run, pause = request.run, request.pause
                 pause = pause and replace(pause, at=Instant(pause.at + by))
                 request.attempt = replace(run, started=Instant(run.started + by), pause=pause)
-        self.make(twin)
+        self.make(site)
         self.engine.go_on(between)
-        self.executor.adopt(twin, dict(between.samples), now)
+        self.executor.adopt(site, dict(between.samples), now)
         self.feed(())
 
     def _begun(self, seq: Seq, at: Instant) -> None:

@@ -13,8 +13,8 @@ from nqspy.model.site import Site
 from nqspy.userexit.call_stats import CallWatch, Mark, Spare, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
+from nqspy.userexit.hooks import Hook
 from nqspy.userexit.loader import Source, read_folder
-from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 20

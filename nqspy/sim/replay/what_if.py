@@ -21,7 +21,7 @@ from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
-from nqspy.model.twin import twin_of
+from nqspy.model.site_copy import copy_site
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import Zone
 from nqspy.sim.main import encoded, shift_text
@@ -103,7 +103,7 @@ def beginning(what: ReplayInput) -> Replayed:
     exits = RecordedExits(what.versions)
     was = Follower(what.recording, exits, exits)
     exits.failed_before(was.site, what.failures)
-    return Replayed(what.zone, what.recording, what.versions, what.failures, was, twin_of(was.site))
+    return Replayed(what.zone, what.recording, what.versions, what.failures, was, copy_site(was.site))
 
 
 def replayed(

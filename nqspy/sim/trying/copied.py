@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from nqspy.core.sight import SEEN_SCRIPT
+from nqspy.core.views import SHOWN_SCRIPT
 from nqspy.engine.inputs import Between
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant, Seq
@@ -72,7 +72,7 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
             digests = sorted({each.spec.script for each in _waiting(site)})
             for first in range(0, len(digests), _TOGETHER):
                 some = reader.blobs(digests[first : first + _TOGETHER])
-                scripts |= {digest: body[:SEEN_SCRIPT] for digest, body in some.items()}
+                scripts |= {digest: body[:SHOWN_SCRIPT] for digest, body in some.items()}
         now, between = Instant(max(told["now"], site.at)), msgspec.convert(told["between"], Between)
         return SiteCopy(site, now, between, loaded, scripts)
 

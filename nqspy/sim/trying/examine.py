@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from nqspy.core import standing
 from nqspy.core.draft import Draft
 from nqspy.core.route import ask_submit, destination
-from nqspy.core.sight import seen, view_of
+from nqspy.core.views import request_view, view_of
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.look_ahead import Spent, probable_runs
 from nqspy.engine.virtual.ahead import AheadRun
@@ -63,7 +63,7 @@ def ask(look: Examination, copy: SiteCopy, twin: Site, exits: Exits, lines: Line
         for seq in line:
             if spent() >= 1:
                 return
-            shown = seen(twin.requests[seq], draft)
+            shown = request_view(twin.requests[seq], draft)
             answer = exits.jobselect(shown, view_of(draft))
             draft.offered[queue].append((shown, answer))
             said = ("standard rules", "")

@@ -18,15 +18,15 @@ from nqspy.engine.look_ahead import MOST
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq
 from nqspy.model.machine import ExitSettings
-from nqspy.model.twin import beyond, twin_of
+from nqspy.model.site_copy import beyond, copy_site
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import NotTried, SiteCopy
 from nqspy.sim.trying.examine import Examination, ask, foresee, lines_of
 from nqspy.store.rows import no_collector
 from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
+from nqspy.userexit.hooks import Hook
 from nqspy.userexit.loader import Source
-from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
 
 ASKING, AHEAD = 0.15, 0.2
@@ -66,7 +66,7 @@ class LongCall(Struct, frozen=True):
 
 class Tried(Struct):
     """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
-    figures of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of
+    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``left``: how many of
     those that wait were not looked at."""
 
     problems: list[str] = field(default_factory=list)
@@ -196,7 +196,7 @@ class _Look:
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
         self.copy, self.left = copy, beyond(copy.site, MOST)
-        self.twin = twin_of(copy.site, self.left)
+        self.twin = copy_site(copy.site, self.left)
         known = self.twin.settings.exits.get(name)
         if known is not None and not known.enabled:  # it is tried as it would be once it is on
             self.twin.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))

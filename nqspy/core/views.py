@@ -21,30 +21,30 @@ from nqspy.model.specs import shown_part
 from nqspy.ports import Answer, PassView, RequestView, Selection
 
 
-def _array(seen: "Seen") -> str | None:
+def _array(view: "ExitView") -> str | None:
     """Return the identifier of the array that the request is, or is an index of."""
-    request = seen._request
+    request = view._request
     array = request.seq if request.array is not None else array_of(request.seq)
-    return None if array is None else seen._draft.site.id_of(array)
+    return None if array is None else view._draft.site.id_of(array)
 
 
-_SEEN = {option.seen: shown_part(option) for option in OPTIONS if option.seen}
+_SHOWN = {option.shown: shown_part(option) for option in OPTIONS if option.shown}
 _DIRECT: Mapping[str, str] = {
     "seq": "seq",
     "owner": "spec.owner",
     "name_given": "spec.name_given",
     "queue": "queue",
     "submitted": "submitted",
-} | {name: f"spec.{path}" for name, (path, convert) in _SEEN.items() if convert is None}
+} | {name: f"spec.{path}" for name, (path, convert) in _SHOWN.items() if convert is None}
 """Fields that are attributes of the request, with their paths."""
 
 
-def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["Seen"], Any]:
+def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["ExitView"], Any]:
     read = attrgetter(f"_request.spec.{path}")
     return lambda s: convert(read(s))
 
 
-_COMPUTED: dict[str, Callable[["Seen"], Any]] = {
+_COMPUTED: dict[str, Callable[["ExitView"], Any]] = {
     "id": lambda s: s._draft.site.id_of(s._request.seq),
     "project": lambda s: s._request.spec.project,
     "arguments": lambda s: _bounded(s._request.spec.args),
@@ -53,28 +53,28 @@ _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
 }
 """Fields that are computed, and do not change within a pass."""
 
-_CHANGING: dict[str, Callable[["Seen"], Any]] = {
+_CHANGING: dict[str, Callable[["ExitView"], Any]] = {
     "state": lambda s: (State.RUNNING if s._request.seq in s._draft.starting else s._request.state)._value_,
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
-} | {name: _value(path, convert) for name, (path, convert) in _SEEN.items() if convert is not None}
+} | {name: _value(path, convert) for name, (path, convert) in _SHOWN.items() if convert is not None}
 """Fields that the pass or a reader may change, or that are quickly computed: at each access."""
 
-HANDED = "script"
+SUBMIT_FIELD = "script"
 """The field that only submit exits see, in addition to `FIELDS`."""
-SEEN_ARGUMENTS = 65_536
+SHOWN_ARGUMENTS = 65_536
 """Characters of all arguments that exits see."""
-SEEN_SCRIPT = 65_536
+SHOWN_SCRIPT = 65_536
 """Bytes of a script that submit exits see."""
 
 
 def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the first arguments, up to `SEEN_ARGUMENTS` characters."""
+    """Return the first arguments, up to `SHOWN_ARGUMENTS` characters."""
     size = 0
     for place, word in enumerate(words):
         size += len(word) + 1
-        if size > SEEN_ARGUMENTS:
+        if size > SHOWN_ARGUMENTS:
             return words[:place]
     return words
 
@@ -82,11 +82,11 @@ def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
 FIELDS: tuple[str, ...] = (*_DIRECT, *_COMPUTED, *_CHANGING)
 """The fields of a request that exits see."""
 
-SIGHTS = 10_000
+MOST_VIEWS = 10_000
 """Most views of requests that a pass keeps."""
 
 
-class SeenFields:
+class ExitViewFields:
     """The fields of a request that exits see, as properties; `ports.RequestView` has their types."""
 
     __slots__ = ()
@@ -95,7 +95,7 @@ class SeenFields:
     vars().update({name: property(compute) for name, compute in _CHANGING.items()})
 
 
-class Seen(SeenFields, Struct, dict=True, eq=False):
+class ExitView(ExitViewFields, Struct, dict=True, eq=False):
     """Read-only view of a request for exits (`ports.RequestView`); a pass makes one for each request.
 
     Fields of `_COMPUTED` are computed when they are first read, those of `_CHANGING` at each access.
@@ -113,7 +113,7 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
         raise AttributeError("a request is read only")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Seen) and self._request.seq == other._request.seq
+        return isinstance(other, ExitView) and self._request.seq == other._request.seq
 
     def __hash__(self) -> int:
         return hash(self._request.seq)
@@ -123,32 +123,32 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
         return f"<request {self._draft.site.id_of(request.seq)} {request.name} of {request.owner}>"
 
 
-def seen(request: Request, draft: Draft) -> RequestView:
+def request_view(request: Request, draft: Draft) -> RequestView:
     """Return the view of a request for exits in this pass."""
-    sights, seq = draft.sights, request.seq
-    view: Any = sights.get(seq)
+    views, seq = draft.views, request.seq
+    view: Any = views.get(seq)
     if view is None or view._request is not request:
-        view = Seen(request, draft)
-        if len(sights) < SIGHTS:
-            sights[seq] = view
+        view = ExitView(request, draft)
+        if len(views) < MOST_VIEWS:
+            views[seq] = view
     shown: RequestView = view
     return shown
 
 
-class Handed(Seen, eq=False):
-    """View of a request for submit exits: with the first `SEEN_SCRIPT` bytes of its script, as text."""
+class SubmitView(ExitView, eq=False):
+    """View of a request for submit exits: with the first `SHOWN_SCRIPT` bytes of its script, as text."""
 
     _bytes: bytes
 
     @property
     def script(self) -> str:
         """The beginning of its script."""
-        return self._bytes[:SEEN_SCRIPT].decode("utf-8", "replace")
+        return self._bytes[:SHOWN_SCRIPT].decode("utf-8", "replace")
 
 
-def handed(request: Request, draft: Draft, script: bytes) -> RequestView:
+def submit_view(request: Request, draft: Draft, script: bytes) -> RequestView:
     """Return the view of an arriving request for submit exits."""
-    return cast(RequestView, Handed(request, draft, script))
+    return cast(RequestView, SubmitView(request, draft, script))
 
 
 class Waiting:
@@ -168,7 +168,7 @@ class Waiting:
 
     def __iter__(self) -> Iterator[RequestView]:
         requests = self._draft.site.requests
-        return (seen(requests[seq], self._draft) for seq in self.seqs())
+        return (request_view(requests[seq], self._draft) for seq in self.seqs())
 
     def seqs(self) -> tuple[Seq, ...]:
         """Return sequence numbers in the order of date in queue, then of sequence number."""
@@ -257,7 +257,7 @@ class SiteView:
         self.now = draft.now
         self.shift = draft.site.shift.current
         self._running: list[Request] | None = None
-        self._seen = 0  # number of this pass's starts that are in `_running`
+        self._listed = 0  # number of this pass's starts that are in `_running`
         self._shown: list[RequestView] = []
 
     @property
@@ -298,13 +298,13 @@ class SiteView:
         draft, running, started = self._draft, self._running, self._draft.started
         if running is None:
             running = self._running = [r for r in draft.site.started.values() if r.state in STARTED]
-        if self._seen < len(started):
-            running += started[self._seen :]
-            self._seen = len(started)
+        if self._listed < len(started):
+            running += started[self._listed :]
+            self._listed = len(started)
         if queue is owner is group is name is None:
             shown = self._shown
             if len(shown) < len(running):
-                shown += [seen(r, draft) for r in running[len(shown) :]]
+                shown += [request_view(r, draft) for r in running[len(shown) :]]
             return shown.copy()
         if owner is not None:
             running = [request for request in running if request.spec.owner == owner]
@@ -314,7 +314,7 @@ class SiteView:
             running = [request for request in running if request.spec.group == group]
         if name is not None:
             running = [request for request in running if request.spec.name == name]
-        return [seen(request, draft) for request in running]
+        return [request_view(request, draft) for request in running]
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Return the candidates of its queue that were offered before it in this pass, with their answers.
@@ -352,4 +352,4 @@ def elected(draft: Draft, choice: Choice, starts: Request) -> list[Request]:
     """Ask the elected exits about a start; return the waiting requests that changed by it."""
     if not draft.exits.has("elected"):
         return []
-    return draft.follow(choice, draft.exits.elected(seen(starts, draft), view_of(draft)))
+    return draft.follow(choice, draft.exits.elected(request_view(starts, draft), view_of(draft)))

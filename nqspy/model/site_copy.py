@@ -1,4 +1,4 @@
-"""A site's twin: on it time may be let pass, or settings be tried, and the site does not know."""
+"""A copy of a site, to simulate it ahead or to try settings without changing the site."""
 
 from collections.abc import Collection
 from copy import copy
@@ -15,18 +15,18 @@ _NESTED = ("units", "away", "dependants", "members", "promises")
 """Dictionaries of the site, and those of dictionaries."""
 
 
-def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
-    """Copy that shares nothing that changes, without queued requests ``without``. Written files, and what was
-    touched and told since the last commit, are not copied: its rows are never written."""
+def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
+    """Return a copy that shares nothing that changes, without queued requests ``without``. Written files and
+    what changed since the last commit are not copied: rows of a copy are never written."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:
         copied[name] = {key: copy(each) for key, each in getattr(site, name).items()}
     waiting = {} if without else {name: each.copy(requests) for name, each in site.waiting.items()}
     for name, columns in site.waiting.items() if without else ():
-        kept = (requests[each.seq] for each in columns.requests() if each.seq in requests)
+        remaining = (requests[each.seq] for each in columns.requests() if each.seq in requests)
         waiting[name] = Columns()
-        waiting[name].extend(list(kept), site.numbers)
+        waiting[name].extend(list(remaining), site.numbers)
     return replace(
         site,
         **copied,
@@ -50,8 +50,8 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
 
 
 def beyond(site: Site, most: int) -> set[Seq]:
-    """The queued requests that are left when each queue keeps its part of ``most``, by date; none where there
-    are no more than that. Requests with a promised start are not among them."""
+    """Return the queued requests beyond each queue's part of ``most``, by date, except those with a
+    reservation."""
     whole = sum(map(len, site.waiting.values()))
     found: set[Seq] = set()
     if whole > most:

@@ -84,7 +84,7 @@ def entry(one: Exit) -> dict[str, Any]:
 
 
 def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each exit that is on behind another one's ``shrpri`` (rows of `seats.entry`)."""
+    """Return a line for each exit that is on behind another one's ``shrpri`` (rows of `hooks.entry`)."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
         f"{name}: its shrpri is asked only where {names[0]}.py answers None, which sorts before it; to scale "
