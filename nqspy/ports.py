@@ -92,7 +92,7 @@ class Journal(Protocol):
 
 
 class Executor(Protocol):
-    """Starter and watcher of attempts. Its observations come back as inputs of the engine."""
+    """Spawner and watcher of attempts. Its observations come back as inputs of the engine."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries one action out, soon and without blocking; doing it twice is harmless.

@@ -2,7 +2,7 @@
 
     scripts/bench cost [COUNT]         1,000 requests of /bin/true, one submission each, on 2 PEs
 
-The daemon, its starter and its shepherds run with clocks in them (`cost_probe`), which cost something
+The daemon, its spawner and its shepherds run with clocks in them (`cost_probe`), which cost something
 themselves: the parts tell where the time goes, rates are those of ``scripts/bench jobs``.
 """
 
@@ -48,7 +48,7 @@ def measure(count: int) -> Parts:
             line.call({"cmd": "submit", "key": f"cost{number}", "items": [message]})
         wait_for(lambda: not line.call({"cmd": "status"})["result"]["requests"], pause=0.1)
         whole = _cpu(here.process.pid) - before
-        decider = sum(_cpu(pid) for pid in _children(here.process.pid) if b"starter" not in _command(pid))
+        decider = sum(_cpu(pid) for pid in _children(here.process.pid) if b"spawner" not in _command(pid))
         told = here.tell()
     finally:
         here.close()
@@ -56,19 +56,19 @@ def measure(count: int) -> Parts:
 
 
 def _parts(told: list[dict[str, object]], whole: float, decider: float, count: int) -> Parts:
-    each = {kind: [one for one in told if one["kind"] == kind] for kind in ("daemon", "starter", "shepherd")}
+    each = {kind: [one for one in told if one["kind"] == kind] for kind in ("daemon", "spawner", "shepherd")}
     found: Parts = []
     spent = _sum(each["daemon"])
     found += [("daemon", part, ns / 1e6 / count) for part, ns in spent.most_common()]
     found.append(("daemon", "threads, interpreter", whole * 1e3 / count - sum(row[2] for row in found)))
     found.append(("decider", "passes in their own process (its start too)", decider * 1e3 / count))
-    spent, all_starter = _sum(each["starter"]), sum(float(str(one["whole"])) for one in each["starter"])
-    found += [("starter", part, ns / 1e6 / count) for part, ns in spent.most_common()]
-    found.append(("starter", "the rest (its start too)", (all_starter - sum(spent.values())) / 1e6 / count))
+    spent, all_spawner = _sum(each["spawner"]), sum(float(str(one["whole"])) for one in each["spawner"])
+    found += [("spawner", part, ns / 1e6 / count) for part, ns in spent.most_common()]
+    found.append(("spawner", "the rest (its start too)", (all_spawner - sum(spent.values())) / 1e6 / count))
     spent = _sum(each["shepherd"])
     inner = sum(float(str(one["whole"])) for one in each["shepherd"])
     jobs = sum(float(str(one["children"])) for one in each["shepherd"])
-    outer = sum(float(str(one["children"])) for one in each["starter"])
+    outer = sum(float(str(one["children"])) for one in each["spawner"])
     found += [("shepherd", part, ns / 1e6 / count) for part, ns in spent.most_common()]
     found.append(("shepherd", "watching, interpreter, pages", (inner - sum(spent.values())) / 1e6 / count))
     found.append(("shepherd", "its end", max(0.0, outer - inner - jobs) / 1e6 / count))

@@ -50,12 +50,12 @@ class House:
         return len(done.stdout)
 
     def resident(self) -> dict[str, float]:
-        """Return the RSS of each process, and the PSS of all with shepherds and spares, in MB."""
+        """Return the RSS of each process, and the PSS of all with shepherds, in MB."""
         select.select([], [], [], REST)
         mine = _words(self.daemon.pid)
         found = {"the daemon": _rss(self.daemon.pid)}
         for pid in _children(self.daemon.pid):
-            found["the exits' process" if _words(pid) == mine else "the starter"] = _rss(pid)
+            found["the exits' process" if _words(pid) == mine else "the spawner"] = _rss(pid)
         found[TOGETHER] = memory_of(self.daemon.pid) / 1024**2
         return found
 

@@ -20,7 +20,7 @@ start queue apps
 set default mpprun queue apps
 """
 APART = 1.2
-"""Seconds after which no shepherd of the request before is left (`executors.spares`)."""
+"""Seconds after which no shepherd of the request before is left (`executors.pool`)."""
 PATIENCE = 10_000
 GOAL = 1.5
 

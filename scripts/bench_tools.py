@@ -178,7 +178,7 @@ def processes(pid: int) -> Iterator[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes that a daemon takes with all its processes (decider, starter, shepherds, spares): what
+    """Return the bytes that a daemon takes with all its processes (decider, spawner, shepherds): what
     they share counts once (PSS)."""
     lines = (Path(f"/proc/{each}/smaps_rollup").read_text() for each in processes(pid))
     return 1024 * sum(int(text.partition("\nPss:")[2].split()[0]) for text in lines)

@@ -1,8 +1,8 @@
-"""Clocks in a daemon, its starter and its shepherds: CPU time by part, for `bench_cost`. Standard library
+"""Clocks in a daemon, its spawner and its shepherds: CPU time by part, for `bench_cost`. Standard library
 only.
 
-Run as ``cost_probe.py daemon OUT ARGUMENTS`` instead of ``nqsd``; the daemon then runs its starter by
-``cost_probe.py starter OUT STARTER ARGUMENTS``. Each process adds a line of JSON to OUT when it ends.
+Run as ``cost_probe.py daemon OUT ARGUMENTS`` instead of ``nqsd``; the daemon then runs its spawner by
+``cost_probe.py spawner OUT SPAWNER ARGUMENTS``. Each process adds a line of JSON to OUT when it ends.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from typing import Any
 DAEMON = {
     "nqspy.daemon.inbox:Inbox.drain": "inbox",
     "nqspy.daemon.inbox:Inbox.put_message": "counter: messages",
-    "nqspy.rpc.server:Connection.data_received": "counter: messages",
+    "nqspy.rpc.peer:ServedConnection.data_received": "counter: messages",
     "nqspy.answers.dispatcher:Dispatcher.take": "counter: commands and replies",
     "nqspy.answers.dispatcher:Dispatcher.reply": "counter: commands and replies",
     "nqspy.engine.loop:Engine.feed": "engine",
@@ -29,10 +29,10 @@ DAEMON = {
     "nqspy.executors.watch:Watch._handle": "reports of shepherds",
     "nqspy.daemon.notices:ExitNotices.tell": "telling",
 }
-STARTER = {
+SPAWNER = {
     "nqspy.executors.prepare:read": "order read",
-    "nqspy.executors.spares:Spares.hand": "handed to a spare shepherd",
-    "nqspy.executors.starter:Keeper.look": "ends waited for",
+    "nqspy.executors.pool:ShepherdPool.assign": "given to an idle shepherd",
+    "nqspy.executors.spawner:Reaper.reap": "ends waited for",
     "nqspy.executors.cgroups:ShepherdCgroup.__init__": "cgroup",
     "nqspy.executors.cgroups:Cgroups.remove_for_shepherd": "cgroup",
     "os:fork": "fork",
@@ -108,7 +108,7 @@ def daemon(out: str, arguments: list[str]) -> None:
     clocks, plain = Clocks(), link.subprocess.Popen
 
     def begin(words: list[str], **more: Any) -> Any:
-        return plain([*words[:6], __file__, "starter", out, *words[6:]], **more)
+        return plain([*words[:6], __file__, "spawner", out, *words[6:]], **more)
 
     link.subprocess = type("", (), {**vars(link.subprocess), "Popen": staticmethod(begin)})  # type: ignore
     clocks.install(DAEMON)
@@ -117,10 +117,10 @@ def daemon(out: str, arguments: list[str]) -> None:
     command.main()
 
 
-def starter(out: str, path: str, arguments: list[str]) -> None:
-    """Runs a starter with clocks; its shepherds have their own."""
+def spawner(out: str, path: str, arguments: list[str]) -> None:
+    """Runs a spawner with clocks; its shepherds have their own."""
     sys.path.insert(0, path.rsplit("/", 3)[0])
-    from nqspy.executors import starter as ours
+    from nqspy.executors import spawner as ours
 
     mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, ours.serve
 
@@ -133,18 +133,18 @@ def starter(out: str, path: str, arguments: list[str]) -> None:
         _note(out, "shepherd", theirs)
         leave(status)
 
-    mine.install(STARTER)
+    mine.install(SPAWNER)
     ours.serve = served
     ours.os._exit = left  # type: ignore
     ours.main(arguments)
     os._exit = leave  # type: ignore
-    _note(out, "starter", mine)
+    _note(out, "spawner", mine)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "daemon":
         daemon(sys.argv[2], sys.argv[3:])
-    elif sys.argv[1] == "starter":
-        starter(sys.argv[2], sys.argv[3], sys.argv[4:])
+    elif sys.argv[1] == "spawner":
+        spawner(sys.argv[2], sys.argv[3], sys.argv[4:])
     else:
         runpy.run_path(sys.argv[1])

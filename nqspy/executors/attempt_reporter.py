@@ -20,12 +20,12 @@ _LEAST_PROCESSES = 64
 
 
 class Station:
-    """Things that the starter has ready for its shepherds."""
+    """Things that the spawner has ready for its shepherds."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
     ) -> None:
-        """``offers``: where a spare shepherd says so (`spares`); ``logins``: where one asks for a login."""
+        """``offers``: where idle shepherds offer themselves (`pool`); ``logins``: where they ask."""
         self.spool = spool
         self.lock = lock
         self.reports = reports

@@ -136,7 +136,7 @@ class Cgroup(JobGroup):
 class ShepherdCgroup(JobGroup):
     """A cgroup that the shepherd is born in, with all that it spawns. It is used as if there were none, which
     costs less (`child.spawn`); but it shows for sure if a process remains when the shepherd was killed.
-    The starter makes and removes it."""
+    The spawner makes and removes it."""
 
     def __init__(self, kind: str, folder: str) -> None:
         """Raises OSError when it cannot be made."""
@@ -189,7 +189,7 @@ class ShepherdCgroup(JobGroup):
 
 
 class Cgroups:
-    """Makes cgroups for jobs and shepherds; the starter finds out once which kind can be used."""
+    """Makes cgroups for jobs and shepherds; the spawner finds out once which kind can be used."""
 
     def __init__(self, name: str, only: str = "") -> None:
         """``name``: of this home's directories; ``only``: the kind to use (``none``: no cgroup at all)."""

@@ -170,7 +170,7 @@ def _be_the_job(
         except OSError as error:
             text = f"cannot enter its cgroup: {error.strerror}"
             if error.errno in (errno.ENOENT, errno.ENODEV):
-                raise Again(text) from None  # a starter that came or went has taken it away as empty
+                raise Again(text) from None  # a spawner that came or went has taken it away as empty
             raise RuntimeError(text) from None
         _become_job(order, who, streams, gate)
     except BaseException as error:

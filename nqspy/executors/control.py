@@ -82,7 +82,7 @@ class HeldControls:
 
 
 class Controls:
-    """Places of this home's controllers: found out once by the starter. ``name``: of this home's directories;
+    """Places of this home's controllers: found out once by the spawner. ``name``: of this home's directories;
     ``tree``: the one in the cgroup2 tree if cgroups are made there, else ""; ``places``: this process's own
     directory in each controller's tree of version 1, "" where there is none."""
 

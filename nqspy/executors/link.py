@@ -1,4 +1,4 @@
-"""The daemon's side of the starter: its lock, its process, the orders to it and its answers."""
+"""The daemon's side of the spawner: its lock, its process, the orders to it and its answers."""
 
 import contextlib
 import fcntl
@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from nqspy.executors import proc
-from nqspy.executors.spares import PATIENCE
-from nqspy.executors.starter import STAYS
+from nqspy.executors.pool import IDLE_SECONDS
+from nqspy.executors.spawner import STAYS
 
 Key = tuple[int, int]
 """Request and attempt."""
@@ -27,16 +27,16 @@ _LOCK_TRIES = 200
 _LOCK_PAUSE = 0.05
 _LEAVE = 5.0
 _staying: list[subprocess.Popen[bytes]] = []
-"""Starters that stay for their shepherds: children of this process that have nobody else to wait for them."""
+"""Spawners that stay for their shepherds: children of this process that have nobody else to wait for them."""
 
 
 class SpawnerLink:
-    """Link to one starter at a time. `send` may be called from any thread, the rest by one thread only."""
+    """Link to one spawner at a time. `send` may be called from any thread, the rest by one thread only."""
 
-    def __init__(self, home: str, spool: str, python: str, cgroup: str, spare: float = PATIENCE) -> None:
-        """``spare``: real seconds that a shepherd without an attempt waits for one."""
+    def __init__(self, home: str, spool: str, python: str, cgroup: str, idle: float = IDLE_SECONDS) -> None:
+        """``idle``: real seconds that a shepherd without an attempt waits for one."""
         self._spool = spool
-        self._spare = spare
+        self._idle = idle
         self._python = python
         self._cgroup = cgroup
         found = os.stat(home)
@@ -49,7 +49,7 @@ class SpawnerLink:
 
     @property
     def up(self) -> bool:
-        """True if there is a starter to talk to."""
+        """True if there is a spawner to talk to."""
         return self._socket is not None
 
     def fileno(self) -> int:
@@ -57,7 +57,7 @@ class SpawnerLink:
         return self._socket.fileno() if self._socket is not None else -1
 
     def lock(self) -> None:
-        """Takes the starter's lock: when this returns, no earlier starter is there, and every order given to
+        """Takes the spawner's lock: when this returns, no earlier spawner is there, and every order given to
         it was claimed by its shepherd or never will be. Raises OSError when one stays."""
         _open_files()  # from here on there is a descriptor for each shepherd
         if self._lock is not None or self.up:
@@ -74,22 +74,22 @@ class SpawnerLink:
         raise OSError(f"another daemon's starter still holds {path}; stop that daemon first")
 
     def spawn(self) -> None:
-        """Starts a starter; the lock is its own from then on. Raises OSError."""
+        """Starts a spawner; the lock is its own from then on. Raises OSError."""
         self.lock()
         assert self._lock is not None
         _staying[:] = [each for each in _staying if each.poll() is None]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        starter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "starter.py")
+        spawner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
         descriptors = (theirs.fileno(), self._lock)
         # Not the mark by which processes of a job are known, should the daemon have been started by one.
         environment = {name: value for name, value in os.environ.items() if name != "QSUB_REQID"}
-        # Each shepherd would look its symbols up anew (and a page of the starter's be copied for each).
+        # Each shepherd would look its symbols up anew (and a page of the spawner's be copied for each).
         environment["LD_BIND_NOW"] = "1"
         try:
             with open(f"{self._spool}/starter.log", "ab") as log:
                 self._process = subprocess.Popen(
-                    [self._python, "-I", "-S", "-E", "-X", "utf8", starter, *map(str, descriptors),
-                     self._spool, self._name, self._cgroup, str(_open_files()), str(self._spare)],
+                    [self._python, "-I", "-S", "-E", "-X", "utf8", spawner, *map(str, descriptors),
+                     self._spool, self._name, self._cgroup, str(_open_files()), str(self._idle)],
                     pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True, cwd="/", env=environment,
                 )  # fmt: skip
@@ -104,7 +104,7 @@ class SpawnerLink:
         self._socket = ours
 
     def go_on(self) -> bool:
-        """True if the starter had been stopped: it is continued."""
+        """True if the spawner had been stopped: it is continued."""
         if self._process is not None and self.up:
             seen = proc.stat(self._process.pid)
             if seen is not None and seen.still:
@@ -113,7 +113,7 @@ class SpawnerLink:
         return False
 
     def down(self) -> None:
-        """The starter is gone: forgets it, and what was not sent yet."""
+        """The spawner is gone: forgets it, and what was not sent yet."""
         if self._socket is not None:
             stays = _farewell(self._socket)
             self._socket.close()
@@ -157,14 +157,14 @@ class SpawnerLink:
                 except BlockingIOError:
                     return False
                 except OSError:
-                    return True  # the starter is gone; the reader finds out
+                    return True  # the spawner is gone; the reader finds out
                 self._outbox.popleft()
                 if fd is not None:
                     os.close(fd)
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield attempts with their shepherds' pidfds (None: it left); None when the starter is gone."""
+        """Yield attempts with their shepherds' pidfds (None: it left); None when the spawner is gone."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)
@@ -179,7 +179,7 @@ class SpawnerLink:
             yield (int(seq), int(attempt)), (fds[0] if fds else None)
 
     def close(self) -> None:
-        """Lets the starter go; shepherds stay."""
+        """Lets the spawner go; shepherds stay."""
         self.down()
         if self._lock is not None:
             os.close(self._lock)
@@ -187,7 +187,7 @@ class SpawnerLink:
 
 
 def _farewell(connection: socket.socket) -> bool:
-    """End the connection; True if the starter stays for its shepherds: it has let the lock go then."""
+    """End the connection; True if the spawner stays for its shepherds: it has let the lock go then."""
     try:
         connection.shutdown(socket.SHUT_WR)
         connection.settimeout(_LEAVE)

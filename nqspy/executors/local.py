@@ -1,5 +1,5 @@
 """The real executor: requests run as processes of this machine, each under a shepherd. Orders go to the
-starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the net under them; the
+spawner over a socket; reports come back as datagrams; the pidfd of each shepherd is the net under them; the
 records in the spool say what happened. One thread waits for all of these."""
 
 import contextlib
@@ -15,8 +15,8 @@ from nqspy.executors.deadline import DELIVERY, LAUNCH
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
 from nqspy.executors.pageout import Residents
+from nqspy.executors.pool import IDLE_SECONDS
 from nqspy.executors.scan import QUIET, Fate, SpoolCleaner
-from nqspy.executors.spares import PATIENCE
 from nqspy.executors.watch import Watch
 from nqspy.model import actions as act
 from nqspy.model import observations as ob
@@ -35,12 +35,12 @@ class LocalExecutor:
     ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
     faster the site's clock runs than real time; ``cgroup``: the make of cgroups to use, empty: the best that
     works; ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines``, what a launch and a delivery may
-    take; ``spare``, how long a shepherd waits for another request."""
+    take; ``idle``, how long a shepherd waits for another request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
         speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
-        deadlines: tuple[float, float] = (LAUNCH, DELIVERY), spare: float = PATIENCE,
+        deadlines: tuple[float, float] = (LAUNCH, DELIVERY), idle: float = IDLE_SECONDS,
     ) -> None:  # fmt: skip
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -59,13 +59,13 @@ class LocalExecutor:
         self._speed = speed
         self._deadlines = deadlines
         self._clashes = Clashes()
-        link = SpawnerLink(self._home, self._spool, python, cgroup, spare)
+        link = SpawnerLink(self._home, self._spool, python, cgroup, idle)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = SpoolCleaner(quiet)
         self._resident = Residents()
 
     def start(self) -> None:
-        """Take the starter's lock, start the starter and the watching thread. Raises OSError."""
+        """Take the spawner's lock, start the spawner and the watching thread. Raises OSError."""
         self._watch.start()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Logins (`login_env`): the starter takes each in a process of its own, which no end of a job cuts off. A
+"""Logins (`login_env`): the spawner takes each in a process of its own, which no end of a job cuts off. A
 shepherd reads what is kept; what is missing or old it has taken. Standard library only."""
 
 import contextlib

@@ -212,7 +212,7 @@ def _files(folder: str) -> list[str]:
 
 
 _read = lru_cache(64)(lambda path, changed, size: proc.text(path))
-"""Each file is read once by the starter; its shepherds find it here unless it has changed."""
+"""Each file is read once by the spawner; its shepherds find it here unless it has changed."""
 
 
 def _text(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Prepare an attempt: the starter reads the order, its shepherd claims it on the disk before the job."""
+"""Prepare an attempt: the spawner reads the order, its shepherd claims it on the disk before the job."""
 
 import contextlib
 import json

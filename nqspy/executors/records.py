@@ -114,7 +114,7 @@ def protocol(folder: str) -> int:
 
 
 def claimed_with(folder: str) -> dict[str, Any]:
-    """Return what a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the starter
+    """Return what a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the spawner
     that takes its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch``
     (that folder, and the uid of its owner); empty when there is none. Raises OSError as `read` does."""
     return _claimed(_found(f"{folder}/claim") or b"")

@@ -86,10 +86,11 @@ class _Marks(NamedTuple):
 
     def on(self, pid: int) -> bool:
         """True if a process has them, or writes the attempt's output, or is its shepherd: stands in its
-        folder and was forked by a starter, so it is no job, nor an operator's shell."""
+        folder and was forked by a spawner, so it is no job, nor an operator's shell."""
         if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)"):
             with contextlib.suppress(OSError):
-                if b"/starter.py" in proc.contents(f"/proc/{pid}/cmdline"):
+                command = proc.contents(f"/proc/{pid}/cmdline")
+                if b"/spawner.py" in command or b"/starter.py" in command:  # the name of earlier versions
                     return True
         if any(_leads(f"/proc/{pid}/fd/{fd}").startswith(f"{self.folder}/std") for fd in (1, 2)):
             return True
@@ -112,7 +113,7 @@ def _leads(link: str) -> str:
 
 def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
     """Kill what still runs of a lost job, which may be started anew; True if it is certain that nothing is
-    left, by its cgroup, its starter or another boot. Raises OSError when no descriptor is to be had."""
+    left, by its cgroup, its spawner or another boot. Raises OSError when no descriptor is to be had."""
     record = records.read(folder, "pid")
     with contextlib.suppress(ValueError):
         if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
@@ -125,7 +126,7 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
 
 
 def inherited(folder: str, identifier: proc.Identifier) -> bool:
-    """True if the starter is alive that inherits what is left of that job, ends it, and then says so."""
+    """True if the spawner is alive that inherits what is left of that job, ends it, and then says so."""
     with contextlib.suppress(ValueError, KeyError, AttributeError):
         fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
         if fd is not None:

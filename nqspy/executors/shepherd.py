@@ -1,4 +1,4 @@
-"""A process for each attempt that starts, watches, records and delivers; it outlives daemon and starter."""
+"""A process for each attempt that starts, watches, records and delivers; it outlives daemon and spawner."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter;
+"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the spawner;
 without a timeout while nothing runs. A job of the daemon's own user can stop its shepherd: then its end, its
 limits and orders to it would not be seen. So the daemon looks now and then while requests run, and has a
 shepherd that stands still go on."""
@@ -35,7 +35,7 @@ _MOST = 25
 
 @dataclass(slots=True)
 class WatchedAttempt:
-    """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages until it listens;
+    """Attempt under watch. ``order`` until the spawner has answered; ``pending``: messages until it listens;
     ``told``: reported as running; ``looks`` after a lost one's remains; ``stops`` of its shepherd."""
 
     order: dict[str, Any] | None
@@ -88,7 +88,7 @@ class Watch:
         self.identifier = Identifier()
 
     def seize(self) -> None:
-        """Take the starter's lock and the place where reports arrive. Raises OSError."""
+        """Take the spawner's lock and the place where reports arrive. Raises OSError."""
         self._link.lock()
         if self._reports is not None:
             return
@@ -101,14 +101,14 @@ class Watch:
         self._epoll.register(self._reports.fileno(), select.EPOLLIN)
 
     def start(self) -> None:
-        """Starts the starter and the thread. Raises OSError."""
+        """Starts the spawner and the thread. Raises OSError."""
         self.seize()
         self._spawn()
         self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread and lets the starter go; shepherds stay."""
+        """Ends the thread and lets the spawner go; shepherds stay."""
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         if self._thread is not None:
@@ -214,7 +214,7 @@ class Watch:
                 _log.exception("a starter or an attempt could not be seen to")
 
     def _look_after(self) -> None:
-        """Continue starter and shepherds that were stopped."""
+        """Continue spawner and shepherds that were stopped."""
         if not self._attempts or now() < self._look_at:
             return
         with self._guard:
@@ -313,7 +313,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN)
 
     def _spawn(self) -> None:
-        """A starter, and every order that no starter has passed on. Raises OSError."""
+        """A spawner, and every order that no spawner has passed on. Raises OSError."""
         self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
@@ -379,7 +379,7 @@ class Watch:
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """End what a lost job left; return its loss, None (``wait``) while its starter does so."""
+        """End what a lost job left; return its loss, None (``wait``) while its spawner does so."""
         folder = self.path(key)
         brief = scan.brief(folder)
         sure = scan.end_remains(folder, self._home, self.identifier)

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 URGENT = -10
-"""Nice value of the daemon, its decider, the starter and the shepherds; never of what they run for others."""
+"""Nice value of the daemon, its decider, the spawner and the shepherds; never of what they run for others."""
 
 
 def hurry() -> None:

@@ -32,7 +32,7 @@ _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("start", "room"))
 _LOST, _MISHAPS = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps"))
 _DECIDER = "decider/test_decider_process.py"
 _PEOPLE, _INDICES = "engine/test_engine_people.py", "model/test_indices.py"
-_KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"
+_REAPER, _BACKUP = "executors/test_executors_reaper.py", "daemon/test_daemon_backup.py"
 
 ATTACKS = (
     Attack("1", "pin a PE: output that is read slowly, sparse output, a start or delivery that is stopped",
@@ -51,7 +51,7 @@ ATTACKS = (
            (f"{_LOST}::test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_again",
             "executors/test_executors_lost.py")),
     Attack("4", "run twice at a time by killing the shepherd and hiding from it",
-           (f"{_LOST}::test_who_hides_has_ended_before_the_request_runs_again", _KEEPER)),
+           (f"{_LOST}::test_who_hides_has_ended_before_the_request_runs_again", _REAPER)),
     Attack("5", "fork without end", ("executors/test_executors_limits.py",)),
     Attack("6", "fill the disk with scripts",
            (f"{_ROOM}::test_a_script_has_a_limit_that_the_site_sets",

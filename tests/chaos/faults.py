@@ -91,7 +91,7 @@ class Storm:
         weights: dict[str, tuple[int, Callable[[], None]]] = {
             "killed": (5, self.killed), "stopped": (3, self.stopped), "clock": (3, self.clock_step),
             "locked": (3, self.locked), "full": (2 if self.small else 0, self.full),
-            "shepherd": (4, self.shepherd), "starter": (2, self.starter), "restarted": (2, self.restarted),
+            "shepherd": (4, self.shepherd), "spawner": (2, self.spawner), "restarted": (2, self.restarted),
         }  # fmt: skip
         chosen = [name for name in weights if not names or name in names]
         name = self.chance.choices(chosen, [weights[name][0] for name in chosen])[0]
@@ -156,18 +156,18 @@ class Storm:
             with self.ledger.striking("shepherd killed", str(pid)):
                 proc.send([pid], signal.SIGKILL)
 
-    def starter(self) -> None:
+    def spawner(self) -> None:
         for pid, folder in self._helpers():
             if folder == "/":
-                with self.ledger.striking("starter killed"):
+                with self.ledger.striking("spawner killed"):
                     proc.send([pid], signal.SIGKILL)
 
     def _helpers(self) -> list[tuple[int, str]]:
-        """Starter and shepherds of this home, with the folders they stand in."""
+        """Spawner and shepherds of this home, with the folders they stand in."""
         found = []
         for pid in self.live.leftovers():
             with suppress(OSError):
-                if b"executors/starter.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"executors/spawner.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append((pid, os.readlink(f"/proc/{pid}/cwd")))
         return found
 

@@ -1,4 +1,4 @@
-"""One run of applications by class: callers, kills of daemon, starter and shepherds by a seed; then calm, and
+"""One run of applications by class: callers, kills of daemon, spawner and shepherds by a seed; then calm, and
 the judgement. The suite and ``scripts/chaos gang`` use it alike."""
 
 import tempfile
@@ -51,7 +51,7 @@ UNTOLD = 330.0
 
 
 class Kills(Storm):
-    """Nothing but kill -9: of the daemon at any moment and at points of its way, of starter and shepherds."""
+    """Nothing but kill -9: of the daemon at any moment and at points of its way, of spawner and shepherds."""
 
     def _arms(self, points: tuple[str, ...] = ()) -> str:
         if points or self.chance.random() < 0.1:
@@ -133,7 +133,7 @@ def storm(
             faults.start()
             for thread in (*people, frost):
                 thread.start()
-            blow(faults, seconds, ("killed", "shepherd", "starter"), (0.3, 7.0), say)
+            blow(faults, seconds, ("killed", "shepherd", "spawner"), (0.3, 7.0), say)
             faults.calm()
             for error in join([*people]):
                 ledger.broken("caller", "", repr(error))

@@ -219,6 +219,6 @@ def _read_logs(live: Live, ledger: Ledger) -> None:
                 ledger.count("exits interrupted")
             elif "Traceback" in record:
                 ledger.broken("traceback", "", f"{name}: {record[:2000]}")
-    starter = live.home / "spool" / "starter.log"
-    if starter.exists() and (text := starter.read_text()):
-        ledger.broken("starter", "", text[-1500:])
+    spawner = live.home / "spool" / "starter.log"
+    if spawner.exists() and (text := spawner.read_text()):
+        ledger.broken("spawner", "", text[-1500:])

@@ -1,4 +1,4 @@
-"""Applications by class for half a minute while daemon, starter and shepherds are killed; `scripts/chaos
+"""Applications by class for half a minute while daemon, spawner and shepherds are killed; `scripts/chaos
 gang` does the same for half an hour."""
 
 import pytest

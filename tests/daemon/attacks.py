@@ -2,7 +2,7 @@
 
 An attack is won when its line says WON, or when the other's secret is seen. ``$W $R $H $E``: the other's
 requests that wait, run, are held, have ended; ``$MINE``: one of the attacker's own; ``$JOB $SHEPHERD $NQSD
-$STARTER``: processes; ``$NQ``: the daemon's home; ``$HIS``: the other's home folder; ``$SHARED``: a folder in
+$SPAWNER``: processes; ``$NQ``: the daemon's home; ``$HIS``: the other's home folder; ``$SHARED``: a folder in
 which everybody may make names.
 """
 
@@ -138,7 +138,7 @@ ATTACKS = {
     "kill the other's job": "kill -9 $JOB && echo WON",
     "stop the other's job": "kill -STOP $JOB && echo WON",
     "kill its shepherd": "kill -9 $SHEPHERD && echo WON",
-    "kill the starter": "kill -9 $STARTER && echo WON",
+    "kill the spawner": "kill -9 $SPAWNER && echo WON",
     "kill the daemon": "kill -9 $NQSD && echo WON",
     "read the job's environment": "cat /proc/$JOB/environ && echo WON",
     "read the job's open script": "cat /proc/$JOB/fd/* && echo WON",

@@ -325,7 +325,7 @@ class Live:
         return self
 
     def leftovers(self) -> list[int]:
-        """Processes of this home: daemon, starter, shepherds, jobs, commands."""
+        """Processes of this home: daemon, spawner, shepherds, jobs, commands."""
         mark = os.fsencode(f"NQSPY_HOME={self.home}")
         return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _has(entry, mark)]
 
@@ -342,8 +342,8 @@ class Live:
     def _look_for_trouble(self) -> None:
         log = self.log
         assert self.accepts_trouble or "Traceback" not in log, log
-        starter = self.home / "spool" / "starter.log"
-        assert self.accepts_trouble or not starter.exists() or not starter.read_text(), starter.read_text()
+        spawner = self.home / "spool" / "starter.log"
+        assert self.accepts_trouble or not spawner.exists() or not spawner.read_text(), spawner.read_text()
 
 
 def _has(pid: str, mark: bytes) -> bool:

@@ -124,13 +124,13 @@ class House:
         record = until(lambda: records.read(str(folder), "pid"), "the request runs")
         holder = proc.Identity.parse(str(records.holder(str(folder))))
         self.shepherd, self.job = holder.pid, proc.Identity.parse(record["leader"]).pid
-        starter = int(Path(f"/proc/{self.shepherd}/stat").read_text().rpartition(")")[2].split()[1])
+        spawner = int(Path(f"/proc/{self.shepherd}/stat").read_text().rpartition(")")[2].split()[1])
         mine = self.ben.ok("echo id | qsub -q other -s /bin/sh")
         self.ben.environment |= {
             "W": self.waiting, "R": self.running, "H": self.held, "E": self.ended, "K": self.kept,
             "MINE": mine,
             "JOB": str(self.job), "SHEPHERD": str(self.shepherd), "NQSD": str(self.live.pid),
-            "STARTER": str(starter), "CAGE": record["cage"][1] or "/sys/fs/cgroup", "NQ": str(self.live.home),
+            "SPAWNER": str(spawner), "CAGE": record["cage"][1] or "/sys/fs/cgroup", "NQ": str(self.live.home),
             "HIS": str(self.anne.home), "SHARED": str(self.shared), "ANNE": self.anne.name,
             "BEN": self.ben.name,
         }  # fmt: skip

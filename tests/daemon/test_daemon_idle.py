@@ -1,4 +1,4 @@
-"""While nothing happens nothing is done: neither the daemon nor the starter nor the process of the exits
+"""While nothing happens nothing is done: neither the daemon nor the spawner nor the process of the exits
 wakes up, and no pass is made."""
 
 import threading
@@ -50,7 +50,7 @@ def test_an_idle_daemon_sleeps_though_requests_wait_and_wakes_seldom_while_one_r
     live.hang_up()
     threading.Event().wait(1.5)  # what the last request left to do
     pids = live.leftovers()
-    assert len(pids) >= 3, "daemon, starter, and who asks the exits"
+    assert len(pids) >= 3, "daemon, spawner, and who asks the exits"
     idle = asked(live)
     live.hang_up()
     assert idle >= passes

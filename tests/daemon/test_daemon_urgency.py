@@ -51,7 +51,7 @@ def test_the_daemon_goes_before_jobs_and_jobs_before_nobody_unless_somebody_chos
     live.running(live.qsub("sleep 60"))
     threads = Path(f"/proc/{live.pid}/task").iterdir()
     kin = [int(each) for thread in threads for each in (thread / "children").read_text().split()]
-    assert [niceness(pid) for pid in (live.pid, *kin)] == [chosen or -10] * 3, "daemon, decider, starter"
+    assert [niceness(pid) for pid in (live.pid, *kin)] == [chosen or -10] * 3, "daemon, decider, spawner"
     live.ended(live.qsub(NICE.format(job)))
     live.ended(live.qsub(NICE.format(nicer), "-ln", "7"))
     assert [said(path) for path in (job, nicer, probe, notice)] == [chosen, 7, chosen, chosen]

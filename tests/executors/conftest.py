@@ -210,7 +210,7 @@ class Bench:
         (self.work / "go").touch()
 
     @property
-    def starter(self) -> int:
+    def spawner(self) -> int:
         process = self.executor._watch._link._process
         assert process is not None
         return process.pid

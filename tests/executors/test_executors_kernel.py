@@ -204,7 +204,7 @@ def test_no_cgroup_is_removed_at_the_daemons_stop_while_a_job_may_be_about_to_en
     there = made.exists()
     os.kill(leader, signal.SIGKILL)
     bench.until((bench.folder(request) / "done").exists, "it has ended")
-    with contextlib.suppress(FileNotFoundError):  # the starter, which has stayed for its shepherd, is sooner
+    with contextlib.suppress(FileNotFoundError):  # the spawner, which has stayed for its shepherd, is sooner
         made.rmdir()
     assert there
 

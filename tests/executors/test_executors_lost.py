@@ -247,13 +247,13 @@ def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace: it sees what is synced, and when")
 @BOTH
 def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):
-    trace, starter = tmp_path / "trace", bench.starter
+    trace, spawner = tmp_path / "trace", bench.spawner
     calls = "trace=fsync,fdatasync,link,linkat,execve"
     with subprocess.Popen(
-        ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(starter)]
+        ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(spawner)]
     ) as tracer:
         try:
-            status = Path(f"/proc/{starter}/status")
+            status = Path(f"/proc/{spawner}/status")
             bench.until(lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text(), "strace is there")
             request = bench.start("exit 0\n", ask=ask)
             bench.ending(request)

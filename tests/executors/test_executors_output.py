@@ -180,7 +180,7 @@ def _deliverer(bench, request, former: int) -> int:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if here and b"starter.py" in command and pid != former and os.getsid(pid) == pid:
+        if here and b"spawner.py" in command and pid != former and os.getsid(pid) == pid:
             return pid
     return 0
 

@@ -88,19 +88,19 @@ def test_a_delivery_that_was_cut_off_is_finished(bench):
     assert target.read_text() == "precious\n"
 
 
-def test_a_starter_that_is_killed_is_replaced_and_nothing_is_lost(bench):
+def test_a_spawner_that_is_killed_is_replaced_and_nothing_is_lost(bench):
     request = bench.running(f"{WAIT}exit 8\n")
-    os.kill(bench.starter, signal.SIGKILL)
+    os.kill(bench.spawner, signal.SIGKILL)
     others = [bench.start("exit 4\n") for _ in range(3)]
     assert [bench.ending(other).status for other in others] == [4, 4, 4]
     bench.go()
     assert bench.ending(request).status == 8
 
 
-def test_orders_in_the_socket_of_a_dead_starter_are_given_again(bench):
-    os.kill(bench.starter, signal.SIGSTOP)
+def test_orders_in_the_socket_of_a_dead_spawner_are_given_again(bench):
+    os.kill(bench.spawner, signal.SIGSTOP)
     requests = [bench.start(f"echo {n} >> log\n") for n in range(3)]
-    os.kill(bench.starter, signal.SIGKILL)
+    os.kill(bench.spawner, signal.SIGKILL)
     assert [bench.ending(request).status for request in requests] == [0, 0, 0]
     assert sorted(bench.text("log").split()) == ["0", "1", "2"]
 
@@ -140,19 +140,19 @@ def test_a_claim_is_given_once_and_half_a_record_is_no_record(tmp_path):
 
 
 def test_nothing_polls_while_idle(bench):
-    """Neither the watcher nor the starter wakes up when nothing happens: they sleep without a timeout."""
+    """Neither the watcher nor the spawner wakes up when nothing happens: they sleep without a timeout."""
     bench.run("exit 0\n")
-    starter = bench.starter
+    spawner = bench.spawner
     watchers = [thread for thread in threading.enumerate() if thread.name == "executor"]
 
     def asleep(syscall: Path) -> list[str] | None:
         words = syscall.read_text().split()
         return None if words[0] == "running" else words
 
-    for pid, task in [(starter, starter), *((os.getpid(), t.native_id) for t in watchers)]:
+    for pid, task in [(spawner, spawner), *((os.getpid(), t.native_id) for t in watchers)]:
         syscall = Path(f"/proc/{pid}/task/{task}/syscall")
         number, *arguments = bench.until(lambda s=syscall: asleep(s), "asleep")
-        if task != starter:
+        if task != spawner:
             assert int(arguments[3], 16) & 0xFFFFFFFF == 0xFFFFFFFF, f"epoll_wait with a timeout: {number}"
 
 

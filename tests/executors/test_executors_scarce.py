@@ -96,7 +96,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_
     odd = replace(odd, spec=replace(odd.spec, script=bench.keep(b"#!/bin/s\xffh\n")))
     bench.do(Start(odd.seq, 1, (0,)), odd)
     assert "cannot run /bin/s" in bench.expect(ObservedNotStarted, odd).text
-    os.kill(bench.starter, signal.SIGKILL)
+    os.kill(bench.spawner, signal.SIGKILL)
     assert bench.run("exit 4\n").status == 4
     assert bench.text("ran") == "run\n"
     bench.do(Start(request.seq, 1, (0,)), request)
@@ -108,11 +108,11 @@ def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_
 
 @pytest.fixture
 def crowded(bench):
-    """The starter may have one more process: a shepherd, and that one no job."""
+    """The spawner may have one more process: a shepherd, and that one no job."""
     folder = Path(f"/sys/fs/cgroup/pids/nqspy-test-{os.getpid()}")
     try:
         folder.mkdir()
-        (folder / "cgroup.procs").write_text(str(bench.starter))
+        (folder / "cgroup.procs").write_text(str(bench.spawner))
     except OSError:
         pytest.skip("needs a pids cgroup of version 1 that may be written: root, as a rule")
     (folder / "pids.max").write_text("2")
@@ -147,10 +147,10 @@ def small(make_bench, tmp_path):
 
 
 @pytest.mark.privileged
-@pytest.mark.parametrize("spare", [False, True])
-def test_on_a_full_disk_nothing_of_an_attempt_runs_and_nobody_is_blamed(small, spare):
+@pytest.mark.parametrize("idle", [False, True])
+def test_on_a_full_disk_nothing_of_an_attempt_runs_and_nobody_is_blamed(small, idle):
     script = "echo run >> ran\nexit 4\n"
-    if spare:
+    if idle:
         assert small.run(script).status == 4
     fill(small.home / "ballast")
     request = small.start(script)
@@ -159,4 +159,4 @@ def test_on_a_full_disk_nothing_of_an_attempt_runs_and_nobody_is_blamed(small, s
     assert ObservedVoid(7, 1) in small.scan(first=7), "it was never begun"
     (small.home / "ballast").unlink()
     assert small.ending(small.again(request)).status == 4
-    assert small.text("ran") == "run\n" * (1 + spare)
+    assert small.text("ran") == "run\n" * (1 + idle)

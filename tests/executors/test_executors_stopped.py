@@ -1,4 +1,4 @@
-"""A job stops its own shepherd, or the starter: they go on, its end and limits are seen, no PE is kept."""
+"""A job stops its own shepherd, or the spawner: they go on, its end and limits are seen, no PE is kept."""
 
 import os
 import signal
@@ -111,12 +111,12 @@ def test_what_is_said_before_its_end_is_seen_still_holds(bench):
     assert (bench.work / "later").read_text() == "out\n"
 
 
-def test_a_starter_that_is_stopped_goes_on(bench):
-    starter = bench.starter
-    request = bench.running(f"kill -STOP {starter}; exec sleep 600")
-    bench.until(lambda: state(starter) != "T", "it goes on")
+def test_a_spawner_that_is_stopped_goes_on(bench):
+    spawner = bench.spawner
+    request = bench.running(f"kill -STOP {spawner}; exec sleep 600")
+    bench.until(lambda: state(spawner) != "T", "it goes on")
     bench.kill(request, 0, number=signal.SIGKILL)
-    os.kill(starter, signal.SIGSTOP)
-    bench.until(lambda: state(starter) == "T", "it stands still")
+    os.kill(spawner, signal.SIGSTOP)
+    bench.until(lambda: state(spawner) == "T", "it stands still")
     assert bench.run("exit 6").status == 6
     assert not [seen for seen in bench.seen if not isinstance(seen, (ObservedRunning, ObservedUse))]

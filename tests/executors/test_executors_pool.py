@@ -40,7 +40,7 @@ class Herd:
     def left(self, name):
         """Waits until the shepherd of a request has left."""
         pid = self.shepherd(name)
-        self.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+        self.bench.until(lambda: proc.stat(pid) is None, "the idle shepherd has left")
 
     def lost(self):
         return [seen for seen in self.bench.seen if isinstance(seen, ObservedLost)]
@@ -48,14 +48,14 @@ class Herd:
 
 @pytest.fixture
 def herd(make_bench):
-    """A spare shepherd stays however busy the machine is."""
-    return Herd(make_bench(spare=600.0))
+    """An idle shepherd stays however busy the machine is."""
+    return Herd(make_bench(idle=600.0))
 
 
 @pytest.fixture(params=[Ask(), IN_CGROUP], ids=["spawned", "forked"])
 def kind(request, make_bench):
     """The same with requests of either kind."""
-    return Herd(make_bench(spare=600.0), request.param)
+    return Herd(make_bench(idle=600.0), request.param)
 
 
 def test_one_shepherd_serves_one_request_after_the_other_with_nothing_of_the_one_before(kind, tmp_path):
@@ -107,7 +107,7 @@ def test_two_at_a_time_have_one_each_and_one_in_a_cgroup_of_its_own_has_another(
     assert herd.run("d", ask=IN_CGROUP).status == 0
     assert herd.shepherd("d") not in (herd.shepherd("a"), herd.shepherd("c"))
     long = b"LONG=" + b"y" * 100_000 + b"\0"
-    assert herd.run("e", "test ${#LONG} = 100000", env=long).status == 0, "a spare one has a long order whole"
+    assert herd.run("e", "test ${#LONG} = 100000", env=long).status == 0, "an idle one gets it whole"
     assert herd.shepherd("e") in (herd.shepherd("a"), herd.shepherd("c"))
 
 
@@ -124,7 +124,7 @@ def test_it_leaves_with_its_daemon(herd):
     herd.left("a")
 
 
-def test_one_that_is_killed_while_spare_is_missed_by_nobody(herd):
+def test_one_that_is_killed_while_idle_is_missed_by_nobody(herd):
     for name in "abcd":
         assert herd.run(name).status == 0
         os.kill(herd.shepherd(name), signal.SIGKILL)
@@ -148,9 +148,9 @@ def test_one_that_had_to_kill_serves_no_other(kind):
     assert not kind.same("a", "b")
 
 
-def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
+def test_when_the_spawner_is_killed_its_idle_ones_leave_and_others_come(herd):
     herd.run("a")
-    os.kill(herd.bench.starter, signal.SIGKILL)
+    os.kill(herd.bench.spawner, signal.SIGKILL)
     assert herd.run("b").status == 0
     herd.left("a")
     assert not herd.same("a", "b")
@@ -236,8 +236,8 @@ def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
 
 _WITH_A_CHILD = """
 import os, socket, sys
-from nqspy.executors import spares
-from nqspy.executors.spares import Offer
+from nqspy.executors import pool
+from nqspy.executors.pool import Offer
 here, offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 reader, writer = os.pipe()
 pid = os.fork()
@@ -248,7 +248,7 @@ if pid == 0:
 if sys.argv[1] == "ended":
     os.close(writer)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-Offer(offers, False, spares.of_this_process()).make()
+Offer(offers, False, pool.process_traits()).make()
 here.setblocking(False)
 try:
     sys.exit(bool(here.recv(64)))

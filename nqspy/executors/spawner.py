@@ -1,13 +1,13 @@
-"""A small process that finds a shepherd for each order it reads: one that is spare (`spares`), else a new one
-forked from itself. It has everything imported beforehand.
+"""A small process that finds a shepherd for each order: an idle one (`pool`), else a new one, forked from
+itself. All modules are imported beforehand.
 
-Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CGROUP FILES SPARE``: descriptors of the
-order socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make
-of cgroups to use (empty: the best), how many files a job may open (the daemon has more), how many seconds a
-spare shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
+Run as ``python -I -S -E -X utf8 spawner.py ORDERS LOCK SPOOL NAME CGROUP FILES IDLE``: descriptors of the
+order socket and of the spawner's lock, the spool's path, the name of this home's cgroup directory, the kind
+of cgroups to use (empty: the best), how many files a job may open (the daemon has more), how many seconds an
+idle shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
 nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd.
-When the daemon's end of the socket is closed it lets the lock go and stays only for the shepherds that it has
-(`Keeper`); it says so by `STAYS`. Standard library only.
+When the daemon closes its end of the socket, the spawner releases the lock and stays only for its shepherds
+(`Reaper`); it reports that by `STAYS`. Standard library only.
 """
 
 import contextlib
@@ -31,17 +31,17 @@ from typing import Any
 from nqspy.executors import cgroups, forks, login_taker, prepare, proc, records
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.control import rmdir
-from nqspy.executors.spares import Spares, serve
+from nqspy.executors.pool import ShepherdPool, serve
 
 _LARGEST = 1 << 17
-_PATIENCE = 0.5
+_PAUSE = 0.5
 STAYS = b"stays"
-"""Last word of a starter that stays for its shepherds."""
+"""Last message of a spawner that stays for its shepherds."""
 
 
 def main(arguments: list[str]) -> None:
-    """Reads orders until the daemon is gone, and stays as long as there are shepherds."""
-    orders, lock, spool, name, kind, files, patience = arguments
+    """Read orders until the daemon is gone, and stay as long as there are shepherds."""
+    orders, lock, spool, name, kind, files, idle = arguments
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), most))
     for fd in (int(orders), int(lock)):
@@ -49,69 +49,69 @@ def main(arguments: list[str]) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     connection, groups = socket.socket(fileno=int(orders)), cgroups.Cgroups(name, kind)
-    desk = _Desk(connection, int(lock), spool, groups, float(patience))
+    spawner = _Spawner(connection, int(lock), spool, groups, float(idle))
     gc.collect()
     gc.disable()
     gc.freeze()
-    desk.serve()
-    desk.stay()
+    spawner.serve()
+    spawner.stay()
 
 
-class _Desk:
-    """Desk where orders come in and shepherds are found for them."""
+class _Spawner:
+    """Reads orders and finds shepherds for them."""
 
     def __init__(
-        self, orders: socket.socket, lock: int, spool: str, groups: cgroups.Cgroups, spare: float
+        self, orders: socket.socket, lock: int, spool: str, groups: cgroups.Cgroups, idle: float
     ) -> None:
-        """``spare``: real seconds that a spare shepherd stays."""
-        self.orders, self.spares, self.poll = orders, Spares(spare), select.poll()
+        """``idle``: real seconds that an idle shepherd stays."""
+        self.orders, self.pool, self.poll = orders, ShepherdPool(idle), select.poll()
         reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.station = Station(spool, lock, reports, groups, self.spares.offers)
+        self.station = Station(spool, lock, reports, groups, self.pool.offers)
         self.logins = login_taker.LoginDesk(spool, groups, self.station.most_processes, self.poll)
         self.station.logins = self.logins.asks
-        self.keeper = Keeper(self.station, self.logins.takers)
+        self.reaper = Reaper(self.station, self.logins.takers)
         self.wake = forks.wake_on_children()
 
     def serve(self) -> None:
-        """Handles orders and ends until the daemon is gone."""
-        for fd in (self.orders.fileno(), self.spares.fileno(), self.wake):
+        """Handle orders and ends until the daemon is gone."""
+        for fd in (self.orders.fileno(), self.pool.fileno(), self.wake):
             self.poll.register(fd, select.POLLIN)
         while True:
-            waits = [wait * 1000 for wait in (self.keeper.wait(), self.spares.wait()) if wait is not None]
+            waits = [wait * 1000 for wait in (self.reaper.wait(), self.pool.wait()) if wait is not None]
             ready = [fd for fd, _ in self.poll.poll(min(waits, default=None))]
-            if self.spares.fileno() in ready:
-                self.keeper.rest(self.spares.take_in())
+            if self.pool.fileno() in ready:
+                self.reaper.set_idle(self.pool.read_offers())
             self.logins.serve(ready)
             if self.wake in ready or not ready:
                 forks.silence(self.wake)
-                self.keeper.look()
-            if self.orders.fileno() in ready and not self._take():
-                self.keeper.look()
+                self.reaper.reap()
+            if self.orders.fileno() in ready and not self._handle():
+                self.reaper.reap()
                 return
-            self.spares.let_go()
+            self.pool.dismiss()
 
     def stay(self) -> None:
-        """Lets the lock go, and stays for the shepherds that it has."""
+        """Release the lock, and stay for the shepherds."""
         self.poll.unregister(self.orders)
-        self.poll.unregister(self.spares)
+        self.poll.unregister(self.pool)
         os.close(self.station.lock)
-        self.spares.end()
-        if self.keeper.keeps():
+        self.pool.end()
+        if self.reaper.busy():
             with contextlib.suppress(OSError):  # the daemon was killed
                 self.orders.send(STAYS)
             self.orders.close()
-        while self.keeper.keeps():
-            wait = self.keeper.wait()
+        while self.reaper.busy():
+            wait = self.reaper.wait()
             self.logins.serve([fd for fd, _ in self.poll.poll(None if wait is None else wait * 1000)])
             forks.silence(self.wake)
-            self.keeper.look()
-        self.keeper.leave()
+            self.reaper.reap()
+        self.reaper.clean_up()
 
-    def _take(self) -> bool:
-        """Handles one order; False when there will be no more."""
+    def _handle(self) -> bool:
+        """Handle one order; return False if no more will come."""
         try:
             message, fds, _, _ = socket.recv_fds(self.orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
-        except ConnectionResetError:  # the daemon was killed with answers of ours unread
+        except ConnectionResetError:  # the daemon was killed before it read our answers
             return False
         if not message:
             return False
@@ -119,20 +119,20 @@ class _Desk:
         name, order = head.decode("ascii"), dict[str, Any]()
         try:
             order = prepare.read(data, fds, self.station)
-        except Exception:  # an order that cannot be read is empty, and its shepherd's trouble
+        except Exception:  # an unreadable order is empty; its shepherd fails
             traceback.print_exc()
             sys.stderr.flush()
         in_cgroup = bool(order) and self.station.cgroups.kind != "none" and not order.get("deliver")
         plain = in_cgroup and prepare.plain(order, self.station)
-        pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
+        pid = self.pool.assign(message, [self.station.lock, *fds], plain) if order else 0
         if pid:
-            self.keeper.turn(pid, name)
+            self.reaper.reassign(pid, name)
         else:
             pid = self._fork(order, plain, name)
         try:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
-            pidfd = []  # no descriptor to be had
+            pidfd = []  # no descriptor is free
         with contextlib.suppress(OSError):  # the daemon is gone; the next reading says so
             socket.send_fds(self.orders, [head], pidfd)
         for fd in (*pidfd, *fds):
@@ -140,19 +140,19 @@ class _Desk:
         return True
 
     def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
-        """A new shepherd for it."""
+        """Fork a new shepherd for an order; return its pid."""
         born, pid = self.station.cgroups.for_shepherd(name) if plain else None, 0
         fork = os.fork if born is None else born.fork
         while not pid:
             try:
                 pid = forks.begin(lambda: self._shepherd(order, born), fork, log=True)
             except OSError:
-                time.sleep(_PATIENCE)  # no more processes for now: the order waits
-        self.keeper.add(pid, name)
+                time.sleep(_PAUSE)  # no process is free: the order waits
+        self.reaper.add(pid, name)
         return pid
 
     def _shepherd(self, order: dict[str, Any], born: cgroups.ShepherdCgroup | None) -> None:
-        for each in (self.spares, self.logins, self.orders):
+        for each in (self.pool, self.logins, self.orders):
             each.close()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -164,19 +164,19 @@ class _Desk:
             os._exit(1)
 
 
-_HURRIED = 50
-_HURRY = 0.02
-_CALM = 1.0
+_FAST_ROUNDS = 50
+_FAST = 0.02
+_SLOW = 1.0
 
 
-class Keeper:
-    """Shepherds by pid, and attempts of killed shepherds, the remains of which are being ended. The starter
-    is the subreaper above its shepherds (each is the one of its job). So whatever is left of the job of a
-    killed shepherd, in a session of its own and without a mark, comes to the starter. All its children that
-    are no shepherds are such: they are killed; then the attempt's folder notes ``swept``."""
+class Reaper:
+    """Shepherds by pid, and attempts of killed shepherds, whose remaining processes are being killed. The
+    spawner is the subreaper above its shepherds, as each is for its job. So what remains of the job
+    of a killed shepherd becomes a child of the spawner, even in another session and without marks. All
+    children that are no shepherds are such: they are killed; then the attempt's folder notes ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
-        """``others``: children besides shepherds and remains; ended ones leave it. Raises OSError."""
+        """``others``: children that are not to be killed; ended ones are removed. Raises OSError."""
         self._spool, self._reports, self._cgroups = station.spool, station.reports, station.cgroups
         self._shepherds: dict[int, str] = {}
         self._births: dict[int, str] = {}
@@ -184,32 +184,32 @@ class Keeper:
         self._lost: list[str] = []
         self._rounds = 0
         forks.become_subreaper()
-        self._tend()
+        self._update_list()
 
-    def keeps(self) -> bool:
-        """True if there is something to stay for."""
+    def busy(self) -> bool:
+        """True if there are shepherds or attempts to end."""
         return bool(self._shepherds or self._lost)
 
     def wait(self) -> float | None:
-        """Real seconds after which it wants to look again, None: when a child ends."""
+        """Return the real seconds until the next round; None: when a child ends."""
         if not self._lost:
             return None
-        return _HURRY if self._rounds < _HURRIED else _CALM
+        return _FAST if self._rounds < _FAST_ROUNDS else _SLOW
 
     def add(self, pid: int, name: str) -> None:
-        """A shepherd was forked for the attempt ``name``."""
+        """Add a shepherd that was forked for the attempt ``name``."""
         self._shepherds[pid] = self._births[pid] = name
 
-    def turn(self, pid: int, name: str) -> None:
-        """Note that a spare shepherd has the attempt ``name`` now."""
+    def reassign(self, pid: int, name: str) -> None:
+        """Note that an idle shepherd has the attempt ``name`` now."""
         self._shepherds[pid] = name
 
-    def rest(self, pids: list[int]) -> None:
-        """Note that these have seen theirs to its end."""
+    def set_idle(self, pids: list[int]) -> None:
+        """Note that these shepherds have no attempt now."""
         self._shepherds |= dict.fromkeys(self._shepherds.keys() & pids, "")
 
-    def look(self) -> None:
-        """Waits for the children that have ended. A shepherd that did not leave by itself was killed."""
+    def reap(self) -> None:
+        """Reap the children that have ended. A shepherd with another status than 0 was killed."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 pid, status = ended
@@ -225,27 +225,27 @@ class Keeper:
         if self._lost:
             self._sweep()
 
-    def leave(self) -> None:
-        """Take this home's cgroups away, unless another starter has them: a job may be about to enter."""
+    def clean_up(self) -> None:
+        """Remove this home's cgroups, unless another spawner has them: a job may be about to enter."""
         with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._cgroups.remove()
-            self._tend()
+            self._update_list()
 
     def _sweep(self) -> None:
-        """Kill in one round what came to us; when nothing is left for sure that is noted and told."""
+        """Kill in one round what became our child; when surely nothing remains, record and report that."""
         self._rounds += 1
-        left = self._strangers()
-        if left:
-            before = _trees(left)
-            # Who is stopped forks no more: then all can be found.
-            proc.send(before, signal.SIGSTOP, _trees(left))
+        remaining = self._strangers()
+        if remaining:
+            before = _trees(remaining)
+            # A stopped process forks no more: then all can be found.
+            proc.send(before, signal.SIGSTOP, _trees(remaining))
             before = _trees(self._strangers())
             proc.send(before, signal.SIGKILL, before)
-        elif not self._strangers():  # a list that is read while somebody ends may miss others
+        elif not self._strangers():  # a list that is read while a process ends may miss others
             lost, self._lost = self._lost, []
             for name in filter(None, lost):
-                with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
+                with contextlib.suppress(OSError):  # no folder or no room: then it stays unknown
                     records.add(f"{self._spool}/{name}", "swept", {})
                 seq, attempt = records.attempt_named(name) or (0, 0)
                 message = {"k": "end", "s": seq, "a": attempt, "u": None}
@@ -253,12 +253,12 @@ class Keeper:
                     self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
 
     def _strangers(self) -> list[int]:
-        known = self._others.union(self._shepherds)
-        return [pid for pid in proc.children(os.getpid()) if pid not in known]
+        ours = self._others.union(self._shepherds)
+        return [pid for pid in proc.children(os.getpid()) if pid not in ours]
 
-    def _tend(self) -> None:
-        """Keep the list of this home's cgroups (a starter elsewhere has others), with the lock: remove what
-        is empty of those that are not its own, note those that are there. Errors change nothing."""
+    def _update_list(self) -> None:
+        """Update the list of this home's cgroups, with the lock held: remove empty ones that belong to a
+        spawner elsewhere, note those that exist. Errors change nothing."""
         path, noted = f"{self._spool}/cgroups", list[str]()
         own, name = self._cgroups.bases(), self._cgroups.name
         with contextlib.suppress(OSError):

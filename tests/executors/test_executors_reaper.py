@@ -53,7 +53,7 @@ def test_who_forks_without_end_ends_too(hiding):
     bench, request, hidden = hiding("none", f"{chain}{WAITING}")
     assert not bench.lose(request).unsure
     assert gone(hidden)
-    assert proc.descendants(bench.starter) == []
+    assert proc.descendants(bench.spawner) == []
 
 
 def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_bench):
@@ -70,46 +70,46 @@ def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_b
 @pytest.mark.parametrize("kind", ["", "none"])
 def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(hiding, make_bench, kind):
     bench, request, hidden = hiding(kind)
-    starter = bench.starter
+    spawner = bench.spawner
     bench.leave()
-    assert not gone(starter), "it stays as long as it has shepherds"
+    assert not gone(spawner), "it stays as long as it has shepherds"
     os.kill(bench.shepherd(request), signal.SIGKILL)
     bench.until(lambda: gone(hidden), "the hidden one ends")
-    bench.until(lambda: gone(starter), "the starter leaves")
+    bench.until(lambda: gone(spawner), "the spawner leaves")
     (lost,) = make_bench(cgroup=kind).scan()
     assert lost == ObservedLost(request.seq, 1, lost.used, brief=True)
 
 
-def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(hiding, make_bench):
+def test_a_loss_is_not_told_before_the_spawner_of_a_former_daemon_has_ended_what_is_left(hiding, make_bench):
     bench, request, hidden = hiding("none")
-    starter = bench.starter
+    spawner = bench.spawner
     bench.leave()
-    os.kill(starter, signal.SIGSTOP)
+    os.kill(spawner, signal.SIGSTOP)
     end(bench.shepherd(request))
     later = make_bench(cgroup="none")
     assert isinstance(later.scan()[0], ObservedRunning)
     assert not gone(hidden)
-    os.kill(starter, signal.SIGCONT)
+    os.kill(spawner, signal.SIGCONT)
     assert not later.expect(ObservedLost, request).unsure
     assert gone(hidden)
 
 
 @BOTH
-def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(hiding, ask):
+def test_without_spawner_and_cgroup_nobody_knows_and_this_is_said(hiding, ask):
     # Another one has left session and environment too, but is known by the output it holds.
     other = f"setsid env -i sh -c 'echo $$ > known; exec sleep 60' &\n{WAITING}"
     bench, request, hidden = hiding("none", other, ask=ask)
     known = bench.number("known")
-    end(bench.starter)
+    end(bench.spawner)
     assert bench.lose(request).unsure
     assert gone(known)
     os.kill(hidden, signal.SIGKILL)
 
 
 @needs_cgroups
-def test_without_starter_a_cgroup_knows(hiding):
+def test_without_spawner_a_cgroup_knows(hiding):
     bench, request, hidden = hiding("")
-    end(bench.starter)
+    end(bench.spawner)
     assert not bench.lose(request).unsure
     assert gone(hidden)
 
@@ -130,7 +130,7 @@ def groups_of(bench) -> list[str]:
 @needs_cgroups
 @pytest.mark.parametrize("killed", [False, True], ids=["stays", "is killed"])
 def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(make_bench, killed):
-    """Where its starter was killed: with the next end."""
+    """Where its spawner was killed: with the next end."""
     bench = make_bench()
     requests = [bench.running(WAIT), bench.running(WAIT, ask=IN_CGROUP)]
     bench.leave()
@@ -148,10 +148,10 @@ def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(make_be
 
 @needs_cgroups
 @pytest.mark.parametrize("when", ["start", "end"])
-def test_what_a_starter_of_another_session_left_goes(make_bench, when):
+def test_what_a_spawner_of_another_session_left_goes(make_bench, when):
     bench = make_bench()
     listed = bench.home / "spool" / "cgroups"
-    bench.until(listed.exists, "the starter notes its own")
+    bench.until(listed.exists, "the spawner notes its own")
     own = listed.read_text().splitlines()
     assert set(own) <= set(groups_of(bench))
     base = Path(cgroups_here().base)
