@@ -1,5 +1,5 @@
-"""Inbox, which others write and the engine thread reads: messages by user, and in one queue all else, which
-is observations, the bell, wishes to stop. What the daemon's parts see of it, which put things there."""
+"""Inbox, which others write and the engine thread reads: messages by user, and all else in one queue:
+observations, wake-ups, orders to stop. `Host`: the daemon as its parts see it."""
 
 import contextlib
 import queue
@@ -17,45 +17,45 @@ from nqspy.rpc.limits import person
 from nqspy.rpc.server import Asked
 
 
-class Ring(Struct, frozen=True):
-    """The bell has rung: look at the time."""
+class WakeUp(Struct, frozen=True):
+    """The wake-up time has come: check the time."""
 
 
 class Stop(Struct, frozen=True):
-    """Wish that the daemon stops (a signal)."""
+    """Order to stop the daemon (a signal)."""
 
     mode: str = "leave"
 
 
 class EngineCall(Struct, frozen=True):
-    """Something another thread has to have done in the engine's."""
+    """Work from another thread for the engine's thread."""
 
     work: Callable[[], None]
 
 
 class _Message:
-    """Stands in the queue while messages wait that the reader has not been told of."""
+    """Marks in the queue that messages wait which the reader does not know yet."""
 
 
 class Inbox:
-    """Many writers, one reader. A drain takes all but messages, which `next_message` takes in turn."""
+    """Many writers, one reader. `drain` returns all except messages, `next_message` returns those in turn."""
 
     def __init__(self, limit: int = 512) -> None:
         # Of all queues this one alone may be written by a signal's handler while its reader reads.
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._limit = limit
         self._messages: Turns[Asked] = Turns()
-        self._told = False
+        self._marked = False
 
     def put(self, item: Any) -> None:
-        """Adds an item; from any thread, never blocks."""
+        """Add an item; from any thread, never blocks."""
         self._queue.put(item)
 
     def put_message(self, item: Asked) -> None:
-        """Adds a message; from any thread."""
+        """Add a message; from any thread."""
         self._messages.add(person(item.caller), item, item.size)
-        if not self._told:
-            self._told = True
+        if not self._marked:
+            self._marked = True
             self._queue.put(_Message())
 
     def backlog(self, who: int | None = None) -> tuple[int, int]:
@@ -70,19 +70,19 @@ class Inbox:
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
             while len(items) < self._limit:
                 items.append(self._queue.get_nowait())
-        told = len(items)
+        count = len(items)
         items = [each for each in items if not isinstance(each, _Message)]
-        if len(items) < told:
-            self._told = False
+        if len(items) < count:
+            self._marked = False
         return items
 
     def next_message(self, but: Collection[int] = ()) -> Asked | None:
-        """The next message, of the next user in turn except those of ``but``; None: there is none."""
+        """Return the next message, of the next user in turn except those in ``but``; None without one."""
         found = self._messages.next(but)
         return None if found is None else found[1]
 
     def put_back(self, messages: Sequence[Asked]) -> None:
-        """Messages that were taken in this order and not answered: they are the first again."""
+        """Put back unanswered messages, in the order they came out: they are the first again."""
         self._messages.put_back([(person(each.caller), each, each.size) for each in messages])
 
 
@@ -92,11 +92,11 @@ class Host(Serving, Protocol):
     inbox: Inbox
     owner: Caller
     damage: list[str]
-    """What the start found missing, as long as the daemon runs: events, files that declare settings."""
+    """Things that were missing at the start: events, files that declare settings."""
 
     @property
     def home(self) -> Home:
-        """Files of the home."""
+        """Return the files of the home."""
 
     def note(self, event: Event) -> None:
-        """Have an event journaled."""
+        """Journal an event."""

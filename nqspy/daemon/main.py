@@ -16,14 +16,13 @@ from nqspy.answers.turns import PART, Enough, after
 from nqspy.core import consumables
 from nqspy.core.resource_health import tried
 from nqspy.daemon import devices, log, systemd
-from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.callers import CallerWatch
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError
-from nqspy.daemon.inbox import EngineCall, Inbox, Ring, Stop
+from nqspy.daemon.inbox import EngineCall, Inbox, Stop, WakeUp
 from nqspy.daemon.log import LOG
 from nqspy.daemon.maintenance import Maintenance
 from nqspy.daemon.memory import PressureWatch
@@ -34,6 +33,7 @@ from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.run_times import RunTimes
 from nqspy.daemon.starting import StartOptions
 from nqspy.daemon.troubles import Troubles
+from nqspy.daemon.wake_up import WakeUpTimer
 from nqspy.decider.backoff import Loss
 from nqspy.decider.client import DeciderClient
 from nqspy.decider.notice_runner import NoticeRunner
@@ -91,7 +91,7 @@ class Daemon:
         self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(EngineCall(work)))
         self.hooks = ExitNotices(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
-        self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
+        self.timer = WakeUpTimer(self.clock, lambda: self.inbox.put(WakeUp()))
         self.probes = Probes(self.inbox.put, self.clock.now)
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
@@ -130,7 +130,7 @@ class Daemon:
         self.engine.resting = True  # nothing starts before the settings are those of the files
         self.executor.start()
         self.notices.start(self.engine.site)
-        self.bell.start()
+        self.timer.start()
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
         for each in self.journal.left_out:
@@ -219,7 +219,7 @@ class Daemon:
             elif isinstance(item, FromWorker):
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
-            elif isinstance(item, Ring):
+            elif isinstance(item, WakeUp):
                 found = self._look()
                 if found != self._found:
                     self._found = found
@@ -289,8 +289,8 @@ class Daemon:
                 break
             outcome = self.engine.feed((), self.clock.now())
         if not self.engine.resting:
-            self.upkeep.look(self.engine.site.settings, self.clock.now())
-        self.bell.ring_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
+            self.upkeep.check(self.engine.site.settings, self.clock.now())
+        self.timer.wake_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
@@ -380,7 +380,7 @@ class Daemon:
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,
-                         self.bell.close, self.probes.close, self.callers.close,
+                         self.timer.close, self.probes.close, self.callers.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             outcome = self.engine.flush(self.clock.now())

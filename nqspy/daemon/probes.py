@@ -54,13 +54,13 @@ class Probes:
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
         self._watches: dict[str, _Watch] = {}
-        self._bell = threading.Condition()
+        self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._led = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
         """Watch exactly these; new and changed ones are tried at once. ``known``: what stands until then."""
-        with self._bell:
+        with self._changed:
             for name in self._watches.keys() - probes.keys():
                 self._watches.pop(name).hand.stop()
             for name, probe in probes.items():
@@ -76,7 +76,7 @@ class Probes:
             for _ in range(min(MOST, len(self._watches)) - len(self._threads)):
                 self._threads.append(threading.Thread(target=self._work, name="probe", daemon=True))
                 self._threads[-1].start()
-            self._bell.notify_all()
+            self._changed.notify_all()
 
     def last(self, name: str) -> Last | None:
         """The last try of a probe, None before its first."""
@@ -85,11 +85,11 @@ class Probes:
 
     def close(self) -> None:
         """Tries no more, and ends what runs."""
-        with self._bell:
+        with self._changed:
             self._closed = True
             for watch in self._watches.values():
                 watch.hand.stop()
-            self._bell.notify_all()
+            self._changed.notify_all()
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -107,26 +107,26 @@ class Probes:
 
     def _next(self) -> tuple[_Watch, Probe] | None:
         """Wait for the next try; None when all is over. One thread waits for the time, the others for it."""
-        with self._bell:
+        with self._changed:
             while not self._closed:
                 idle = (watch for watch in self._watches.values() if not watch.busy)
                 watch = min(idle, key=lambda watch: watch.due, default=None)
                 if watch is None or self._led:
-                    self._bell.wait()
+                    self._changed.wait()
                 elif (wait := watch.due - time.monotonic()) > 0:
                     self._led = True
-                    self._bell.wait(wait)
+                    self._changed.wait(wait)
                     self._led = False
                 else:
                     watch.busy = True
-                    self._bell.notify()
+                    self._changed.notify()
                     return watch, watch.probe
         return None
 
     def _tell(self, watch: _Watch, probe: Probe, result: Result, started: float) -> None:
-        with self._bell:
+        with self._changed:
             watch.busy = False
-            self._bell.notify_all()
+            self._changed.notify_all()
             if self._closed or self._watches.get(probe.name) is not watch or watch.probe is not probe:
                 return
             watch.due = max(time.monotonic(), started + probe.every / 1000)
