@@ -47,7 +47,7 @@ class Chooser:
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self.gate = draft, gate
         gate.reserved.leaving = draft.leaving
-        gate.reserved.look_after()
+        gate.reserved.review()
         self._offers = Offers(draft, gate)
         self._explanation = Explanation(draft, gate, self._offers)
         self._queues = [QueuePass(*each, self._rows_of(*each)) for each in served(draft, gate, self._open())]
@@ -105,7 +105,7 @@ class Chooser:
             found += [(-rank, place, i, row) for i, (rank, row) in enumerate(urgent)]
         for _, place, _, row in sorted(found):
             each, before = self._queues[place], -1
-            while before < len(self._draft.chosen) and not each.held and each.candidates.is_left(row):
+            while before < len(self._draft.chosen) and not each.held and each.candidates.is_remaining(row):
                 before = len(self._draft.chosen)
                 self._examine(each, row)  # of an array index after index, as long as they start
 
@@ -162,7 +162,7 @@ class Chooser:
 
     def _examine(self, each: QueuePass, row: int) -> None:
         """Start a candidate in the first variant that fits, or report to the policy why none does."""
-        candidate = each.candidates.take(row)
+        candidate = each.candidates.examine(row)
         each.blocked.pop(row, None)
         answer = self._offers.of(candidate)
         if answer is not None and answer.verdict != "force":
@@ -171,7 +171,7 @@ class Chooser:
                 cause = f"{answer.who} closes the line of the queue: {answer.text}"
                 for name in sorted(each.candidates.names):
                     self.gate.reserved.note_late(name, cause)
-                each.held = not each.candidates.keep_returning()
+                each.held = not each.candidates.skip_waiting()
             return None
         forced = candidate.rank >= NOW or answer is not None
         fit = first_fit(each.policy.variants(candidate), lambda ask: each.policy.refuses(ask, forced))
@@ -204,14 +204,14 @@ class Chooser:
         pes = 0 if candidate.spec.mold is None else fit.ask.spec.ask.pes
         starts = sized(draft.what_starts(candidate), pes)
         places = each.policy.place(starts)
-        self.gate.room.take(candidate.queue, places)
+        self.gate.room.hold(candidate.queue, places)
         choice = draft.choose(starts, forced, places, candidate)
         choice.lacked = fit.rejected
         self.gate.add(starts, candidate, forced)
         choice.reserving = self.gate.reserved.made_before_start()
         each.policy.started(choice)
         changed = views.elected(draft, choice, starts)
-        if starts is not candidate and draft.left_of(candidate):
+        if starts is not candidate and draft.remaining_of(candidate):
             each.candidates.put_back([row], next_index=True)
         for other in self._queues:
             if any(one.queue in other.candidates.names for one in changed):

@@ -306,11 +306,11 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             f"  units {_few(row['units'])}: {len(row['units'])}, {free} free, {len(row['used'])} held{away}",
         ]
         lines += [f"  {unit} held by {id}" for unit, id in row["used"].items()]
-        lines += [f"  {line}" for line in said(site, each)]
+        lines += [f"  {line}" for line in device_lines(site, each)]
     return "\n".join(lines) if lines else "no consumables"
 
 
-def said(site: Site, each: Consumable) -> list[str]:
+def device_lines(site: Site, each: Consumable) -> list[str]:
     """Return a line for each of its devices; no line if its units stand for no devices."""
     vendor = vendor_of(each, site.found)
     devices = [device for device in site.found.devices if device.vendor == vendor]
@@ -332,7 +332,7 @@ def said(site: Site, each: Consumable) -> list[str]:
 _NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 
-def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
+def found_lines(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
     """Return lines about the found devices of consumables that changes create or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
@@ -342,4 +342,4 @@ def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str
 def found_now(site: Site, consumables: Iterable[Consumable] | None = None) -> list[str]:
     """Return lines about the found devices of these consumables (None: of all)."""
     some = site.settings.consumables.values() if consumables is None else consumables
-    return [f"{each.name}: {line}" for each in some if each.is_found for line in said(site, each)]
+    return [f"{each.name}: {line}" for each in some if each.is_found for line in device_lines(site, each)]

@@ -55,7 +55,7 @@ class Draft:
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
     - ``offered``: candidates offered to jobselect, by queue; ``views``: requests as exits see
-      them, by `views.seen`; ``view``: the pass as exits see it, by `views.view_of`.
+      them, by `views.request_view`; ``view``: the pass as exits see it, by `views.view_of`.
     - ``short_domains``: domains in which some request waits only for PEs.
     - ``resumed``: suspended requests that go on; ``leaving``: numbers of running ones that give way.
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
@@ -91,9 +91,9 @@ class Draft:
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self._ledgers: dict[str, FairShare] = {}
         self._dates: dict[str, Ints] = {}
-        self._gone: dict[str, list[int]] = {}
+        self._removed: dict[str, list[int]] = {}
         self.starting: set[Seq] = set()
-        self._taken: dict[Seq, int] = {}  # indices started, by array
+        self._indices: dict[Seq, int] = {}  # indices started, by array
         self.leaving: set[Seq] = set()
 
     def board(self, queue: str) -> Board:
@@ -151,15 +151,15 @@ class Draft:
         """Record that a request of that queue waits only for PEs."""
         self.short_domains.add(self.board(queue).domain.name)
 
-    def left_of(self, request: Request) -> int:
+    def remaining_of(self, request: Request) -> int:
         """Number of starts left in a request after this pass's choices: of an array its remaining indices."""
-        return request.multiplicity - self._taken.get(request.seq, 0)
+        return request.multiplicity - self._indices.get(request.seq, 0)
 
     def what_starts(self, request: Request) -> Request:
         """Return the request itself; of an array the next of its indices, as a request of its own."""
         if request.array is None:
             return request
-        index = nth(request.array.ready, self._taken.get(request.seq, 0))
+        index = nth(request.array.ready, self._indices.get(request.seq, 0))
         return born(request, member(request.seq, index))
 
     def choose(
@@ -179,9 +179,9 @@ class Draft:
         self.proposals += 1
         self.starting.add(request.seq)
         if of is not None and of is not request:
-            self._taken[of.seq] = self._taken.get(of.seq, 0) + 1
-        if of is None or not self.left_of(of) or of is request:
-            self._gone.setdefault(request.queue, []).append((of or request).slot)
+            self._indices[of.seq] = self._indices.get(of.seq, 0) + 1
+        if of is None or not self.remaining_of(of) or of is request:
+            self._removed.setdefault(request.queue, []).append((of or request).slot)
         self.priorities.clear()
         self.rounds += 1
         return choice
@@ -214,9 +214,9 @@ class Draft:
 
     def _withdraw(self, action: Hold | Move) -> list[Request]:
         request = self.site.requests.get(action.seq)
-        if request is None or request.slot < 0 or request.slot in self.gone(request.queue):
+        if request is None or request.slot < 0 or request.slot in self.removed(request.queue):
             return []
-        self._gone.setdefault(request.queue, []).append(request.slot)
+        self._removed.setdefault(request.queue, []).append(request.slot)
         self.proposals += 1
         if isinstance(action, Hold):
             self.reasons[request.seq] = told(ReasonCode.HELD, action.who, action.text)
@@ -231,7 +231,7 @@ class Draft:
         going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 
-    def parked(self) -> list[Request]:
+    def released(self) -> list[Request]:
         """Return the suspended requests that released their PEs and that the acting feature may hold, in the
         order of their starts."""
         if not self.site.paused:
@@ -253,25 +253,25 @@ class Draft:
         cause: Cause,
         text: str,
         *,
-        parked: bool,
+        pes_released: bool,
         page_out: bool = False,
         leaving: bool = False,
         by: str = "",
     ) -> None:
-        """Propose to suspend a running request. Its PEs are free at once if it is ``parked``, once it has
-        moved out if it is ``leaving``. ``by``: the feature that proposes it, if not the one that acts."""
-        action = Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving, by=by)
+        """Propose to suspend a running request. Its PEs are free at once if ``pes_released``, once it has
+        moved out if ``leaving``. ``by``: the feature that proposes it, if not the one that acts."""
+        action = Suspend(request.seq, request.attempts, cause, text, pes_released, page_out, leaving, by=by)
         self.before.append(action)
         self.leaving.add(request.seq)
-        if parked:
-            self.board(request.queue).give(request.pes)
+        if pes_released:
+            self.board(request.queue).release(request.pes)
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Propose to end a running request, which then waits again; its PEs are free after it has ended."""
         self.before.append(Requeue(request.seq, request.attempts, cause, text))
         self.leaving.add(request.seq)
 
-    def keep_fact(self, key: str, value: Any, by: str = "") -> None:
+    def store_fact(self, key: str, value: Any, by: str = "") -> None:
         """Propose a fact that a feature keeps across passes (None: to delete it); see `model.promises`."""
         self.before.append(Promise(key, plain(value), by=by))
 
@@ -280,12 +280,12 @@ class Draft:
         self.reasons[request.seq] = reason
 
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:
-        """Propose that a suspended request goes on; a parked one may get other PEs than it had."""
+        """Propose that a suspended request goes on; one without PEs may get other PEs than it had."""
         moved = pes if pes != request.pes else ()
         self.before.append(Resume(request.seq, request.attempts, cause, moved, by=by))
         self.resumed.append(request)
         if request.pes_released:
-            self.rooms.take(request.queue, pes or request.pes)
+            self.rooms.hold(request.queue, pes or request.pes)
 
     # ------------------------------------------------------------ waiting requests after the proposals
 
@@ -298,9 +298,9 @@ class Draft:
         """Return the dates of the rows of a queue if this pass has changed some, else None."""
         return self._dates.get(queue)
 
-    def gone(self, queue: str) -> list[int]:
+    def removed(self, queue: str) -> list[int]:
         """Rows of a queue that no longer wait: this pass starts, holds or moves them."""
-        return self._gone.get(queue, [])
+        return self._removed.get(queue, [])
 
     def date_of(self, request: Request) -> Instant:
         """Return the date in queue of a request, re-datings of this pass included."""

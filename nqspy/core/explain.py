@@ -91,7 +91,7 @@ class Explanation:
         waiting = {
             seq: each
             for seq, each in self._blocked.items()
-            if seq in draft.reasons and each[0].slot not in draft.gone(each[0].queue)
+            if seq in draft.reasons and each[0].slot not in draft.removed(each[0].queue)
         }
         for seq, (request, forced, proposals) in waiting.items():
             if proposals != draft.proposals and draft.reasons[seq].code in _CHANGING:

@@ -13,7 +13,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
 
-def says_nothing(site: Site, request: Request) -> Reason | None:
+def never_holds(site: Site, request: Request) -> Reason | None:
     """Return None: the `why_held` of features that never hold a request."""
     return None
 
@@ -27,16 +27,16 @@ class Feature(Struct, frozen=True):
       states, PEs and limits.
     - ``why_held(site, request)`` returns why it holds a waiting or suspended request, as far as the site
       alone shows; None: it does not.
-    - ``outlook(site, request, began)`` returns its action on a request that runs since ``began``, or would
-      begin then; None: no action is known.
+    - ``next_action(site, request, began)`` returns its action on a request that runs since ``began`` or
+      would begin then; None: no action is known.
     """
 
     name: str
     act: Callable[[Draft, Instant], Instant | None] = lambda draft, now: None
     verify: Callable[[Settings, Site], list[str]] = lambda settings, site: []
     stands: Callable[[Site, Action], bool] = lambda site, action: False
-    why_held: Callable[[Site, Request], Reason | None] = says_nothing
-    outlook: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
+    why_held: Callable[[Site, Request], Reason | None] = never_holds
+    next_action: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
         """Act, and put its name on its proposals."""

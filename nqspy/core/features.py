@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Feature, says_nothing
+from nqspy.core.feature import Feature, never_holds
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.domains import Domain
 from nqspy.model.ids import Instant
@@ -31,7 +31,7 @@ BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
 LISTED = {feature.name: when for feature, when in zip(FEATURES, FILES.values(), strict=True) if when}
 """The features that a domain may list, with when they make its running requests give way."""
 set_words(Domain, "features", LISTED, fixed=tuple(name for name in BY_NAME if name not in LISTED))
-_HOLDERS = tuple((each.name, each.why_held) for each in FEATURES if each.why_held is not says_nothing)
+_HOLDERS = tuple((each.name, each.why_held) for each in FEATURES if each.why_held is not never_holds)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -61,20 +61,20 @@ def _acts_on(feature: str, site: Site, request: Request) -> bool:
     return feature not in LISTED or site.domain_of(request.queue).lists(feature)
 
 
-def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
+def why_held(site: Site, request: Request, but: str = "") -> Reason | None:
     """Return why features hold a waiting or suspended request, as far as the site alone shows: the reason of
     the first feature that does; None: no feature does. ``but``: a feature that is not asked."""
     suspended = request.state is State.SUSPENDED
-    for name, why_held in _HOLDERS:
+    for name, reason_of in _HOLDERS:
         if name == but or (suspended and not _acts_on(name, site, request)):
             continue
-        if (reason := why_held(site, request)) is not None:
+        if (reason := reason_of(site, request)) is not None:
             return reason
     return None
 
 
-def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
+def next_action(site: Site, request: Request, began: Instant) -> Reason | None:
     """Return the next known action of a feature on a request that runs since, or begins at, ``began``."""
     acting = (feature for feature in FEATURES if _acts_on(feature.name, site, request))
-    reasons = (feature.outlook(site, request, began) for feature in acting)
+    reasons = (feature.next_action(site, request, began) for feature in acting)
     return next((reason for reason in reasons if reason is not None), None)

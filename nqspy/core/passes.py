@@ -86,13 +86,13 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
             return _RETRIED("system", retry.text, until=until)
         return _WAITS_FOR_DATE("owner", until=until)
     if request.state is State.SUSPENDED:
-        reason, pause = reasons.own.get(request.seq) or features.keeping(site, request), request.pause
+        reason, pause = reasons.own.get(request.seq) or features.why_held(site, request), request.pause
         if reason is None and pause is not None:
             who = str(pause.cause)
             reason = told(pause.cause.code, who, pause.text or f"it was suspended by {who}")
         return reason
     if request.state is State.RUNNING:
-        return features.outlook(site, request, goes_since(request))
+        return features.next_action(site, request, goes_since(request))
     if request.state is not State.QUEUED:
         return None
     reason = of_itself(gate, request, reasons)
@@ -125,7 +125,7 @@ def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
     return (
         too_wide(site, request.queue, request.spec.ask.pes)
         or gate.never(request)
-        or features.keeping(site, request)
+        or features.why_held(site, request)
         or alike.reason_of(reasons, request)
     )
 

@@ -169,7 +169,7 @@ def needs_of(site: Site, request: Request) -> Iterator[str]:
     yield from (resource_of(name, unit) for name, units in request.units for unit in units)
 
 
-def keeping(site: Site, request: Request) -> Reason | None:
+def why_blocked(site: Site, request: Request) -> Reason | None:
     """Return the reason of the first broken resource that a waiting request needs; None: it needs none."""
     return first_of(broken(site), needs_of(site, request)) if site.resources else None
 

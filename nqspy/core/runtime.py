@@ -168,5 +168,5 @@ def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | Non
     seconds = -(-max(longest, 1) // 1000)
     used = f"{seconds} s" if seconds < 60 else format_time(seconds * 1000)
     enough = format_time(-(-longest * SPARE // WHOLE // MINUTE) * MINUTE or MINUTE)
-    said = f"{ran} {used} at most, of a wall limit of {format_time(limit)}"
-    return f"{said}: with {enough} instead (-l walltime=) it may start earlier"
+    text = f"{ran} {used} at most, of a wall limit of {format_time(limit)}"
+    return f"{text}: with {enough} instead (-l walltime=) it may start earlier"

@@ -34,7 +34,7 @@ def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
 
     def by_gate(domain: str) -> Pairs:
         """Return what could start by the gate of the pass; by another where it counts what does not start."""
-        return startable(known, _counting_chosen(known) if gate.keeps else gate, domain)
+        return startable(known, _counting_chosen(known) if gate.counts_candidates else gate, domain)
 
     draft.startable = by_gate
     return gate
@@ -89,16 +89,16 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     """Return the startable PEs of a queue by pair of owner and group."""
     site = draft.site
-    pes, gone = columns.pes_by_pair(), draft.gone(queue.name)
+    pes, removed = columns.pes_by_pair(), draft.removed(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= size_of(site, queue.name):
-        return pes - _pes_of(columns, gone, len(pes)) if gone else pes
+        return pes - _pes_of(columns, removed, len(pes)) if removed else pes
     own = (rule for rule in gate.rules(queue.name) if not (rule.shared or rule.whole_queue))
     spent = (rule.spent(queue.name, columns) for rule in own)
     out = any_of([gate.mask(queue.name, columns, Which.EVER), *spent])
-    if gone:
+    if removed:
         chosen = np.zeros(len(columns), dtype=bool)
-        chosen[gone] = True
+        chosen[removed] = True
         out = any_of([out, chosen])
     if out is None:
         pes = pes.copy()
@@ -111,7 +111,7 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     for row in rows | gate.arrays.rows(columns):
         if out is None or not out[row]:
             request = columns.request(row)
-            could = max(0, min(draft.left_of(request), gate.arrays.room(request)))
+            could = max(0, min(draft.remaining_of(request), gate.arrays.room(request)))
             pes[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
     return pes
 

@@ -57,7 +57,7 @@ _CHANGING: dict[str, Callable[["ExitView"], Any]] = {
     "state": lambda s: (State.RUNNING if s._request.seq in s._draft.starting else s._request.state)._value_,
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
-    "count": lambda s: s._draft.left_of(s._request),
+    "count": lambda s: s._draft.remaining_of(s._request),
 } | {name: _value(path, convert) for name, (path, convert) in _SHOWN.items() if convert is not None}
 """Fields that the pass or a reader may change, or that are quickly computed: at each access."""
 
@@ -216,8 +216,8 @@ class Waiting:
             if pair is None or columns.has_pair(pair):
                 equal = [getattr(columns, key) == number for key, number in wanted.items()]
                 mask = reduce(and_, equal) if equal else np.ones(len(columns), dtype=bool)
-                if gone := self._draft.gone(queue):
-                    mask[gone] = False
+                if removed := self._draft.removed(queue):
+                    mask[removed] = False
                 if len(rows := mask.nonzero()[0]):
                     found.append((queue, columns, rows))
         self._found = found

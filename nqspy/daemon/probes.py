@@ -131,7 +131,7 @@ class Probes:
                 return
             watch.due = max(time.monotonic(), started + probe.every / 1000)
             watch.last = Last(self._now(), *result)
-            changed = watch.count.tell(probe, result[0])
+            changed = watch.count.record(probe, result[0])
             if changed is not None:
                 self._put(ObservedResource(probe.name, changed, result[1]))
 

@@ -66,9 +66,9 @@ def place(site: Site, request: Request) -> None:
         if state is _SUSPENDED:
             site.paused[request.seq] = request
         if not request.pes_released:
-            site.take(request)
+            site.hold(request)
         if (units := request.units) and state is not State.EXITING:
-            consumables.take(site.units, request.seq, units)
+            consumables.hold(site.units, request.seq, units)
     site.watch_for(request)
 
 
@@ -87,9 +87,9 @@ def _displace(site: Site, request: Request) -> None:
         site.paused.pop(request.seq, None)
         site.freed = site.n
         if not request.pes_released:
-            site.give(request)
+            site.release(request)
         if units := request.units:
-            consumables.give(site.units, request.seq, units)
+            consumables.release(site.units, request.seq, units)
     site.watch_no_more(request)
 
 

@@ -214,7 +214,7 @@ class LookAhead:
             return Foreseen(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
         waits = request.state is State.QUEUED and queue is not None and queue.started
-        kept = features.keeping(self._site, request) if waits else None
+        kept = features.why_held(self._site, request) if waits else None
         if kept is not None and kept.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
             return Foreseen(None, f"{kept.text}; when that will be is not known")
         return None

@@ -76,7 +76,7 @@ def _in_their_turns(
             if reason is not None:
                 found[one.seq] = reason.code.value, reason.who, reason.text
         gate.count(sized(site.to_be(action.seq) or chosen, len(action.pes)))
-        gate.room.take(chosen.queue, action.pes)
+        gate.room.hold(chosen.queue, action.pes)
     return found
 
 

@@ -100,7 +100,7 @@ class Recheck:
                     return False
                 return not request.pes_released or (
                     self._are_free_pes(pes or request.pes, request)
-                    and features.keeping(self._site, request, but=action.by) is None
+                    and features.why_held(self._site, request, but=action.by) is None
                 )
             case Promise():
                 return promises.fits(self._site, action)
@@ -146,7 +146,7 @@ class Recheck:
         free = self._are_free_pes(action.pes, request)
         if not free or not consumables.may_have(site, request.spec.ask.consumables, action.units):
             return _NOT_AS_PLANNED("scheduler")
-        reason = features.keeping(site, request, but=action.by)
+        reason = features.why_held(site, request, but=action.by)
         if reason is not None or request.rank >= NOW:
             return reason
         reason = self._gate.limit(request, action.forced)

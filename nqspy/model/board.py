@@ -20,13 +20,13 @@ Holders = dict[int, tuple[Seq, ...]]
 """Who holds a slot of a PE, by PE; PEs that nobody holds are left out."""
 
 
-def take(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
+def hold(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
     """Add a holder to these PEs."""
     for pe in pes:
         holders[pe] = (*holders.get(pe, ()), seq)
 
 
-def give(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
+def release(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
     """Take a holder from these PEs."""
     for pe in pes:
         left = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
@@ -151,7 +151,7 @@ class Board:
         """Return how many of its PEs are offline."""
         return len(self._offline)
 
-    def gone(self) -> set[int]:
+    def lost(self) -> set[int]:
         """PEs offline that are not held: there is nothing to wait for."""
         return {pe for pe in self._offline if not self.held[pe]}
 
@@ -159,11 +159,11 @@ class Board:
         """True if a PE has more holders than the domain's depth allows."""
         return bool((self.held[self.usable] > self.domain.depth).any())
 
-    def take(self, pes: Iterable[int]) -> None:
+    def hold(self, pes: Iterable[int]) -> None:
         """Add a holder to these PEs."""
         self._change(pes, 1)
 
-    def give(self, pes: Iterable[int]) -> None:
+    def release(self, pes: Iterable[int]) -> None:
         """Take a holder from these PEs."""
         self._change(pes, -1)
 

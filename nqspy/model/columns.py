@@ -131,8 +131,8 @@ class Extremes:
             found = self.known[name] = (value, int(np.count_nonzero(values == value)))
         return found[0]
 
-    def come(self, arrays: Arrays, row: int) -> None:
-        """A row was added, or written again after it had `gone`."""
+    def added(self, arrays: Arrays, row: int) -> None:
+        """A row was added, or written again after `removed`."""
         for name, (value, count) in self.known.items():
             new = arrays[name].item(row)
             if new == value:
@@ -140,8 +140,8 @@ class Extremes:
             elif (new < value) is self._least:
                 self.known[name] = (new, 1)
 
-    def gone(self, arrays: Arrays, row: int) -> None:
-        """A row goes away; to be called while it is still there."""
+    def removed(self, arrays: Arrays, row: int) -> None:
+        """Forget a row that is about to be removed."""
         last = []
         for name, (value, count) in self.known.items():
             if arrays[name].item(row) == value:
@@ -267,7 +267,7 @@ class Columns:
         self.version += 1
         self._arrays["priority"][row] = 0
         self._write(row, request, numbers)
-        self._come(row)
+        self._added(row)
 
     def extend(self, requests: list[Request], numbers: Dictionary) -> None:
         """Appends many requests: the same as `add` for each, several times faster."""
@@ -287,14 +287,14 @@ class Columns:
     def update(self, request: Request, numbers: Dictionary) -> None:
         """Writes a request's row again after a change of its date, rank or what it asks for."""
         self.version += 1
-        self._gone(request.slot)
+        self._removed(request.slot)
         self._write(request.slot, request, numbers)
-        self._come(request.slot)
+        self._added(request.slot)
 
     def remove(self, request: Request) -> None:
         """Takes a request out; the last row moves into its place."""
         row, last = request.slot, self._length - 1
-        self._gone(row)
+        self._removed(row)
         self.prioritised -= bool(self._arrays["priority"].item(row))
         if row != last:
             moved = self._rows[last]
@@ -327,14 +327,14 @@ class Columns:
         self._most.known.clear()
         self._least.known.clear()
 
-    def _come(self, row: int) -> None:
-        self._most.come(self._arrays, row)
-        self._least.come(self._arrays, row)
+    def _added(self, row: int) -> None:
+        self._most.added(self._arrays, row)
+        self._least.added(self._arrays, row)
         self._count(row, 1)
 
-    def _gone(self, row: int) -> None:
-        self._most.gone(self._arrays, row)
-        self._least.gone(self._arrays, row)
+    def _removed(self, row: int) -> None:
+        self._most.removed(self._arrays, row)
+        self._least.removed(self._arrays, row)
         self._count(row, -1)
 
     def _count(self, row: int, sign: int) -> None:

@@ -98,13 +98,13 @@ def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, Res
     return [unit for unit in units_of(consumable, found) if unit in away] if away else []
 
 
-def take(held: UnitHolders, seq: Seq, units: Units) -> None:
+def hold(held: UnitHolders, seq: Seq, units: Units) -> None:
     """Give these units to a request."""
     for name, each in units:
         held.setdefault(name, {}).update(dict.fromkeys(each, seq))
 
 
-def give(held: UnitHolders, seq: Seq, units: Units) -> None:
+def release(held: UnitHolders, seq: Seq, units: Units) -> None:
     """Take these units from a request."""
     for name, each in units:
         mine = held.get(name, {})
@@ -127,7 +127,7 @@ def wrong(
             yield f"{seq} has not the units it asked for"
         if any(unit in found.get(name, {}) for name, each in units for unit in each):
             yield f"{seq} has a unit that another one has"
-        take(found, seq, units)
+        hold(found, seq, units)
     if held != found:
         yield "the holders of units are wrong"
     for name, before in away.items():

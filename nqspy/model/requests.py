@@ -11,7 +11,7 @@ from nqspy.model.cause import Cause
 from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.shapes import Lacked, Layout, Mold
+from nqspy.model.shapes import Lacked, Layout, Sizes
 from nqspy.model.units import finite as finite
 
 
@@ -180,7 +180,7 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     start_in: str | None = None
     layout: Layout | None = None
     contract: bool = False
-    mold: Mold | None = None
+    mold: Sizes | None = None
     job_class: str = ""
     caller: tuple[int, int] | None = None
     within: str = ""

@@ -35,7 +35,7 @@ class Speedup(Struct, frozen=True):
         return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
 
 
-class Mold(Struct, frozen=True):
+class Sizes(Struct, frozen=True):
     """``sizes``: PEs on which it may run, from the least on; ``walls``: its wall limit (ms) on each, nothing
     where it is the same on all; ``speedup``: what these were reckoned by. ``base``: the one wall limit that
     was asked for, by ``speedup`` the time on one PE; None: none was."""
@@ -57,16 +57,16 @@ class Mold(Struct, frozen=True):
         return -(-wall * self.sizes[0] // pes)
 
 
-def reckoned(mold: Mold) -> Mold:
+def reckoned(mold: Sizes) -> Sizes:
     """With its sizes in order, and with its wall limits by its speedup where it has one and a base."""
     sizes = tuple(sorted(mold.sizes))
     walls = tuple(wall for pes in sizes if (wall := wall_by_speedup(mold, pes)) is not None)
     if not walls and mold.walls:
         walls = tuple(wall for _, wall in sorted(zip(mold.sizes, mold.walls, strict=True)))
-    return Mold(sizes, walls, mold.speedup, mold.base)
+    return Sizes(sizes, walls, mold.speedup, mold.base)
 
 
-def wall_by_speedup(mold: Mold, pes: int) -> int | None:
+def wall_by_speedup(mold: Sizes, pes: int) -> int | None:
     """Wall limit (ms) on a number of PEs, by a speedup and the time on one PE; None: it has no such."""
     if mold.speedup is None or mold.base is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from nqspy.model import consumables
 from nqspy.model import events as ev
 from nqspy.model.accounts import Account, DomainPast
-from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
+from nqspy.model.board import Board, Holders, Mask, hold, pes_of, release
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
@@ -244,17 +244,17 @@ class Site:
             kept = self._boards[domain] = Board(found, own, self.holders, offline)
         return kept.copy()
 
-    def take(self, request: Request) -> None:
+    def hold(self, request: Request) -> None:
         """A request holds its PEs from now on."""
-        take(self.holders, request.seq, pes := request.pes)
+        hold(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
-            board.take(pes)
+            board.hold(pes)
 
-    def give(self, request: Request) -> None:
+    def release(self, request: Request) -> None:
         """Take its PEs from a request."""
-        give(self.holders, request.seq, pes := request.pes)
+        release(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
-            board.give(pes)
+            board.release(pes)
 
     def note_away(self) -> None:
         """Note what held each unit that is offline when it went, 0: nothing."""

@@ -85,7 +85,7 @@ def _check_pes(site: Site) -> None:
     expected: Holders = {}
     for request in site.started.values():
         if not request.pes_released:
-            board.take(expected, request.seq, request.pes)
+            board.hold(expected, request.seq, request.pes)
     kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
     ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
     overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nqspy.model.arrays import counted
 from nqspy.model.options import Option
 from nqspy.model.requests import Ask, Request, Spec, finite
-from nqspy.model.shapes import Layout, Mold, reckoned, wall_by_speedup
+from nqspy.model.shapes import Layout, Sizes, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
@@ -64,10 +64,10 @@ def timed(spec: Spec, wall: int | None) -> Spec:
     return replace(spec, mold=replace(spec.mold, base=wall, walls=()))
 
 
-def remolded(former: Spec, spec: Spec, wall: int | None) -> Spec:
+def resized(former: Spec, spec: Spec, wall: int | None) -> Spec:
     """``spec`` with what its new mold leaves out taken from the former one: its sizes, and its wall limit
     where it gives no times (``wall``: the one that was asked for with it, if any)."""
-    mold, before = spec.mold, former.mold or Mold()
+    mold, before = spec.mold, former.mold or Sizes()
     assert mold is not None
     sizes = mold.sizes or before.sizes
     if wall is None and not mold.walls:

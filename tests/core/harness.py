@@ -31,7 +31,7 @@ from nqspy.model.ids import Instant, Seq, array_key
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
-from nqspy.model.shapes import Mold, Speedup
+from nqspy.model.shapes import Sizes, Speedup
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
 from nqspy.model.specs import settled
@@ -348,12 +348,12 @@ def spec_of(owner: str, **given: str) -> Spec:
     return settled(replace(made, mold=mold_of(given))) if "sizes" in given else made
 
 
-def mold_of(given: Mapping[str, str]) -> Mold:
+def mold_of(given: Mapping[str, str]) -> Sizes:
     """Of ``sizes=2,4 walls=2:00,1:00``, or ``sizes=2,4 speedup=8:0.5 wall=4:00``."""
     sizes = tuple(map(int, given["sizes"].split(",")))
     walls = tuple(map(parse_time, given["walls"].split(","))) if "walls" in given else ()
     curve = Speedup(*map(float, given["speedup"].split(":"))) if "speedup" in given else None
-    return Mold(sizes, walls, curve, parse_time(given["wall"]) if "wall" in given else None)
+    return Sizes(sizes, walls, curve, parse_time(given["wall"]) if "wall" in given else None)
 
 
 def _path_of(key: str) -> str:

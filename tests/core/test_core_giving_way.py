@@ -229,9 +229,9 @@ def test_a_domain_that_no_longer_lists_a_feature_is_left_alone_by_it(house):
     house.set("domain/wide/features", ["health"])
     assert [features.stands(house.site, each) for each in actions] == [True, False]
     house.set("domain/wide/features", None).go()
-    assert features.keeping(house.site, house.request(2)) is not None
+    assert features.why_held(house.site, house.request(2)) is not None
     house.set("domain/wide/features", [])
-    assert [features.keeping(house.site, house.request(seq)) is None for seq in (1, 2)] == [False, True]
+    assert [features.why_held(house.site, house.request(seq)) is None for seq in (1, 2)] == [False, True]
 
 
 def test_rows_keep_the_list_without_words_of_features_that_are_gone(house):
@@ -292,7 +292,7 @@ def test_once_it_is_switched_off_nothing_is_known_of_the_memory(house):
 )  # fmt: skip
 def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries, said):
     probe, count = Probe("nfs", file="/x", fails=fails, recovers=recovers), Count(before)
-    assert [count.tell(probe, each == "+") or "." for each in tries] == said.split()
+    assert [count.record(probe, each == "+") or "." for each in tries] == said.split()
 
 
 # ---------------------------------------------------------------- requests that need what is broken

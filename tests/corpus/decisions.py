@@ -26,7 +26,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import ObservedPressure, ObservedResource
 from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, Request, Spec, Used
-from nqspy.model.shapes import Mold
+from nqspy.model.shapes import Sizes
 from nqspy.model.site import Site
 from nqspy.ports import Answer
 from nqspy.qmgr.parser import parse_text
@@ -144,7 +144,7 @@ def submission(line: str, now: Instant) -> cm.Submission:
         workdir="/home", account=given.get("account"), ask=ask, priority=int(given.get("priority", 0)),
         eligible=Instant(now + int(given["after"]) * 1000) if "after" in given else None,
         contract="contract" in given, job_class=given.get("class", ""),
-        mold=Mold(sizes) if len(sizes) > 1 else None, array=array,
+        mold=Sizes(sizes) if len(sizes) > 1 else None, array=array,
     )  # fmt: skip
     return cm.Submission(spec, "#!/bin/sh\ntrue\n", "HOME=/home", None, None)
 

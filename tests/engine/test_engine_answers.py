@@ -127,7 +127,7 @@ def with_pes(site, seqs):
         board = boards.setdefault(name, site.board(name))
         if PLACEMENTS["lowest"].room(board) >= request.spec.ask.pes:
             found.append(Start(seq, 1, PLACEMENTS["lowest"].pick(board, request.spec.ask.pes)))
-            board.take(found[-1].pes)
+            board.hold(found[-1].pes)
     return found
 
 

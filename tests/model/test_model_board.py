@@ -31,17 +31,17 @@ def test_what_has_room_is_what_nobody_fills(moves, offline, pes, slots):
     for seq, takes, chosen in moves:
         mine = held.setdefault(seq, set())
         if takes:
-            known.take([pe for pe in chosen if pe not in mine])
+            known.hold([pe for pe in chosen if pe not in mine])
             mine.update(chosen)
         else:
-            known.give(mine & set(chosen))
+            known.release(mine & set(chosen))
             mine.difference_update(chosen)
     filled = [pe for pe in range(8) if sum(pe in mine for mine in held.values()) >= slots]
     room = [pe for pe in range(pes) if pe not in filled and pe not in offline]
     assert known.open().tolist() == room
     assert known.free == len(room)
     there = {pe for pe in offline if pe < pes}
-    assert known.gone() == {pe for pe in there if not any(pe in mine for mine in held.values())}
+    assert known.lost() == {pe for pe in there if not any(pe in mine for mine in held.values())}
 
 
 @given(MOVES, st.sets(PES), st.integers(0, 7), st.integers(1, 3))
@@ -50,9 +50,9 @@ def test_a_board_that_is_read_is_one_that_was_kept(moves, offline, pes, slots):
     for seq, takes, chosen in moves:
         mine = {pe for pe, those in holders.items() if seq in those}
         if takes:
-            board.take(holders, seq, [pe for pe in chosen if pe not in mine])
+            board.hold(holders, seq, [pe for pe in chosen if pe not in mine])
         else:
-            board.give(holders, seq, chosen)
+            board.release(holders, seq, chosen)
     read = board_of(pes, holders, offline, slots)
     assert read.free == len(list(read.open()))
     assert all(holders.values()), "who holds nothing is left out"
@@ -60,10 +60,10 @@ def test_a_board_that_is_read_is_one_that_was_kept(moves, offline, pes, slots):
 
 def test_a_copy_of_a_pass_leaves_the_site_as_it_is():
     holders = {}
-    board.take(holders, 1, (0, 1))
+    board.hold(holders, 1, (0, 1))
     known = board_of(4, holders)
-    known.take((2,))
-    known.give((0,))
+    known.hold((2,))
+    known.release((0,))
     assert holders == {0: (1,), 1: (1,)}
     assert not board.has_slots(holders, (1, 2), 1)
     assert board.has_slots(holders, (1, 2), 2)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nqspy.model.consumables import Consumable, device_of, give, offline_of, take, units_of, vendor_of, wrong
+from nqspy.model import consumables
+from nqspy.model.consumables import Consumable, device_of, offline_of, units_of, vendor_of, wrong
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Device, Found
@@ -41,11 +42,11 @@ def test_offline_are_those_set_and_those_broken():
 
 def test_what_another_took_meanwhile_is_not_given_back():
     held = {}
-    take(held, 1, (("gpu", ("0", "1")),))
-    take(held, 2, (("gpu", ("1",)),))
-    give(held, 1, (("gpu", ("0", "1")),))
+    consumables.hold(held, 1, (("gpu", ("0", "1")),))
+    consumables.hold(held, 2, (("gpu", ("1",)),))
+    consumables.release(held, 1, (("gpu", ("0", "1")),))
     assert held == {"gpu": {"1": 2}}
-    give(held, 2, (("gpu", ("1",)),))
+    consumables.release(held, 2, (("gpu", ("1",)),))
     assert held == {}
 
 

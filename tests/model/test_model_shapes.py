@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nqspy.model.shapes import Layout, Mold, Speedup, reckoned, shown_sizes
-from nqspy.model.specs import fixed, on_size, remolded, settled, timed, while_waiting
+from nqspy.model.shapes import Layout, Sizes, Speedup, reckoned, shown_sizes
+from nqspy.model.specs import fixed, on_size, resized, settled, timed, while_waiting
 
 HOUR = 3_600_000
 
@@ -53,21 +53,21 @@ def test_more_variance_never_makes_it_faster(a, one, other, pes):
 
 
 def test_times_follow_the_speedup_from_the_time_on_one_pe():
-    made = reckoned(Mold((4, 8, 22), speedup=Speedup(8, 2), base=16 * HOUR))
+    made = reckoned(Sizes((4, 8, 22), speedup=Speedup(8, 2), base=16 * HOUR))
     assert made.walls == (5 * HOUR, 11_400_000, 2 * HOUR)  # 16 h / 3.2, 16 h * 38 / 192, 16 h / 8
     assert reckoned(made) == made
 
 
 def test_times_go_with_their_sizes_in_whatever_order_these_are_named():
-    made = reckoned(Mold((16, 4, 8), (HOUR, 4 * HOUR, 2 * HOUR)))
-    assert made == Mold((4, 8, 16), (4 * HOUR, 2 * HOUR, HOUR))
+    made = reckoned(Sizes((16, 4, 8), (HOUR, 4 * HOUR, 2 * HOUR)))
+    assert made == Sizes((4, 8, 16), (4 * HOUR, 2 * HOUR, HOUR))
     assert made.wall_on(8) == 2 * HOUR
 
 
 def test_it_is_expected_to_take_its_time_or_as_long_as_evenly_divided_work_would():
-    assert Mold((4, 8), (4 * HOUR, 3 * HOUR)).expected_on(8, 3 * HOUR) == 3 * HOUR
-    assert Mold((4, 8), base=4 * HOUR).expected_on(8, 4 * HOUR) == 2 * HOUR
-    assert Mold((4, 8)).expected_on(8, None) is None
+    assert Sizes((4, 8), (4 * HOUR, 3 * HOUR)).expected_on(8, 3 * HOUR) == 3 * HOUR
+    assert Sizes((4, 8), base=4 * HOUR).expected_on(8, 4 * HOUR) == 2 * HOUR
+    assert Sizes((4, 8)).expected_on(8, None) is None
 
 
 def test_while_it_waits_it_asks_for_the_least_of_its_sizes_and_times():
@@ -81,14 +81,14 @@ def test_while_it_waits_it_asks_for_the_least_of_its_sizes_and_times():
 
 def test_what_an_alteration_leaves_out_stays():
     spec = spec_of("anne", sizes="4,8", walls="4:00:00,2:00:00")
-    other = settled(remolded(spec, replace(spec, mold=Mold(walls=(3 * HOUR, HOUR))), None))
-    assert other.mold == Mold((4, 8), (3 * HOUR, HOUR))
-    wider = settled(remolded(spec, replace(spec, mold=Mold((2, 4, 8))), None))
-    assert (wider.mold, wider.ask.wall) == (Mold((2, 4, 8), base=4 * HOUR), 4 * HOUR)
+    other = settled(resized(spec, replace(spec, mold=Sizes(walls=(3 * HOUR, HOUR))), None))
+    assert other.mold == Sizes((4, 8), (3 * HOUR, HOUR))
+    wider = settled(resized(spec, replace(spec, mold=Sizes((2, 4, 8))), None))
+    assert (wider.mold, wider.ask.wall) == (Sizes((2, 4, 8), base=4 * HOUR), 4 * HOUR)
     curve = spec_of("anne", sizes="4,8", speedup="8:0", wall="8:00:00")
     assert curve.ask.wall == HOUR
     assert settled(timed(curve, 16 * HOUR)).mold.walls == (4 * HOUR, 2 * HOUR)
-    other = settled(remolded(curve, replace(curve, mold=Mold((2, 8), speedup=Speedup(4))), None))
+    other = settled(resized(curve, replace(curve, mold=Sizes((2, 8), speedup=Speedup(4))), None))
     assert other.mold.walls == (4 * HOUR, 2 * HOUR)
 
 

@@ -144,7 +144,7 @@ class Offers:
             if walk.asks(request):
                 yield row
             elif not walk.cut:
-                candidates.take(row)
+                candidates.examine(row)
                 answer = walk.before[request.seq]
                 self._draft.offered[request.queue].append((views.request_view(request, self._draft), answer))
                 self.refuse(candidates, request, answer)
@@ -154,7 +154,7 @@ class Offers:
         yield from policy.past_blocker(candidates)
         if not walk.cut:  # a reservation that is due and cannot be kept is reported
             due = map(candidates.row_of, self._gate.reserved.due(candidates.queue.name))
-            yield from filter(candidates.is_left, due)
+            yield from filter(candidates.is_remaining, due)
 
     def _seek(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""

@@ -94,12 +94,12 @@ class Preempt(Skip):
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
         """Yield the jobs that an operator scheduled, the bumpers until one has a block, then all jobs."""
-        yield from filter(self._jobs.is_left, self._jobs.scheduled())
+        yield from filter(self._jobs.is_remaining, self._jobs.scheduled())
         self._stage = "bumpers"
         for bumper in self._bumpers():
-            if not self._jobs.is_left(bumper):
+            if not self._jobs.is_remaining(bumper):
                 self._reserve_block(bumper)
-            while self._bumper is None and self._jobs.is_left(bumper):
+            while self._bumper is None and self._jobs.is_remaining(bumper):
                 yield bumper  # of an array index after index, as long as they start
             if self._bumper is not None:
                 break
@@ -121,7 +121,7 @@ class Preempt(Skip):
 
     def _is_bumper(self, row: int) -> bool:
         """True if a job may bump others and was not examined for that yet."""
-        waits = row in self._jobs.jobs and (row in self._scheduled or self._jobs.is_left(row))
+        waits = row in self._jobs.jobs and (row in self._scheduled or self._jobs.is_remaining(row))
         return waits and self._may_bump(row)
 
     def _may_bump(self, row: int) -> bool:
@@ -236,7 +236,7 @@ class Preempt(Skip):
         bumped = on_block(self._board, self._holders, block)
         self._limits.leave_room(least, bumped)
         self._clear(job, bumped)
-        self.gate.keep_free(least, block)
+        self.gate.reserve_pes(least, block)
 
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
         """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
@@ -275,7 +275,7 @@ class Preempt(Skip):
                 moving = True
                 other = self._site.id_of(bumper.request.seq)
                 text = _BUMPED(NAME, other, bumper.kind.name, len(holder.pes)).text
-                draft.suspend(holder, BUMPER, text, parked=False, page_out=True, leaving=True, by=NAME)
+                draft.suspend(holder, BUMPER, text, pes_released=False, page_out=True, leaving=True, by=NAME)
 
     # ------------------------------------------------------------ the end of the pass
 
@@ -284,7 +284,7 @@ class Preempt(Skip):
         draft, bumper = self._draft, self._bumper
         block = None if bumper is None else {"seq": bumper.request.seq, "pes": spans(self._block)}
         if block != self._former:
-            draft.keep_fact(self._domain.name, block, by=NAME)
+            draft.store_fact(self._domain.name, block, by=NAME)
         waiting = self._jobs.unserved()
         for job in waiting:
             if (before := self._refused.get(seq := job.request.seq)) is not None:
@@ -341,10 +341,10 @@ def _may_be_bumped(site: Site, request: Request) -> bool:
     table, domain = ClassTable(site.settings), site.domain_of(request.queue).name
     queues = (columns for name, columns in site.waiting.items() if len(columns) and is_served(site, name))
     waiting = chain.from_iterable(columns.requests() for columns in queues)
-    parked = (each for each in site.paused.values() if is_bumped(each) and is_served(site, each.queue))
+    bumped = (each for each in site.paused.values() if is_bumped(each) and is_served(site, each.queue))
     return any(
         may_bump(table.of(each), table.of(request))
-        for each in chain(waiting, parked)
+        for each in chain(waiting, bumped)
         if site.domain_of(each.queue).name == domain and each.seq != request.seq
     )
 

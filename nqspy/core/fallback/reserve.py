@@ -62,7 +62,7 @@ class ReserveStarts(Skip):
         """Yield the rows that got no reservation because others had all, once a start has used one."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
-            if request.slot not in candidates.gone():
+            if request.slot not in candidates.removed():
                 yield candidates.row_of(request)
 
     def reserves_more(self) -> bool:
@@ -89,10 +89,10 @@ class ReserveStarts(Skip):
     def _reserved(self, candidates: Candidates) -> Iterator[int]:
         """Yield each reserved row once if something became free, else those that are due."""
         reserved, columns = self.gate.reserved, candidates.columns
-        examined = candidates.left_of(reserved.unused_rows(self.queue.name))
+        examined = candidates.remaining_of(reserved.unused_rows(self.queue.name))
         if not self._examines_all():
             due = {request.slot for request in reserved.due(self.queue.name)}
-            candidates.set_aside([row for row in examined if row not in due])
+            candidates.skip([row for row in examined if row not in due])
             examined = [row for row in examined if row in due]
         untimed = [r for row in examined if time_of(r := columns.request(row)) == FOREVER]
         yield from self._by_turn(candidates, examined)

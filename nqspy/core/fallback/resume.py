@@ -35,12 +35,12 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
     """Resume the suspended requests without PEs that no feature keeps suspended; hold the free PEs for one
     that lacks some, unless it can never resume. A job that gave way to a bumper waits by its class."""
     site, lost = draft.site, dict[str, set[int]]()
-    for request in draft.parked():
+    for request in draft.released():
         if request.seq in draft.reasons or (is_bumped(request) and is_served(site, request.queue)):
             continue
         domain, wanted = site.domain_of(request.queue), len(request.pes)
         if domain.name not in lost:
-            lost[domain.name] = _gone(site, site.board(domain.name))
+            lost[domain.name] = _lost(site, site.board(domain.name))
         found = places(request, gate.room.board(request.queue), lost[domain.name])
         if len(found) == wanted:  # no limit is asked: limits count it already
             draft.resume(request, SCHEDULER, found, by=NAME)
@@ -53,13 +53,13 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
             draft.keep_suspended(request, _WIDE(who, wanted, size))
         else:
             draft.keep_suspended(request, _SHORT(who, wanted, len(found) or None))
-            gate.room.take(request.queue, found)
+            gate.room.hold(request.queue, found)
 
 
 def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
     """Return PEs on which a suspended request can resume, at most as many as it had: those very PEs in their
     old order if they are free, else what the placement of the domain gives it, in ascending order; last its
-    own PEs that are ``gone``: their CPUs do not come back."""
+    own PEs that are ``lost``: their CPUs do not come back."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
     given = placement_of(board.domain).again(board, len(request.pes), own)
@@ -71,12 +71,12 @@ def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, 
 def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """Return the PEs on which a suspended request can resume at once, if need be fewer than it had."""
     board = site.board(site.domain_of(request.queue).name)
-    return places(request, board, _gone(site, board))
+    return places(request, board, _lost(site, board))
 
 
-def _gone(site: Site, board: Board) -> set[int]:
+def _lost(site: Site, board: Board) -> set[int]:
     """Return PEs without a CPU, but for PEs that an operator has set offline: nothing resumes there."""
-    return board.gone() - {*set_offline(site.settings.machine, site.pes())}
+    return board.lost() - {*set_offline(site.settings.machine, site.pes())}
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -53,9 +53,9 @@ class ArrayLimit(Rule):
         full = [seq for seq in self._runs if self.room(self._site.requests[seq]) < 1]
         if ever or not full:
             return None
-        kept = np.zeros(len(columns), dtype=bool)
-        kept[list(_rows(self._site, full, columns))] = True
-        return kept
+        blocked = np.zeros(len(columns), dtype=bool)
+        blocked[list(_rows(self._site, full, columns))] = True
+        return blocked
 
     def rows(self, columns: Columns) -> set[int]:
         """Rows of a queue of all arrays with such a limit, and of indices of theirs."""

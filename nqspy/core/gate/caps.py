@@ -97,10 +97,10 @@ class Caps(Rule):
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
         holds = self._site.domain_of(queue).held_by(1)
-        left = self._left_to_groups(ever)
-        if not left or columns.most("pes") * holds <= min(left.values()):
+        remaining = self._left_to_groups(ever)
+        if not remaining or columns.most("pes") * holds <= min(remaining.values()):
             return None
-        above: Mask = columns.pes * holds > table(self._site, "group", INFINITE, left)[columns.group]
+        above: Mask = columns.pes * holds > table(self._site, "group", INFINITE, remaining)[columns.group]
         return above
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:

@@ -29,17 +29,17 @@ class ClassLimits:
 
     def refuses(self, job: Request, without: Iterable[Request] = ()) -> Reason | None:
         """Return why a job may not be loaded; ``without``: loaded jobs that give way to it."""
-        gone, gone_large = Counter[str](), Counter[str]()
+        leaving, leaving_large = Counter[str](), Counter[str]()
         for holder in without:
-            gone[self._table.name(holder)] += _pes(holder)
+            leaving[self._table.name(holder)] += _pes(holder)
             if self._is_large(holder):
-                gone_large[self._table.name(holder)] += _pes(holder)
+                leaving_large[self._table.name(holder)] += _pes(holder)
         kind, name, pes, gang = self._table.of(job), self._table.name(job), _pes(job), self._table.gang
-        bounds = [(f"class {kind.name}", kind.pe_limit, self._loaded[name] - gone[name])]
+        bounds = [(f"class {kind.name}", kind.pe_limit, self._loaded[name] - leaving[name])]
         bounds.append(("gang", gang.job_limit, 0))
         if self._is_large(job):
             counted = [each for each in self._large if not self._gives_way(each, job)]
-            held = sum(self._large[each] - gone_large[each] for each in counted)
+            held = sum(self._large[each] - leaving_large[each] for each in counted)
             bounds.append(("gang, large jobs", gang.large_limit, held))
         for who, most, held in bounds:
             if most is not None and held + pes > most:
@@ -73,12 +73,12 @@ class ClassLimits:
     def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
         """Leave room for a job beyond what the holders that give way to it leave."""
         name, priority, pes = self._table.name(job), self._table.of(job).priority, _pes(job)
-        left = sum(_pes(each) for each in holders if self.makes_room(each, job))
-        self._loaded[name] += max(0, pes - left)
+        freed = sum(_pes(each) for each in holders if self.makes_room(each, job))
+        self._loaded[name] += max(0, pes - freed)
         if self._is_large(job):
             large = (each for each in holders if self._is_large(each))
-            left = sum(_pes(each) for each in large if self._table.of(each).priority == priority)
-            self._large[name] += max(0, pes - left)
+            freed = sum(_pes(each) for each in large if self._table.of(each).priority == priority)
+            self._large[name] += max(0, pes - freed)
 
 
 def _pes(job: Request) -> int:

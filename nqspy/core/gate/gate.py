@@ -46,7 +46,7 @@ class Gate:
     for the caps of groups; without one, use counts as it stood at the last event. ``room``: the boards of the
     pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules that
     hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one version.
-    ``keeps``: candidates that do not start are counted too.
+    ``counts_candidates``: candidates that do not start are counted too.
 
     Of a suspended request that gave back its PEs only what it keeps counts. Of one that is exiting nothing
     counts: its processes have ended.
@@ -72,7 +72,7 @@ class Gate:
         self._by_queue: dict[str, list[Rule]] = {}
         known = proxy(self)  # a bound method would make a circle
         self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
-        self.version, self.keeps = 0, False
+        self.version, self.counts_candidates = 0, False
         self._masks_of, self._masks = 0, dict[tuple[str, Which], Mask | None]()
         self._missing: dict[str, Mask | None] = {}
         for request in site.started.values() if running is None else running:
@@ -118,7 +118,7 @@ class Gate:
     def closed(self, queue: str) -> Reason | None:
         """Return the run limit that holds a whole queue; None while none is reached."""
         limits = (rule for rule in self.rules(queue) if isinstance(rule, CountLimit) and rule.whole_queue)
-        return next((rule.reason(1, 0, "") for rule in limits if rule.left() < 1), None)
+        return next((rule.reason(1, 0, "") for rule in limits if rule.remaining() < 1), None)
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
         """Return True if the reason is a want of a shared amount (PEs, units, memory), and there is enough
@@ -200,17 +200,17 @@ class Gate:
         self.version += 1
         self.reserved.reserve(candidate)
 
-    def keep_free(self, candidate: Request, pes: tuple[int, ...]) -> None:
+    def reserve_pes(self, candidate: Request, pes: tuple[int, ...]) -> None:
         """Keep these PEs for a candidate until all are free, with its units and its room under limits."""
         free = set(self.room.board(candidate.queue).open().tolist())
-        free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
-        self.reserved.keep_free(candidate, len(free.intersection(pes)))
-        self.room.keep_free(candidate, pes)
+        free.update(*(self.site.started[seq].pes for seq in self.reserved.giving_way))
+        self.reserved.reserve_pes(candidate, len(free.intersection(pes)))
+        self.room.reserve_pes(candidate, pes)
         if candidate.state is State.SUSPENDED:
             self._count_again(candidate)
         else:
             self.count(candidate)
-            self.keeps = True
+            self.counts_candidates = True
 
     def count(self, request: Request) -> None:
         """Count a request as running under the limits, without regard to reservations."""

@@ -25,7 +25,7 @@ from nqspy.core.timeline.lengths import (
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims
 from nqspy.core.timeline.spans import spare_of
 from nqspy.core.timeline.timeline import Timeline
-from nqspy.core.variants import sizes as mold
+from nqspy.core.variants import sizes
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant, Seq
@@ -55,7 +55,7 @@ class Reservations(StandingReservations):
         self._rules = rules
         self._started: list[Request] = []
         self._known_timeline: Timeline | None = None
-        self._kept_free: list[tuple[Request, int]] = []
+        self._reserved_pes: list[tuple[Request, int]] = []
         self._holes: dict[Seq, Instant] = {}
         self.until: dict[Seq, Instant] = {}
         self.passing: set[Seq] = set()
@@ -69,19 +69,19 @@ class Reservations(StandingReservations):
         if self._known_timeline is None:
             parts = self._started, self.leaving, self.returning
             self._known_timeline = Timeline(self._site, self._now, self._claims_of, *parts)
-            for kept in self._kept_free:
-                self._known_timeline.keep_free(*kept)
+            for reserved in self._reserved_pes:
+                self._known_timeline.reserve_pes(*reserved)
         return self._known_timeline
 
     @property
-    def resting(self) -> Collection[Seq]:
+    def giving_way(self) -> Collection[Seq]:
         """Running requests that give way, as far as the timeline counts what they hold as free."""
         return self.leaving if self._known_timeline is None else self._known_timeline.leaving
 
-    def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
-        """Yield what the rules count of a request; ``resting``: of a suspended one."""
+    def _claims_of(self, request: Request, suspended: bool) -> Iterator[Claim]:
+        """Yield what the rules count of a request; ``suspended``: of a suspended one."""
         for rule in self._rules(request.queue):
-            if rule.counts_suspended or not resting:
+            if rule.counts_suspended or not suspended:
                 yield from rule.claims(request)
 
     def build_timeline(self) -> None:
@@ -102,13 +102,14 @@ class Reservations(StandingReservations):
 
     # ------------------------------------------------------------ which requests delay a reservation
 
-    def _is_kept(self) -> bool:
+    def _has_holdings(self) -> bool:
         """True if something is kept for a reservation."""
-        return bool(self._site.reserved or (self._known_timeline is not None and self._known_timeline.kept))
+        timeline = self._known_timeline
+        return bool(self._site.reserved or (timeline is not None and timeline.holdings))
 
     def delaying(self, request: Request) -> Reason | None:
         """Return the reservation that a request would delay; None: none, or it lacks PEs in any case."""
-        if not self._is_kept():
+        if not self._has_holdings():
             return None
         timeline, domain = self._timeline, self._site.domain_of(request.queue).name
         if self._site.held_by(request) > timeline.spans.idle.get(domain, 0):
@@ -121,7 +122,7 @@ class Reservations(StandingReservations):
         self._holes.pop(request.seq, None)
         fits = timeline.fits(request, claims, own_start) or self._passes(request, claims)
         if own is not None:
-            timeline.spans.keep(request.seq, own)
+            timeline.spans.add(request.seq, own)
         first = None if fits else timeline.spans.first(request.seq, claims)
         if first is None:
             return None
@@ -143,7 +144,7 @@ class Reservations(StandingReservations):
         """Return the rows of a queue that would delay a reservation by the PEs that they ask for; None: no
         row. A row with a reservation of its own counts only while nothing has become free, and until its time
         has come: it is examined by itself."""
-        if not self._is_kept():
+        if not self._has_holdings():
             return None
         pes = "pes", self._site.domain_of(queue).name
         if not self._timeline.profile.has(pes):
@@ -193,7 +194,7 @@ class Reservations(StandingReservations):
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
         """True if all that is kept of these amounts is kept for times that are not promised."""
-        for seq, held in self._timeline.kept.items():
+        for seq, held in self._timeline.holdings.items():
             if held.claims.keys().isdisjoint(amounts):
                 continue
             # So that it does not starve none takes a chance at the cost of a request that could start now, or
@@ -229,7 +230,7 @@ class Reservations(StandingReservations):
             elif former is not None and former.pes:
                 request = sized(request, former.pes)
             else:
-                request = mold.least_of(self._site, request)
+                request = sizes.least_of(self._site, request)
             pes = request.spec.ask.pes
         if not timeline.profile.ever(timeline.claims(request)):
             return self.drop(request, _NEVER)
@@ -251,7 +252,7 @@ class Reservations(StandingReservations):
             return None if self._is_stopped_by(one, at) else at
 
         latest = None if former is None else former.at
-        return mold.soonest(self._site, self._now, request, start_of, latest)
+        return sizes.soonest(self._site, self._now, request, start_of, latest)
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
         """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
@@ -259,7 +260,7 @@ class Reservations(StandingReservations):
         own = spans.lift(request.seq)
         found = self._soonest(request, self.reservation_of(request))
         if own is not None:
-            spans.keep(request.seq, own)
+            spans.add(request.seq, own)
         return found
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
@@ -295,12 +296,12 @@ class Reservations(StandingReservations):
 
     def is_too_much(self, request: Request) -> bool:
         """True if it asks for more than a rule allows when nothing else runs."""
-        least = mold.least_of(self._site, request)
+        least = sizes.least_of(self._site, request)
         return any(count > most for _, count, most in self._claims_of(least, False))
 
     def is_shared(self, request: Request) -> bool:
         """True if rules refuse it, and only rules that count what is taken from all."""
-        least = mold.least_of(self._site, request)
+        least = sizes.least_of(self._site, request)
         refusing = [rule for rule in self._rules(request.queue) if rule.refuses(least) is not None]
         return bool(refusing) and all(rule.shared for rule in refusing)
 
@@ -312,7 +313,7 @@ class Reservations(StandingReservations):
             self._change(request, None, cause)
             self._gave_up = True
 
-    def look_after(self) -> None:
+    def review(self) -> None:
         """Take back reservations of more PEs than there are any more, those that need a broken resource, and
         those of jobs by class. Note as late the reservations of stopped queues if their time has come."""
         if not self._site.reserved:
@@ -326,7 +327,7 @@ class Reservations(StandingReservations):
                     self.drop(request, _NEVER)
                 elif by_class:
                     self.drop(request, f"queue {name} goes by class")
-                elif broken and (why := resource_health.keeping(site, request)) is not None:
+                elif broken and (why := resource_health.why_blocked(site, request)) is not None:
                     self.drop(request, why.text)
         found.sound = not self.changes
         self._gave_up = False  # this pass has not examined the others yet
@@ -360,25 +361,25 @@ class Reservations(StandingReservations):
             end = min(end, hole)
         timeline = self._timeline
         fits = timeline.profile.fits(timeline.claims(request), end - self._now)
-        timeline.take(request, end, passing)
+        timeline.start(request, end, passing)
         if not fits:  # it is forced, or a block was cleared for it: others may have to be kept elsewhere
-            kept = [self._site.requests[seq] for seq in timeline.kept]
-            timeline.place_over(replace(each, reservation=self.reservation_of(each)) for each in kept)
+            others = [self._site.requests[seq] for seq in timeline.holdings]
+            timeline.place_over(replace(each, reservation=self.reservation_of(each)) for each in others)
 
     def resume(self, request: Request) -> None:
         self.returning.add(request.seq)
         if self._known_timeline is not None and request.pes_released:
             self._known_timeline.resume(request)
 
-    def keep_free(self, candidate: Request, pes: int) -> None:
+    def reserve_pes(self, candidate: Request, pes: int) -> None:
         """Note that so many PEs, free or about to be, are kept for a candidate that waits for more."""
-        self._kept_free.append((candidate, pes))
+        self._reserved_pes.append((candidate, pes))
         if self._known_timeline is not None:
-            self._known_timeline.keep_free(candidate, pes)
+            self._known_timeline.reserve_pes(candidate, pes)
 
     def made_before_start(self) -> Reserving | None:
         """Return the changes so far as an action, if the next start may rest on one that left something."""
-        return self._take_pending(0) if self.eased else None
+        return self._flush(0) if self.eased else None
 
     def made(self) -> Reserving | None:
         """Return the reservations that this pass has made, changed or taken back since, as an action. Its
@@ -387,8 +388,8 @@ class Reservations(StandingReservations):
         was_used = self.is_moving and (self.changes or self.early or goes_on) and self._any_reserved()
         if not self.pending and not was_used:
             return None
-        return self._take_pending(freed - self.go_on if self.is_moving else 0)
+        return self._flush(freed - self.go_on if self.is_moving else 0)
 
-    def _take_pending(self, as_of: int) -> Reserving:
+    def _flush(self, as_of: int) -> Reserving:
         made, self.pending, self.eased = self.pending, {}, set()
         return Reserving(made, as_of, {seq: why for seq, why in self.causes.items() if seq in made})

@@ -25,7 +25,7 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     "PEs must come back: set machine offline=(), or those whose CPU is gone",
     pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
 )
-(_KEPT_FREE,) = reason_kinds(
+(_PES_RESERVED,) = reason_kinds(
     ReasonCode.NO_PES,
     "the request for which PEs are kept free must be loaded, or more PEs must become free",
     pes_kept_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free for it, and {kept} "
@@ -43,7 +43,7 @@ class Room(Rule):
         self._started: list[Request] = [] if started is None else started
         self._boards: dict[str, Board] = {}  # by domain
         self._by_queue: dict[str, Board] = {}
-        self._kept: dict[str, tuple[int, Seq]] = {}  # free PEs, and for which request, by domain
+        self._reserved_pes: dict[str, tuple[int, Seq]] = {}  # free PEs, and for which request, by domain
 
     def board(self, queue: str) -> Board:
         """Return the PEs of a queue's domain with their holders."""
@@ -77,17 +77,17 @@ class Room(Rule):
         board = self.board(request.queue)
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 
-    def take(self, queue: str, pes: Iterable[int]) -> None:
+    def hold(self, queue: str, pes: Iterable[int]) -> None:
         """Give these PEs to nothing else in this pass."""
-        self.board(queue).take(pes)
+        self.board(queue).hold(pes)
 
-    def keep_free(self, candidate: Request, pes: Iterable[int]) -> None:
+    def reserve_pes(self, candidate: Request, pes: Iterable[int]) -> None:
         """Keep these PEs for a candidate, whatever becomes free in this pass."""
         board = self.board(candidate.queue)
         name = board.domain.name
         self._boards[name] = board.without(tuple(pes))
-        before, _ = self._kept.get(name, (0, None))
-        self._kept[name] = before + board.free - self._boards[name].free, candidate.seq
+        before, _ = self._reserved_pes.get(name, (0, None))
+        self._reserved_pes[name] = before + board.free - self._boards[name].free, candidate.seq
         self._by_queue.clear()
 
     # ------------------------------------------------------------ reasons
@@ -99,9 +99,9 @@ class Room(Rule):
         who, away = f"domain {domain}" if domain else "machine", board.away or None
         if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
             return _ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
-        if (kept := self._kept.get(board.domain.name)) is not None and kept[0]:
-            id = self._site.id_of(kept[1])
-            return _KEPT_FREE(who, asked, board.free, board.size, domain, kept[0], id, away)
+        if (reserved := self._reserved_pes.get(board.domain.name)) is not None and reserved[0]:
+            id = self._site.id_of(reserved[1])
+            return _PES_RESERVED(who, asked, board.free, board.size, domain, reserved[0], id, away)
         if not board.free:
             return _NONE_FREE(who, asked, board.size, domain, away)
         room = self.pes(queue)

@@ -105,7 +105,7 @@ class CountLimit(ScopeLimit):
 
     def __init__(self, site: Site, who: str, most: int) -> None:
         self._site, self._who, self._most = site, who, most
-        self._taken: dict[str, int] = {}
+        self._used: dict[str, int] = {}
 
     def asked(self, request: Request) -> int:
         return 1
@@ -114,33 +114,33 @@ class CountLimit(ScopeLimit):
         """Return how much each row takes; None: one each."""
         return None
 
-    def reason(self, asked: int, left: int, name: str) -> Reason:
+    def reason(self, asked: int, remaining: int, name: str) -> Reason:
         """Return why a request that asks for so much of what is left (to ``name``) must wait."""
         return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
-    def left(self, name: str = "") -> int:
-        return self._most - self._taken.get(name, 0)
+    def remaining(self, name: str = "") -> int:
+        return self._most - self._used.get(name, 0)
 
     def refuses(self, request: Request) -> Reason | None:
         name, asked = self._name(request), self.asked(request)
-        left = self.left(name)
-        return self.reason(asked, left, name) if asked > max(0, left) else None
+        remaining = self.remaining(name)
+        return self.reason(asked, remaining, name) if asked > max(0, remaining) else None
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        taken = {} if ever else self._taken
+        used = {} if ever else self._used
         asked = self.column(queue, columns)
         greatest = 1 if asked is None else asked.max(initial=0)
-        if greatest <= max(0, self._most - max(taken.values(), default=0)):
+        if greatest <= max(0, self._most - max(used.values(), default=0)):
             return None
-        left: Floats | int = self._most - taken.get("", 0)
+        free: Floats | int = self._most - used.get("", 0)
         if self.per:
-            named = {name: self._most - count for name, count in taken.items()}
+            named = {name: self._most - count for name, count in used.items()}
             by_name, names = table(self._site, self.per, self._most, named), getattr(columns, self.per)
             if asked is None:  # to gather truth values is cheaper than to gather numbers
                 full: Mask = (by_name < 1)[names]
                 return full
-            left = by_name[names]
-        above: Mask = np.broadcast_to((1 if asked is None else asked) > np.maximum(left, 0), len(columns))
+            free = by_name[names]
+        above: Mask = np.broadcast_to((1 if asked is None else asked) > np.maximum(free, 0), len(columns))
         return above
 
     def claims(self, request: Request) -> Iterable[Claim]:
@@ -148,7 +148,7 @@ class CountLimit(ScopeLimit):
 
     def add(self, request: Request) -> None:
         name = self._name(request)
-        self._taken[name] = self._taken.get(name, 0) + self.asked(request)
+        self._used[name] = self._used.get(name, 0) + self.asked(request)
 
     def _say(self, kind: ReasonKind, *values: int | str) -> Reason:
         word, of = (f"global {self.word}", None) if self._who == "global" else (self.word, self._who)
@@ -159,9 +159,9 @@ def table(site: Site, column: str, others: float, named: Mapping[str, float]) ->
     """Return what is left for each number of a column's names: that of ``named``, else ``others``."""
     numbers = dict(site.numbers.by_column())[column]
     found = np.full(len(numbers), float(others))
-    for name, left in named.items():
+    for name, remaining in named.items():
         if (number := numbers.known(name)) is not None:
-            found[number] = left
+            found[number] = remaining
     return found
 
 

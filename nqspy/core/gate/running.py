@@ -56,9 +56,9 @@ class _AmountLimit(CountLimit):
     never: ClassVar[ReasonKind]
     not_now: ClassVar[ReasonKind]
 
-    def reason(self, asked: int, left: int, name: str) -> Reason:
+    def reason(self, asked: int, remaining: int, name: str) -> Reason:
         if asked <= self._most:
-            return self._say(self.shortage, max(0, left), asked)
+            return self._say(self.shortage, max(0, remaining), asked)
         raised = values_by_shifts(self._site.settings.shifts.values(), path_of(self._who, self.setting))
         later = any(most is None or asked <= most for most in raised)
         return self._say(self.not_now if later else self.never, asked)

@@ -89,18 +89,18 @@ class Drain(Rule):
 
     def __init__(self, site: Site, queue: str, now: Instant) -> None:
         self._site, self._queue, self._closing = site, queue, site.upcoming_stops[queue]
-        self._left = self._closing.at - now
+        self._remaining = self._closing.at - now
 
     def refuses(self, request: Request) -> Reason | None:
         asked, closing = wall_limit(self._site.settings, request.queue, request.spec.ask), self._closing
-        if asked is None or asked <= self._left:
+        if asked is None or asked <= self._remaining:
             return None
         return _TOO_LONG(f"shift {closing.shift}", asked, closing.clock, self._queue, until=closing.at)
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        if columns.most("wall") <= self._left:
+        if columns.most("wall") <= self._remaining:
             return None
         default = wall_limit(self._site.settings, queue, Ask())
         walls = np.where(columns.wall == INFINITE, -INFINITE if default is None else default, columns.wall)
-        above: Mask = walls > self._left
+        above: Mask = walls > self._remaining
         return above

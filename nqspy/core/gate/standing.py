@@ -153,10 +153,10 @@ class StandingReservations:
         now, found = self._now, self._as_found
         coming = [each for each in self.changes.values() if each is not None]
         for request in found.timed[bisect_left(found.times, now - MOMENT) :]:
-            kept = request.reservation
-            if kept is not None and request.seq not in self._begun and request.seq not in self.changes:
-                coming.append(kept)
-                if time_of(request) > now and not kept.late:
+            reservation = request.reservation
+            if reservation is not None and request.seq not in self._begun and request.seq not in self.changes:
+                coming.append(reservation)
+                if time_of(request) > now and not reservation.late:
                     break
         times = (each.at for each in coming if each.at is not None and not each.late)
         wakes = (at if at > now else Instant(at + MOMENT + 1) for at in times)

@@ -60,10 +60,10 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
     return tuple(wanted_in(key).items())
 
 
-def _rows(site: Site, left: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return the rows that ask for more of a consumable than is ``left``; ``others``: left of others."""
+def _rows(site: Site, remaining: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
+    """Return the rows that ask for more of a consumable than is ``remaining``; ``others``: left of others."""
     keys = map(_wanted, site.numbers.needs.names)
-    more = [any(count > left.get(name, others) for name, count in key) for key in keys]
+    more = [any(count > remaining.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None
     return rows
 
@@ -145,14 +145,14 @@ class UnitLimit(ScopeLimit):
         if not request.spec.ask.consumables:
             return None
         name = self._name(request)
-        left = self._left(name)
-        short = [(unit, n) for unit, n in request.spec.ask.consumables if n > left.get(unit, n)]
-        return gravest(self._reason(unit, name, max(0, left[unit]), n) for unit, n in short)
+        remaining = self._remaining(name)
+        short = [(unit, n) for unit, n in request.spec.ask.consumables if n > remaining.get(unit, n)]
+        return gravest(self._reason(unit, name, max(0, remaining[unit]), n) for unit, n in short)
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
         masks = [_rows(self._site, self._most, INFINITE, columns)]
         for name in () if ever else self._held:
-            rows = _rows(self._site, self._left(name), INFINITE, columns)
+            rows = _rows(self._site, self._remaining(name), INFINITE, columns)
             if rows is not None and self.per:
                 number = dict(self._site.numbers.by_column())[self.per].known(name)
                 rows = rows & (getattr(columns, self.per) == (-1 if number is None else number))
@@ -164,15 +164,15 @@ class UnitLimit(ScopeLimit):
         asked = [each for each in request.spec.ask.consumables if each[0] in self._most]
         return [((self._who, self.word, unit, name), count, self._most[unit]) for unit, count in asked]
 
-    def _left(self, name: str) -> dict[str, int]:
+    def _remaining(self, name: str) -> dict[str, int]:
         held = self._held.get(name, {})
         return {unit: most - held.get(unit, 0) for unit, most in self._most.items()}
 
-    def _reason(self, unit: str, name: str, left: int, asked: int) -> Reason:
+    def _reason(self, unit: str, name: str, remaining: int, asked: int) -> Reason:
         everywhere, most = self._who == "global", self._most[unit]
         word, of = f"{'global ' * everywhere}{unit}{self.word}", None if everywhere else self._who
         if asked <= most:
-            return _LIMITED(self._who, word, most, of, left, name, asked)
+            return _LIMITED(self._who, word, most, of, remaining, name, asked)
         by_shifts = values_by_shifts(self._site.settings.shifts.values(), path_of(self._who, self.setting))
         is_raised = any(asked <= amounts(given or ()).get(unit, asked) for given in by_shifts)
         kind = _TOO_MANY_NOW if is_raised else _TOO_MANY_LIMITED

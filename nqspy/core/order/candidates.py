@@ -41,7 +41,7 @@ class Candidates:
         self._order: CandidateOrder = self._queue_order
         self._turns: Ints | None = None
         self._missing = gate.missing(queue.name, self.columns)
-        self._left = self.waiting()
+        self._remaining = self.waiting()
         self._base: Floats | None = None
         self._score: Floats | None = None
         self._former: Floats | None = None
@@ -67,13 +67,13 @@ class Candidates:
                 if self.columns.most("rank"):
                     base = base + self.columns.rank * self._order.step
                 if self.columns.prioritised:
-                    base[~self._left] = NEVER
+                    base[~self._remaining] = NEVER
                     behind_their_own(base, self.columns, self._dates, self._turn)
                 self._base = base
             score = self._base
             if (shares := self.shares) is not None:
                 refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
-                by_pair = shares.by_pair(refused, self.gone()) * self._order.shared
+                by_pair = shares.by_pair(refused, self.removed()) * self._order.shared
                 if len(last := shares.last):
                     by_pair[last] -= self._order.step / 2
                 score = by_pair.take(self.columns.pair) + score
@@ -98,30 +98,30 @@ class Candidates:
         """Return the row of a request."""
         return request.slot
 
-    def take(self, row: int) -> Request:
+    def examine(self, row: int) -> Request:
         """Return the request of a row, which is examined now."""
         self.examined += 1
-        self._left[row] = False
+        self._remaining[row] = False
         return self.columns.request(row)
 
-    def set_aside(self, rows: list[int]) -> None:
-        """Count these rows as examined without a look at their requests."""
+    def skip(self, rows: list[int]) -> None:
+        """Count these rows as examined without reading their requests."""
         self.examined += len(rows)
-        self._left[rows] = False
+        self._remaining[rows] = False
 
     def pass_over(self, reach: Reach) -> None:
-        """Take all rows at once that a reason reaches."""
+        """Count all rows that a reason reaches as examined."""
         rows = alike.rows(self._draft.site, self.columns, reach.fields, reach.within)
-        self.examined += int(np.count_nonzero(rows & self._left))
-        self._left &= ~rows
+        self.examined += int(np.count_nonzero(rows & self._remaining))
+        self._remaining &= ~rows
 
-    def keep_returning(self) -> bool:
+    def skip_waiting(self) -> bool:
         """Pass over all rows but those of suspended requests. Return True if the queue may have such."""
         return False
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
         """Let these rows be candidates again; ``next_index``: the next index of an array is."""
-        self._left[list(rows)] = True
+        self._remaining[list(rows)] = True
         self.examined -= 0 if next_index else len(rows)
         if next_index:
             self._turns = self.columns.turn.copy() if self._turns is None else self._turns
@@ -131,7 +131,7 @@ class Candidates:
 
     def sort_again(self) -> None:
         """Sort by the dates, turns and rows as they are now."""
-        self._left[self.gone()] = False
+        self._remaining[self.removed()] = False
         self._base = self._score = self._former = None
         self.changes += 1
 
@@ -157,14 +157,14 @@ class Candidates:
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
         """Return the first remaining row that is not excluded. ``anew`` False: by the scores
         before the last start, as share exits need not be asked again for a reason."""
-        left = self._left if excluded is None else self._left & ~excluded
-        if not np.count_nonzero(left):  # `any` takes several times as long for few rows
+        remaining = self._remaining if excluded is None else self._remaining & ~excluded
+        if not np.count_nonzero(remaining):  # `any` takes several times as long for few rows
             return None
         score = self.scores() if anew or self._former is None else self._former
         if excluded is None:
-            score[~left] = NEVER  # a row needs its score again only after `sort_again`
+            score[~remaining] = NEVER  # a row needs its score again only after `sort_again`
         else:
-            score = np.where(left, score, NEVER)
+            score = np.where(remaining, score, NEVER)
         return self._first((score == score.item(score.argmax())).nonzero()[0])
 
     def startable(self) -> int | None:
@@ -174,14 +174,14 @@ class Candidates:
     def any_startable(self) -> bool:
         """Return True if the gate's mask lets a row start. No score is computed."""
         refused = self._gate.mask(self.queue.name, self.columns)
-        return bool(np.count_nonzero(self._left if refused is None else self._left & ~refused))
+        return bool(np.count_nonzero(self._remaining if refused is None else self._remaining & ~refused))
 
     def oldest(self, excluded: Mask | None = None) -> int | None:
         """Return the remaining row with the earliest date that is not excluded: no score is computed."""
-        left = self._left if excluded is None else self._left & ~excluded
-        if not np.count_nonzero(left):
+        remaining = self._remaining if excluded is None else self._remaining & ~excluded
+        if not np.count_nonzero(remaining):
             return None
-        dates = np.where(left, self._dates, LAST)
+        dates = np.where(remaining, self._dates, LAST)
         return self._first((dates == dates.item(dates.argmin())).nonzero()[0])
 
     def _first(self, rows: Ints) -> int:
@@ -200,11 +200,11 @@ class Candidates:
         if rows is not None:
             those = np.array(sorted(rows), dtype=np.int64)
         else:
-            guess = None if most is None else _guess(np.where(self._left, score, NEVER), most)
-            those = (self._left if guess is None else self._left & (score >= guess)).nonzero()[0]
+            guess = None if most is None else _guess(np.where(self._remaining, score, NEVER), most)
+            those = (self._remaining if guess is None else self._remaining & (score >= guess)).nonzero()[0]
             if guess is not None and len(those) < (most or 0):
-                those = self._left.nonzero()[0]
-        those = those[self._left[those]]
+                those = self._remaining.nonzero()[0]
+        those = those[self._remaining[those]]
         keys = [self.columns.seq[those], self._turn[those], self._dates[those], -score[those]]
         found: list[int] = those[np.lexsort(keys)].tolist()
         return found
@@ -219,7 +219,7 @@ class Candidates:
                 rows = [] if first is None else [first]
             elif not rows:
                 rows = self.in_order(most=most)[::-1]
-            while rows and not self.is_left(rows[-1]):
+            while rows and not self.is_remaining(rows[-1]):
                 rows.pop()
             if rows:
                 yield rows.pop()
@@ -235,26 +235,26 @@ class Candidates:
 
     def any_within(self, pes: int) -> bool:
         """Return True if a remaining row asks for so many PEs at most."""
-        return bool(pes) and bool((self._left & (self.columns.pes <= pes)).any())
+        return bool(pes) and bool((self._remaining & (self.columns.pes <= pes)).any())
 
-    def gone(self) -> list[int]:
+    def removed(self) -> list[int]:
         """Return the rows that wait no more: this pass starts, holds or moves them."""
-        return self._draft.gone(self.queue.name)
+        return self._draft.removed(self.queue.name)
 
-    def is_left(self, row: int) -> bool:
+    def is_remaining(self, row: int) -> bool:
         """Return True if a row was not examined."""
-        return self._left.item(row)
+        return self._remaining.item(row)
 
-    def left_of(self, rows: Iterable[int]) -> list[int]:
+    def remaining_of(self, rows: Iterable[int]) -> list[int]:
         """Return those of these rows that were not examined."""
-        left = self._left
-        return [row for row in rows if left[row]]
+        remaining = self._remaining
+        return [row for row in rows if remaining[row]]
 
     def waiting(self) -> Mask:
         """Return the rows that wait still, examined or not."""
-        left = np.ones(len(self.columns), dtype=bool) if self._missing is None else ~self._missing
-        left[self.gone()] = False
-        return left
+        remaining = np.ones(len(self.columns), dtype=bool) if self._missing is None else ~self._missing
+        remaining[self.removed()] = False
+        return remaining
 
     @property
     def ahead(self) -> int:

@@ -77,12 +77,12 @@ class ClassCandidates(Candidates):
         self.jobs: dict[int, WaitingJob] = {
             job.request.seq: job for job in in_order(list(self._waiting(gate)))
         }
-        self._rest, self._rows, self._next = set(self.jobs), list(self.jobs), 0
+        self._unexamined, self._rows, self._next = set(self.jobs), list(self.jobs), 0
         self.changes = 0
 
     def _waiting(self, gate: Gate) -> Iterator[WaitingJob]:
         draft, table = self._draft, ClassTable(self._draft.site.settings)
-        for request in draft.parked():
+        for request in draft.released():
             if is_bumped(request) and request.queue in self.names and request.seq not in draft.reasons:
                 assert request.pause is not None
                 yield WaitingJob(request, table.of(request), request.pause.at, True)
@@ -95,22 +95,22 @@ class ClassCandidates(Candidates):
 
     def remaining(self) -> list[int]:
         """Return the rows that were not examined, in order."""
-        return list(filter(self.is_left, self.jobs))
+        return list(filter(self.is_remaining, self.jobs))
 
     def unserved(self) -> list[WaitingJob]:
         """Return the jobs that wait still, examined or not."""
         returned = {request.seq for request in self._draft.resumed}
-        gone = {name: set(self._draft.gone(name)) for name in self.names}
+        removed = {name: set(self._draft.removed(name)) for name in self.names}
         return [
             job
             for job in self.jobs.values()
             if job.request.seq not in returned
-            and (job.returns or job.request.slot not in gone[job.request.queue])
+            and (job.returns or job.request.slot not in removed[job.request.queue])
         ]
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
         """Return the first remaining row."""
-        while self._next < len(self._rows) and self._rows[self._next] not in self._rest:
+        while self._next < len(self._rows) and self._rows[self._next] not in self._unexamined:
             self._next += 1
         return self._rows[self._next] if self._next < len(self._rows) else None
 
@@ -120,20 +120,20 @@ class ClassCandidates(Candidates):
     def row_of(self, request: Request) -> int:
         return request.seq
 
-    def take(self, row: int) -> Request:
-        self._rest.remove(row)
+    def examine(self, row: int) -> Request:
+        self._unexamined.remove(row)
         return self.request(row)
 
     def pass_over(self, reach: Reach) -> None:
         waiting = (job.request for job in self.jobs.values() if not job.returns)
-        self._rest -= {request.seq for request in waiting if covers(reach, request)}
+        self._unexamined -= {request.seq for request in waiting if covers(reach, request)}
 
-    def keep_returning(self) -> bool:
-        self._rest = {row for row in self.remaining() if self.jobs[row].returns}
+    def skip_waiting(self) -> bool:
+        self._unexamined = {row for row in self.remaining() if self.jobs[row].returns}
         return True
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
-        self._rest |= self.jobs.keys() & rows
+        self._unexamined |= self.jobs.keys() & rows
         self._next = 0
 
     def sort_again(self) -> None:
@@ -143,7 +143,7 @@ class ClassCandidates(Candidates):
             for job in self.unserved()
         ]
         self.jobs = {job.request.seq: job for job in in_order(dated)}
-        self._rest &= self.jobs.keys()
+        self._unexamined &= self.jobs.keys()
         self._rows, self._next = list(self.jobs), 0
         self.changes += 1
 
@@ -160,12 +160,12 @@ class ClassCandidates(Candidates):
     def any_within(self, pes: int) -> bool:
         return any(self.request(row).spec.ask.pes <= pes for row in self.remaining())
 
-    def is_left(self, row: int) -> bool:
-        return row in self._rest
+    def is_remaining(self, row: int) -> bool:
+        return row in self._unexamined
 
     @property
     def ahead(self) -> int:
-        return sum(not self.is_left(job.request.seq) for job in self.unserved())
+        return sum(not self.is_remaining(job.request.seq) for job in self.unserved())
 
     def refresh(self) -> None:
         """Do nothing: the order does not depend on what starts."""

@@ -150,14 +150,14 @@ class _Run:
     def _reserved(self) -> list[int]:
         """Return the rows with a reservation, the earliest start first. Operators scheduled none of them."""
         line = self._line
-        rows = filter(line.is_left, self._gate.reserved.rows(line.queue.name))
+        rows = filter(line.is_remaining, self._gate.reserved.rows(line.queue.name))
         waiting = [request for row in rows if (request := line.columns.request(row)).rank < NEXT]
         return [each.slot for each in sorted(waiting, key=lambda each: (time_of(each), turn_of(each)))]
 
     def _start(self, row: int) -> None:
         line, draft = self._line, self._draft
         request = line.columns.request(row)
-        line.take(row)
+        line.examine(row)
         if request.seq in self._refused:
             return
         choice = draft.choose(request)

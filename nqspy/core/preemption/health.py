@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
-from nqspy.core.resource_health import broken, first_of, keeping, needs_of, reason, tried
+from nqspy.core.resource_health import broken, first_of, needs_of, reason, tried, why_blocked
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
@@ -36,8 +36,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             if wished.action == "requeue":
                 draft.requeue(request, *_cause(draft, wished))
             else:
-                draft.suspend(request, *_cause(draft, wished), parked=True)
-    for request in draft.parked():
+                draft.suspend(request, *_cause(draft, wished), pes_released=True)
+    for request in draft.released():
         if (wished := wish(draft.site, request)) is not None:
             draft.keep_suspended(request, _staying(draft.site, wished))
             if wished.action == "requeue":
@@ -79,7 +79,7 @@ def why_held(site: Site, request: Request) -> Reason | None:
     if not site.resources:
         return None
     if request.state is not State.SUSPENDED:
-        return keeping(site, request)
+        return why_blocked(site, request)
     wished = wish(site, request) if request.pes_released else None
     return _staying(site, wished) if wished is not None else None
 
@@ -113,7 +113,7 @@ class Count:
         self.state = state
         self._row = 0
 
-    def tell(self, probe: Probe, good: bool) -> Health | None:
+    def record(self, probe: Probe, good: bool) -> Health | None:
         """Count the result of a try; return the new state if it changes: to broken after ``fails`` failed
         tries in a row, to ok after ``recovers`` good ones, or after a first good one."""
         result: Health = "ok" if good else "broken"

@@ -41,10 +41,10 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         if (wished := wish(site, request)) is not None:
             word, cause = wished
             if word == "suspend":
-                draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, parked=True)
+                draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, pes_released=True)
             else:
                 draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
-    for request in draft.parked():
+    for request in draft.released():
         if (why := why_held(site, request)) is not None:
             draft.keep_suspended(request, why)
     return None
@@ -103,7 +103,7 @@ def _is_over(site: Site, shift: Shift, request: Request) -> bool:
 _WILL = {"suspend": _WILL_REST, "requeue": _WILL_END}
 
 
-def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
+def next_action(site: Site, request: Request, began: Instant) -> Reason | None:
     """Return the coming action of a shift on a request that runs since ``began`` and may, by its wall limit,
     outlast its queue's time. None: it ends in time, has no wall limit, or is left alone."""
     closing = site.upcoming_stops.get(request.queue)
@@ -115,4 +115,4 @@ def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
     return _WILL[closing.spill](f"shift {closing.shift}", closing.clock, request.queue, until=closing.at)
 
 
-FEATURE = Feature("shift_end", act, verify=verify, stands=stands, why_held=why_held, outlook=outlook)
+FEATURE = Feature("shift_end", act, verify=verify, stands=stands, why_held=why_held, next_action=next_action)

@@ -133,7 +133,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             draft.keep_suspended(request, why_away(request, control, pressure))
     if pressure.level != "calm" or len(away) > (back is not None):
         draft.barred = why_nothing_starts(control, pressure)
-        for request in draft.parked():
+        for request in draft.released():
             if request.seq not in draft.reasons:
                 draft.keep_suspended(request, draft.barred)
     return due
@@ -215,7 +215,7 @@ def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | Non
     if victim is None:
         return min((free_at(request, control) for request in large), default=None)
     text = _GIVES_WAY(str(SWAP), words(held.now(victim)), _now(draft.site.pressure)).text
-    draft.suspend(victim, SWAP, text, parked=False, page_out=True)
+    draft.suspend(victim, SWAP, text, pes_released=False, page_out=True)
     return None
 
 

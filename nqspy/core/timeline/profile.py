@@ -194,12 +194,12 @@ class Profile:
         return all(steps.lasts(count, until) >= until for steps, count in self._counted(claims))
 
     def earliest(
-        self, claims: Claims, length: int, kept_on: Claims | None = None, after: int = 0
+        self, claims: Claims, length: int, lasting: Claims | None = None, after: int = 0
     ) -> int | None:
         """Return the first instant, from ``after`` on, from which these claims are free for ``length`` ms and
-        those of ``kept_on`` for ever; None: there is none."""
+        those of ``lasting`` for ever; None: there is none."""
         wanted = [(steps, count, length) for steps, count in self._counted(claims)]
-        wanted += [(steps, count, FOREVER) for steps, count in self._counted(kept_on or {})]
+        wanted += [(steps, count, FOREVER) for steps, count in self._counted(lasting or {})]
         found, moved = max(self.now, after), True
         while moved:
             moved = False

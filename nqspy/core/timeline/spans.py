@@ -21,28 +21,28 @@ Turn = tuple[int, Seq]
 
 
 class Holding(NamedTuple):
-    """Claims from ``begin`` until ``end``, and the claims ``kept_on`` for ever after; a ``begin`` of
+    """Claims from ``begin`` until ``end``, and the claims ``lasting`` for ever after; a ``begin`` of
     `FOREVER`: without a time. ``turn``: of the reservation for which they are kept."""
 
     begin: int
     end: int
     claims: Claims
-    kept_on: Claims
+    lasting: Claims
     turn: int = 0
 
     def spans(self) -> tuple[Span, ...]:
         """Return the spans, one after the other."""
         first = self.begin, self.end, self.claims
-        return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
+        return (first, (self.end, FOREVER, self.lasting)) if self.lasting else (first,)
 
 
 @dataclass(slots=True)
 class Spans:
-    """``kept``: what is kept for each request with a reservation; ``running``: when each running one should
-    end; ``idle``: PEs of each domain that nothing holds; ``claimed``: known claims of queued ones."""
+    """``holdings``: of each request with a reservation; ``running``: expected ends of running ones;
+    ``idle``: PEs of each domain that nothing holds; ``claimed``: known claims of queued ones."""
 
     profile: Profile
-    kept: dict[Seq, Holding] = field(default_factory=dict)
+    holdings: dict[Seq, Holding] = field(default_factory=dict)
     running: list[tuple[int, Seq]] = field(default_factory=list)
     idle: dict[str, int] = field(default_factory=dict)
     claimed: dict[Seq, Claims] = field(default_factory=dict)
@@ -51,18 +51,18 @@ class Spans:
 
     def copy(self, now: Instant) -> "Spans":
         """Return a copy for a later pass; the expected ends of what runs are shared."""
-        parts = self.kept.copy(), self.running, self.idle.copy(), self.claimed.copy()
+        parts = self.holdings.copy(), self.running, self.idle.copy(), self.claimed.copy()
         return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
 
-    def fill(self, taken: list[Span], kept: dict[Seq, Holding]) -> None:
+    def fill(self, used: list[Span], holdings: dict[Seq, Holding]) -> None:
         """Hold what is taken, and what is kept for reservations with a time; before anything else."""
-        self.profile.fill([*taken, *(span for held in kept.values() for span in held.spans())])
-        self.kept.update(kept)
-        self._begins = sorted((held.begin, seq) for seq, held in kept.items())
+        self.profile.fill([*used, *(span for held in holdings.values() for span in held.spans())])
+        self.holdings.update(holdings)
+        self._begins = sorted((held.begin, seq) for seq, held in holdings.items())
 
-    def keep(self, seq: Seq, held: Holding) -> None:
+    def add(self, seq: Seq, held: Holding) -> None:
         """Keep this for a request, for which nothing is kept yet; without a time it holds spare amounts."""
-        self.kept[seq] = held
+        self.holdings[seq] = held
         insort(self._begins, (held.begin, seq))
         if held.begin < FOREVER:
             for span in held.spans():
@@ -73,7 +73,7 @@ class Spans:
 
     def lift(self, seq: Seq) -> Holding | None:
         """Keep nothing for a request any more; return what was kept."""
-        held = self.kept.pop(seq, None)
+        held = self.holdings.pop(seq, None)
         if held is None:
             return None
         del self._begins[bisect_left(self._begins, (held.begin, seq))]
@@ -89,7 +89,7 @@ class Spans:
         """Return the earliest begin of what is kept for another request, of these amounts if any is, and that
         request."""
         others = [begin for begin in self._begins if begin[1] != but]
-        same = (each for each in others if not self.kept[each[1]].claims.keys().isdisjoint(amounts))
+        same = (each for each in others if not self.holdings[each[1]].claims.keys().isdisjoint(amounts))
         return next(same, others[0] if others else None)
 
     @property

@@ -28,14 +28,14 @@ _NEVER: Turn = FOREVER, Seq(0)
 
 def turn_of(request: Request) -> Turn:
     """Return the order in which its reservation was made."""
-    kept = request.reservation
-    return (0 if kept is None else kept.turn), request.seq
+    reservation = request.reservation
+    return (0 if reservation is None else reservation.turn), request.seq
 
 
 def time_of(request: Request) -> int:
     """Return the time of its reservation; `FOREVER`: it has none, or no time is known."""
-    kept = request.reservation
-    return FOREVER if kept is None or kept.at is None else kept.at
+    reservation = request.reservation
+    return FOREVER if reservation is None or reservation.at is None else reservation.at
 
 
 class Timeline:
@@ -61,7 +61,8 @@ class Timeline:
         is_unchanged = not (started or leaving or returning)
         known = recall(site, now) if is_unchanged else None
         self.spans = Spans(Profile(now)) if known is None else known
-        self.profile, self.kept, self.running = self.spans.profile, self.spans.kept, self.spans.running
+        self.profile, self.running = self.spans.profile, self.spans.running
+        self.holdings = self.spans.holdings
         if known is None:
             until = self._fill(started)
             if is_unchanged and not self._standing:
@@ -79,17 +80,17 @@ class Timeline:
         reserved = (time_of(site.requests[seq]) for seq in site.reserved)
         times = sorted(time for time in reserved if now < time < FOREVER)
         ends = [(_at_reserved(self._end(each), times), each) for each in site.started.values()]
-        self.running += [(end, each.seq) for end, each in ends if each.pes or self._rests_on(each)]
+        self.running += [(end, each.seq) for end, each in ends if each.pes or self._waits_for_queue(each)]
         holders = [(end, request) for end, request in ends if request.state is not State.EXITING]
         self._begun += [(now + length_of(site, request), request.seq) for request in started]
         holders += [(now + length_of(site, request), request) for request in started]
-        taken = [span for end, request in holders for span in self._held_now(request, end).spans()]
+        used = [span for end, request in holders for span in self._held_now(request, end).spans()]
         self._standing = [each for each in holders if self._stands_still(each[1]) and self._is_open(each[1])]
         if self._standing:
             self._without_reserved = Profile(now, slots)
-            self._without_reserved.fill(taken)
-            taken += self._returns()
-        until = self._fill_reserved(taken, domains)
+            self._without_reserved.fill(used)
+            used += self._returns()
+        until = self._fill_reserved(used, domains)
         return min([until, *(end for end, _ in ends)])
 
     def _returns(self) -> Iterator[Span]:
@@ -106,10 +107,10 @@ class Timeline:
                 until = min(at + rest, FOREVER)
                 self._without_reserved.hold(at, until, pes)
                 yield at, until, pes
-                if not (held := self._held_now(request, end)).kept_on:
+                if not (held := self._held_now(request, end)).lasting:
                     yield held.end, until, held.claims
 
-    def _fill_reserved(self, taken: list[Span], domains: Iterable[str]) -> int:
+    def _fill_reserved(self, used: list[Span], domains: Iterable[str]) -> int:
         """Hold what is taken, and keep what is reserved: first reservations with a time to come, then those
         without a time, then those with a time that is over. Nothing is kept for a stopped queue, because it
         starts again at an unknown time. Return the first time of a reservation; now if one is over."""
@@ -117,12 +118,12 @@ class Timeline:
         waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
         untimed = [request for request in waiting if time_of(request) == FOREVER]
         first = min(map(turn_of, untimed), default=_NEVER)
-        kept = {
+        holdings = {
             request.seq: self._held(request, time_of(request), turn_of(request)[0], first < turn_of(request))
             for request in waiting
             if time_of(request) < FOREVER and not self._is_over(request)
         }
-        self.spans.fill(taken, kept)
+        self.spans.fill(used, holdings)
         self.spans.idle = {name: self.profile.free(("pes", name), self._now) for name in domains}
         for request in untimed:
             self.put(request, None, turn_of(request)[0])
@@ -138,23 +139,23 @@ class Timeline:
     def _is_over(self, request: Request) -> bool:
         """True if the time of its reservation has come or cannot be kept. If room were kept from now on for
         several of these, none could start beside the others."""
-        kept = request.reservation
-        return kept is not None and kept.at is not None and (bool(kept.late) or kept.at <= self._now)
+        own = request.reservation
+        return own is not None and own.at is not None and (bool(own.late) or own.at <= self._now)
 
     def _stands_still(self, request: Request) -> bool:
         return request.pes_released and request.seq not in self._returning
 
-    def _is_resting(self, request: Request) -> bool:
+    def _is_released(self, request: Request) -> bool:
         """True if it has released its PEs, or does so in this pass."""
         return self._stands_still(request) or request.seq in self.leaving
 
-    def _rests_on(self, request: Request) -> bool:
+    def _waits_for_queue(self, request: Request) -> bool:
         """True if it is suspended until its queue is started again."""
-        return self._is_resting(request) and not self._is_open(request)
+        return self._is_released(request) and not self._is_open(request)
 
     def _end(self, request: Request) -> int:
         """Return when a request that runs, or is suspended, is expected to release what it holds now."""
-        return FOREVER if self._rests_on(request) else end_of(self._site, self._now, request)
+        return FOREVER if self._waits_for_queue(request) else end_of(self._site, self._now, request)
 
     # ------------------------------------------------------------ what a request takes
 
@@ -163,20 +164,20 @@ class Timeline:
         a reservation without a time. The profile then counts these amounts."""
         claims = self.spans.claimed.get(request.seq)
         if claims is None:
-            claims, resting = {}, self._is_resting(request)
-            if not resting:
+            claims, released = {}, self._is_released(request)
+            if not released:
                 held = self._site.held_by(request)
                 if held and request.seq not in self._returning:  # the profile has no PEs that are offline
                     held -= len(self._offline.intersection(request.pes))
                 claims["pes", self._site.domain_of(request.queue).name] = held
-            for amount, count, most in self._claims_of(request, resting):
+            for amount, count, most in self._claims_of(request, released):
                 self.profile.provide(amount, most)
                 claims[amount] = claims.get(amount, 0) + count
             if request.state is State.QUEUED and request.spec.mold is None:  # asked for again and again
                 self.spans.claimed[request.seq] = claims
         return {**claims, **self.spans.spare(claims)} if passing else claims
 
-    def _kept_on(self, request: Request, claims: Claims) -> Claims:
+    def _lasting(self, request: Request, claims: Claims) -> Claims:
         """Return the part of these claims that a request keeps while it is suspended."""
         amounts = {amount for amount, _, _ in self._claims_of(request, True)}
         amounts |= set(map(spare_of, amounts))
@@ -198,27 +199,27 @@ class Timeline:
     def _span(
         self, request: Request, begin: int, end: int, claims: Claims, planned: int, turn: int = 0
     ) -> Holding:
-        rests = end < FOREVER and is_suspended(self._site, request, begin, planned)
-        return Holding(begin, end, claims, self._kept_on(request, claims) if rests else {}, turn)
+        suspended = end < FOREVER and is_suspended(self._site, request, begin, planned)
+        return Holding(begin, end, claims, self._lasting(request, claims) if suspended else {}, turn)
 
     # ------------------------------------------------------------ room for a request
 
-    def earliest(self, request: Request, claims: Claims, kept: Reservation | None) -> int | None:
-        """Return the first instant at which a request with these claims may run, or None. ``kept``: its
+    def earliest(self, request: Request, claims: Claims, own: Reservation | None) -> int | None:
+        """Return the first instant at which a request with these claims may run, or None. ``own``: its
         reservation. What it keeps when a shift suspends it must be free for ever."""
         length = length_of(self._site, request)
         found = self.profile.earliest(claims, length)
-        at = None if kept is None else kept.at
+        at = None if own is None else own.at
         if at is not None and (found is None or found > at):
             found = self._a_moment_late(claims, length, at) or found
         if found is None or not is_suspended(self._site, request, found, found + length):
             return found
-        return self.profile.earliest(claims, length, self._kept_on(request, claims))
+        return self.profile.earliest(claims, length, self._lasting(request, claims))
 
-    def fits(self, request: Request, claims: Claims, kept: Reservation | None) -> bool:
-        """True if a request with these claims may run from now on; ``kept``: the reservation that it has."""
+    def fits(self, request: Request, claims: Claims, own: Reservation | None) -> bool:
+        """True if a request with these claims may run from now on; ``own``: its reservation."""
         length = length_of(self._site, request)
-        late = 0 if kept is None or kept.at is None else self._now - kept.at
+        late = 0 if own is None or own.at is None else self._now - own.at
         if 0 < late <= self._moment and length < FOREVER:
             # Room was reserved from a moment ago on, so a reservation at the end of that does not delay it.
             length = max(1, length - late)
@@ -226,7 +227,7 @@ class Timeline:
             return False
         if not is_suspended(self._site, request, self._now, self._now + length):
             return True
-        return self.profile.fits(self._kept_on(request, claims), FOREVER)
+        return self.profile.fits(self._lasting(request, claims), FOREVER)
 
     def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
         """Return the first start that is at most a moment later than reserved. There is room up to the end
@@ -250,7 +251,7 @@ class Timeline:
         end, length = self.profile.until(claims), length_of(self._site, request)
         if not is_suspended(self._site, request, self._now, min(end, self._now + length)):
             return end
-        return end if self.profile.until(self._kept_on(request, claims)) >= FOREVER else self._now
+        return end if self.profile.until(self._lasting(request, claims)) >= FOREVER else self._now
 
     # ------------------------------------------------------------ changes
 
@@ -258,7 +259,7 @@ class Timeline:
         """Keep room for a request from an instant on; None: without a time."""
         begin = FOREVER if at is None else at
         passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
-        self.spans.keep(request.seq, self._held(request, begin, turn, passing))
+        self.spans.add(request.seq, self._held(request, begin, turn, passing))
 
     def place_over(self, requests: Iterable[Request]) -> None:
         """Keep room anew for those of these requests with a reserved time that has come or cannot be kept,
@@ -276,21 +277,21 @@ class Timeline:
         if held is not None and held.begin > self._now:
             self.opened[request.queue] += 1
 
-    def take(self, request: Request, until: int, passing: bool) -> None:
-        """Hold what a request takes that runs from now until then."""
+    def start(self, request: Request, until: int, passing: bool) -> None:
+        """Hold the claims of a request that runs from now until then."""
         self._begun.append((until, request.seq))
         claims = self.claims(request, passing)
         self._hold(request, self._span(request, self._now, min(until, FOREVER), claims, until).spans())
 
     def resume(self, request: Request) -> None:
-        """Hold what a suspended request takes from now on in addition to what it kept."""
+        """Hold the claims of a resumed request in addition to what it held while suspended."""
         claims = self.claims(request)
-        kept = self._kept_on(request, claims)
-        more = {amount: count - kept.get(amount, 0) for amount, count in claims.items()}
+        lasting = self._lasting(request, claims)
+        more = {amount: count - lasting.get(amount, 0) for amount, count in claims.items()}
         self._standing = [each for each in self._standing if each[1] is not request]
         self._hold(request, [(self._now, min(self._end(request), FOREVER), more)])
 
-    def keep_free(self, request: Request, pes: int) -> None:
+    def reserve_pes(self, request: Request, pes: int) -> None:
         """Hold so many free PEs for a request, for as long as it will run."""
         domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
         self._blocks.append(request.seq)
@@ -330,9 +331,9 @@ class Timeline:
         held = [seq for end, seq in [*self.running, *self._begun] if end > until]
         if held:
             return f"what it needs is held by {self._ids(held)}"
-        kept = [seq for seq, held in self.kept.items() if held.begin < until < held.end]
-        if kept:
-            return f"what it needs is kept for {self._ids(kept)} by then"
+        later = [seq for seq, held in self.holdings.items() if held.begin < until < held.end]
+        if later:
+            return f"what it needs is kept for {self._ids(later)} by then"
         away = self._site.offline()
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
 
@@ -359,5 +360,5 @@ def _on_reserved_size(request: Request) -> Request:
 def _due_first(request: Request) -> tuple[bool, int, Seq]:
     """Return the place of a request with a reserved time that is over. A late request comes last: the starts
     that are due now were reserved in addition to what was kept for it."""
-    kept = request.reservation
-    return kept is not None and bool(kept.late), time_of(request), request.seq
+    own = request.reservation
+    return own is not None and bool(own.late), time_of(request), request.seq

@@ -58,8 +58,8 @@ def sizes_of(site: Site, request: Request) -> Sequence[Request]:
     queue, mold = site.settings.queues.get(request.queue), request.spec.mold
     assert mold is not None
     sizes = [sized(request, pes) for pes in mold.sizes]
-    taken = [one for one in sizes if queue is None or excess(site, one.spec, queue) is None]
-    return sorted(taken or sizes, key=lambda one: ending(site, one, 0))
+    fitting = [one for one in sizes if queue is None or excess(site, one.spec, queue) is None]
+    return sorted(fitting or sizes, key=lambda one: ending(site, one, 0))
 
 
 def least_of(site: Site, request: Request) -> Request:

@@ -26,7 +26,7 @@ def foretell(tx: Transaction, seq: Seq) -> None:
     request = tx.site.requests[seq]
     mail = request.spec.mail
     asked = mail.begin or mail.end or mail.abort
-    said = features.outlook(tx.site, request, tx.now) if asked else None
+    said = features.next_action(tx.site, request, tx.now) if asked else None
     if said is not None:
         name = tx.site.id_of(seq)
         subject = f"nqspy: {name} starts and may not end in time"

@@ -44,7 +44,7 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
     told = _told_of_shifts(trial.settings, asked, changes, tx.site.timezone, tx.now)
-    told += consumables.told_found(tx.site, trial.settings, changes)
+    told += consumables.found_lines(tx.site, trial.settings, changes)
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
         more["warnings"] = features.verify(trial.settings, tx.site)

@@ -115,7 +115,7 @@ def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Ins
     def said(start: Instant | None) -> str:
         if kept is not None and kept.code is ReasonCode.SHIFT:
             return kept.text
-        found = features.outlook(by_then, request, now if start is None else start)
+        found = features.next_action(by_then, request, now if start is None else start)
         return found.text if found is not None else ""
 
     return said

@@ -10,9 +10,9 @@ from nqspy.core.asked import too_wide
 from nqspy.model import errors
 from nqspy.model.errors import Refusal
 from nqspy.model.requests import Spec, finite
-from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold
+from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Sizes
 from nqspy.model.site import Site
-from nqspy.model.specs import fixed, layout_on, remolded, settled, timed
+from nqspy.model.specs import fixed, layout_on, resized, settled, timed
 from nqspy.model.units import GREATEST
 
 errors.declare_refusals(
@@ -39,7 +39,7 @@ errors.declare_refusals(
 
 def shaped(site: Site, spec: Spec) -> Spec:
     """A submission with its times reckoned, as it waits; what is fixed as it is. Raises Refusal."""
-    return spec if spec.mold is None else _settled(site, remolded(spec, spec, spec.ask.wall))
+    return spec if spec.mold is None else _settled(site, resized(spec, spec, spec.ask.wall))
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
@@ -55,7 +55,7 @@ def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) ->
         return spec
     wall = spec.ask.wall if "ask/wall" in values else None
     if sizes:
-        return _settled(site, remolded(former, spec, wall))
+        return _settled(site, resized(former, spec, wall))
     if "ask/pes" in values:
         made = fixed(spec, spec.ask.pes)
         return made if "ask/wall" not in values else replace(made, ask=replace(made.ask, wall=wall))
@@ -73,7 +73,7 @@ def _settled(site: Site, spec: Spec) -> Spec:
     return settled(spec)
 
 
-def _check(mold: Mold) -> None:
+def _check(mold: Sizes) -> None:
     sizes, count = mold.sizes, len(mold.sizes)
     if not sizes:
         raise Refusal("no_sizes")

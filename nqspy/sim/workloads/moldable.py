@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import Struct
 
-from nqspy.model.shapes import Mold, Speedup
+from nqspy.model.shapes import Sizes, Speedup
 from nqspy.sim.workloads.jobs import SimulatedJob
 
 FACTORS = (0.25, 0.5, 1, 2, 4)
@@ -22,7 +22,7 @@ FACTORS = (0.25, 0.5, 1, 2, 4)
 SPREAD, MOST_SIGMA = 4.0, 2.0
 """How much above its width its average parallelism may be; its variance at most."""
 
-Molding = Callable[["MoldedJob"], Mold]
+Molding = Callable[["MoldedJob"], Sizes]
 """What a job asks for of what it could."""
 
 
@@ -37,9 +37,9 @@ class MoldedJob(Struct, frozen=True):
         """Return how long (ms) it takes on so many PEs if it takes ``time`` on the width that it asks for."""
         return ceil(time * self.speedup.on(self.job.width) / self.speedup.on(pes))
 
-    def mold(self, sizes: tuple[int, ...]) -> Mold:
+    def mold(self, sizes: tuple[int, ...]) -> Sizes:
         """Some of its sizes, with its estimates on them for wall limits."""
-        return Mold(sizes, tuple(max(1, self.time_on(pes, self.job.estimate)) for pes in sizes))
+        return Sizes(sizes, tuple(max(1, self.time_on(pes, self.job.estimate)) for pes in sizes))
 
 
 @lru_cache(10_000)
@@ -53,16 +53,16 @@ def molded_job(job: SimulatedJob, pes: int) -> MoldedJob:
     return MoldedJob(job, tuple(sorted(sizes | {job.width})), speedup)
 
 
-def narrow(found: MoldedJob) -> Mold:
+def narrow(found: MoldedJob) -> Sizes:
     """Ask for its least size alone."""
     return found.mold(found.sizes[:1])
 
 
-def wide(found: MoldedJob) -> Mold:
+def wide(found: MoldedJob) -> Sizes:
     """Ask for its greatest size alone."""
     return found.mold(found.sizes[-1:])
 
 
-def any_size(found: MoldedJob) -> Mold:
+def any_size(found: MoldedJob) -> Sizes:
     """All of them: the scheduler chooses."""
     return found.mold(found.sizes)

@@ -64,8 +64,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         tired = max(request.run.started, request.run.resumed or 0) + control.work
         dues.append(tired if tired > now else now + control.pause)
         if tired <= now:
-            draft.suspend(request, REST, "it has worked long enough for now", parked=False)
-            draft.keep_fact(str(request.seq), now + control.pause)
+            draft.suspend(request, REST, "it has worked long enough for now", pes_released=False)
+            draft.store_fact(str(request.seq), now + control.pause)
     for request in resting(site):
         if control.enabled and now < _until(site, request):
             draft.keep_suspended(request, _why(site, request))
@@ -73,7 +73,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         else:
             draft.resume(request, REST)
     for key in made(site, NAME).keys() - {str(request.seq) for request in resting(site)}:  # has gone on
-        draft.keep_fact(key, None)
+        draft.store_fact(key, None)
     return Instant(min(dues)) if dues else None
 
 
