@@ -1,6 +1,6 @@
 """``qalter``: changes what requests ask for; of running ones what can still matter."""
 
-from nqspy.cli import acts, fast
+from nqspy.cli import fast, request_commands
 from nqspy.cli.draft import SubmissionDraft, Surroundings
 from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
 
@@ -64,11 +64,11 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acts.read("qalter", words)
+    given, found, ids = request_commands.read("qalter", words)
     values = values_of(found, given.get("home"))
     if not values:
         raise Failure(f"what shall be changed? {fast.usage('qalter')}", 2)
-    return acts.tell("qalter", "modify", given.get("home"), ids=ids, values=values)
+    return request_commands.send("qalter", "modify", given.get("home"), ids=ids, values=values)
 
 
 main = Program(body, "qalter")

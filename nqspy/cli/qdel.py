@@ -2,9 +2,9 @@
 
 import os
 
-from nqspy.cli import acts, fast
-from nqspy.cli.acts import signal_number
+from nqspy.cli import fast, request_commands
 from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
+from nqspy.cli.request_commands import signal_number
 
 
 def _signal(word: str) -> "Given | None":
@@ -15,7 +15,7 @@ def _signal(word: str) -> "Given | None":
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acts.read("qdel", words, _signal, least=0)
+    given, found, ids = request_commands.read("qdel", words, _signal, least=0)
     force, mails = False, None  # -W: kill at once, and how many mails may go out
     for value in (each for one in found if one.target == "how" for each in one.value.split(",")):
         name, equals, number = value.partition("=")
@@ -25,18 +25,18 @@ def body(words: list[str]) -> int:
             mails = max(0, int(number)) if equals else 0
         else:
             raise Failure(f"-W: {value!r} is not known; there are -W force and -W suppress_email[=N]")
-    home, chosen = given.get("home"), acts.names_more(given, ids)
+    home, chosen = given.get("home"), request_commands.names_more(given, ids)
     if chosen:
         user = {"user": given["owner"]} if "owner" in given else {}
-        ids, count = acts.choose("qdel", DaemonConnection(home), given, ids, **user)
+        ids, count = request_commands.choose("qdel", DaemonConnection(home), given, ids, **user)
         if "yes" not in given:  # on a terminal, where nobody can see how many they are
-            acts.confirm("qdel", count, "deleted")
+            request_commands.confirm("qdel", count, "deleted")
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
-    if len(ids) > acts.TOGETHER:
+    if len(ids) > request_commands.BATCH:
         ids = ids[::-1]  # what waits goes first: it shall not begin when what runs is deleted
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
-    return acts.tell(
+    return request_commands.send(
         "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,
         signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
         cascade="cascade" in given, lenient=chosen, history="history" in given,

@@ -2,7 +2,7 @@
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 
-from nqspy.cli import acts, fast
+from nqspy.cli import fast, request_commands
 from nqspy.cli.fast import DaemonConnection, Failure, Program
 from nqspy.model.amounts import UNLIMITED, Wrong, parse_time
 
@@ -18,7 +18,7 @@ _LEAST = 0.5
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, _, ids = acts.read("qwait", words, least=0)
+    given, _, ids = request_commands.read("qwait", words, least=0)
     daemon, first = DaemonConnection(given.get("home")), "any" in given
     if "timeout" in given:  # this command ends after that time, unless it has ended before
         try:
@@ -32,14 +32,14 @@ def body(words: list[str]) -> int:
         if ms != UNLIMITED:
             _signal.signal(_signal.SIGALRM, late)
             _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, _LEAST))
-    if acts.names_more(given, ids):
-        ids, _ = acts.choose("qwait", daemon, given, ids, ended="all" not in given)
+    if request_commands.names_more(given, ids):
+        ids, _ = request_commands.choose("qwait", daemon, given, ids, ended="all" not in given)
     elif not ids:
         raise Failure(f"which request? {fast.usage('qwait')}", 2)
     if not ids:
         return 0
     ended: list[TextAnswer] = []
-    for some in [ids] if first else acts.together(ids):
+    for some in [ids] if first else request_commands.batches(ids):
         message: dict[str, object] = {"cmd": "wait", "text": "qwait", "ids": some, "any": first}
         ended.append(daemon.call(message, keyed=True, repeat=True, patient=True))
     if "timeout" in given:

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.cli import fast
-from nqspy.cli.acts import chooses
 from nqspy.cli.fast import Failure
 from nqspy.cli.joblist import read_list
 from nqspy.cli.qalter import values_of
+from nqspy.cli.request_commands import chooses
 from nqspy.cli.request_tables import table_of
 from nqspy.rpc import messages
 

@@ -11,7 +11,7 @@ from daemon.live import program
 
 from nqspy.cli import fast
 from nqspy.cli import qmgr as qmgr_command
-from nqspy.cli.acts import signal_number
+from nqspy.cli.request_commands import signal_number
 from nqspy.rpc import messages
 
 HEAVY = [

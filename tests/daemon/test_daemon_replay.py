@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from nqspy.model.events import Decided, Recorded
 from nqspy.sim.replay.command import app
 from nqspy.sim.replay.home_journal import HomeJournal
-from nqspy.sim.replay.what_if import gathered, replayed
+from nqspy.sim.replay.what_if import read_input, replayed
 from nqspy.store.reader import Reader
 
 HOST = socket.gethostname().split(".")[0]
@@ -59,7 +59,7 @@ def test_everything_happens_in_such_a_night(night: Live) -> None:
 
 
 def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -> None:
-    found = replayed(gathered(HomeJournal(night.home)))
+    found = replayed(read_input(HomeJournal(night.home)))
     assert not [(each.was[:2], each.would[:2]) for each in found.was.differences]
     data = night.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["events"]) == (0, len(journal(night)))

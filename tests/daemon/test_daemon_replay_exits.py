@@ -7,7 +7,7 @@ from collections.abc import Callable
 from daemon.live import Live
 
 from nqspy.sim.replay.home_journal import HomeJournal
-from nqspy.sim.replay.what_if import gathered, replayed
+from nqspy.sim.replay.what_if import read_input, replayed
 
 QUIET = """\
 from nqspy.userexit import refuse, userexit
@@ -49,10 +49,10 @@ def test_each_version_is_asked_from_its_own_instant_on(make_live: Callable[..., 
     a_day(live)
     data = live.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["exits"]) == (0, {"unknown_until": None, "missing": []})
-    versions = gathered(HomeJournal(live.home)).versions
+    versions = read_input(HomeJournal(live.home)).versions
     assert [len(files or {}) for _, files in versions.loads] == [0, 0, 1, 1, 0]
     last = versions.loads[-2][0]
-    found = replayed(gathered(HomeJournal(live.home), since=last))
+    found = replayed(read_input(HomeJournal(live.home), since=last))
     assert not found.was.differences
     # Without the copy of a version that version is not asked, and named.
     with sqlite3.connect(live.home / "nqs.db") as database:

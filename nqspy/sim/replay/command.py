@@ -1,4 +1,4 @@
-"""The command ``nqspy replay``: what happened, gone through again as it was or under something else."""
+"""The command ``nqspy replay``: replay the journal as it was or under a change."""
 
 import json
 import sys
@@ -21,12 +21,12 @@ from nqspy.sim.replay import picture, steps, texts, what_if
 from nqspy.sim.replay.comparison import NightComparison, data_of
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.isolated import NotReplayed, Progress, isolated
-from nqspy.sim.replay.what_if import Alternative, ReplayInput, beginning, exits_of, gathered, replayed
+from nqspy.sim.replay.what_if import Alternative, ReplayInput, at_beginning, exits_of, read_input, replayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 _NEXT_DAY = 25 * 3_600_000
-"""ms after a clock time in which it comes once more, and only once, also where clocks are put forward."""
+"""ms after a clock time within which it comes exactly once more, even if clocks are put forward."""
 
 
 @app.command()
@@ -80,7 +80,7 @@ def replay(
         if show_steps:
             _show_steps(past, begin, end, as_json, other)
         else:
-            _show_both(gathered(past, begin, end), other, drawn, brief, as_json)
+            _show_both(read_input(past, begin, end), other, drawn, brief, as_json)
     except (NqspyError, OSError) as error:
         print(f"nqspy: {error}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -89,8 +89,8 @@ def replay(
 
 
 def _show_both(what: ReplayInput, other: Alternative, drawn: Path | None, brief: bool, as_json: bool) -> None:
-    def compared(far: Progress) -> dict[str, Any]:
-        comparison = NightComparison(replayed(what, other, far))
+    def compared(done: Progress) -> dict[str, Any]:
+        comparison = NightComparison(replayed(what, other, done))
         content = "" if drawn is None else picture.drawn(drawn, comparison)
         return {"data": data_of(comparison), "picture": content}
 
@@ -98,16 +98,16 @@ def _show_both(what: ReplayInput, other: Alternative, drawn: Path | None, brief:
     if drawn is not None:
         write(drawn, b64decode(made["picture"]))
     data = made["data"]
-    in_words = "" if as_json else texts.text_of(data, other.words, brief)
+    in_words = "" if as_json else texts.text_of(data, other.label, brief)
     _print(in_words or json.dumps(data, ensure_ascii=False) + "\n")
-    if other.nothing and data["differences"]:
+    if other.is_empty and data["differences"]:
         raise SystemExit(1)
 
 
 def time_asked(
     past: HomeJournal, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
-    """Return the beginning and the end that are asked for. Raises BadValue, NotReplayed."""
+    """Return the requested beginning and end. Raises BadValue, NotReplayed."""
     if span is not None:
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
@@ -115,7 +115,7 @@ def time_asked(
     begin = parse_since(since, past.zone, past.last) if since else None
     end = parse_since(until, past.zone, past.last) if until else None
     if until and ":" in until and begin is not None and end is not None and end <= begin:
-        # A clock time is the next one after the beginning, which may lie behind the last event.
+        # A clock time is the next one after the beginning, which may be after the last event.
         end = parse_since(until, past.zone, Instant(end + _NEXT_DAY))
     if begin is not None and end is not None and begin >= end:
         raise NotReplayed(f"nothing lies between {since} and {until}")
@@ -123,7 +123,7 @@ def time_asked(
 
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Alternative:
-    """Read the change from the words of the line. Raises NotReplayed."""
+    """Return the change of a command line. Raises NotReplayed."""
     words, changes = list[str](), list[WhatIfChange]()
     if queues is not None:
         words.append(f"the queues of {queues}")
@@ -145,10 +145,10 @@ MOST = 1 << 20
 
 
 def read_commands(file: Path) -> str:
-    """A file's text, standard input's for ``-``. Raises NotReplayed."""
+    """Return the text of a file, or of standard input for ``-``. Raises NotReplayed."""
     try:
-        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as source:
-            text = source.read(MOST + 1)
+        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as what:
+            text = what.read(MOST + 1)
     except UnicodeDecodeError:
         raise NotReplayed(f"{file} is no UTF-8 text") from None
     except OSError as error:
@@ -161,13 +161,13 @@ def read_commands(file: Path) -> str:
 def _show_steps(
     past: HomeJournal, begin: Instant | None, end: Instant | None, as_json: bool, other: Alternative
 ) -> None:
-    if not other.nothing:
+    if not other.is_empty:
         raise NotReplayed("--steps shows the passes that were made: give it without a change")
     if begin is None or end is None:
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
-    # What exits failed on shortly before counts.
-    what = gathered(past, Instant(begin - steps.BEFORE), end)
-    for step in isolated(lambda far: list(steps.passes(beginning(what), begin, end))):
+    # Failures of exits shortly before count.
+    what = read_input(past, Instant(begin - steps.BEFORE), end)
+    for step in isolated(lambda done: list(steps.passes(at_beginning(what), begin, end))):
         lines = [json.dumps(step, ensure_ascii=False)] if as_json else steps.lines(step)
         _print("".join(f"{line}\n" for line in lines))
 

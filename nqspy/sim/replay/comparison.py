@@ -1,4 +1,4 @@
-"""Differences that a change would have made: two courses of a night laid side by side."""
+"""Differences that a change would have made: two runs of a night compared."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,19 +19,19 @@ from nqspy.report.run_figures import figures
 from nqspy.sim.replay.what_if import Replayed
 
 SHOWN = 3
-"""Requests that are named as those that one lets pass."""
+"""Number of requests that a request lets pass which are named."""
 SECOND = 1_000
-"""Starts closer together than this (ms of the site's clock) count as the same."""
+"""Starts less than this apart (ms of the site's clock) count as the same."""
 
 _NOT_COMPARED = (
     ev.Decided, ev.Alarm, ev.Reported, ev.DaemonStarted, ev.MachineFound, ev.FilesApplied, ev.LoadedExits,
 )  # fmt: skip
-"""Kinds of events that say nothing of the night's course: what a pass saw, what people were told."""
+"""Events without influence on requests: what a pass saw, what was reported to people."""
 
 
 class MovedStart(Struct, frozen=True):
-    """A request that was started at another time: ``was`` and ``would`` (None: not at all); ``reason``: why
-    not when it is in the other course; ``passed``: those that it lets pass."""
+    """A request started at another time: ``was`` and ``would`` (None: not at all); ``reason``: why not at the
+    time of the other run; ``passed``: requests that it lets pass."""
 
     request: Request
     was: Instant | None
@@ -41,16 +41,16 @@ class MovedStart(Struct, frozen=True):
 
     @property
     def by(self) -> int | None:
-        """ms that it is later; None where it is started in one course only."""
+        """ms that it is later; None if it is started in one run only."""
         return None if self.was is None or self.would is None else self.would - self.was
 
 
 class NightComparison:
-    """Both courses of ``found``: the figures of each, and the requests that ``moved``, those that moved most
-    first. With nothing changed they are one. ``base``: the events that the change is compared with, those of
-    the course without it; ``left``: when the other course parted from it, None: it did not; ``differences``:
-    how many events one of them has and the other has not; ``wrong``: how many requests that course does not
-    start within a second of the journal's first start; with nothing changed how many events differ."""
+    """Both runs of ``found``: the figures of each, and the requests that ``moved``, largest move first.
+    Without a change both are one. ``base``: events of the run without the change; ``diverged``: instant of
+    the first difference, None: none; ``differences``: number of events that only one run has; ``wrong``:
+    number of requests that the base run does not start within a second of the journal's first start; without
+    a change the number of events that differ."""
 
     def __init__(self, found: Replayed) -> None:
         self.found = found
@@ -58,16 +58,16 @@ class NightComparison:
         self.begin = Instant(min((each.at for each in events), default=before.at))
         self.end = Instant(max((each.at for each in events), default=before.at) + 1)
         charge = found.site.settings.usage.charge  # as the reports of this time have it
-        self.base = events if found.off is None else found.off.made
+        self.base = events if found.base is None else found.base.made
         self.was = self.would = figures(before, self.base, self.begin, self.end, charge)
-        self.left: Instant | None = None
+        self.diverged: Instant | None = None
         self.differences = self.wrong = sum(each.events for each in found.was.differences)
         if found.would is not None:
             then = {e.event.seq: e.at for e in reversed(events) if isinstance(e.event, ev.Starting)}
             now = {seq: at for seq, at in self.was.starts.items() if at < self.end}
             self.wrong = sum(_kind(then.get(seq), now.get(seq)) != "same" for seq in {*then, *now})
-            self.differences, self.left = _unlike(self.base, found.would.made, self.end)
-        if found.would is not None and self.left is not None:
+            self.differences, self.diverged = _unlike(self.base, found.would.made, self.end)
+        if found.would is not None and self.diverged is not None:
             self.would = figures(before, found.would.made, self.begin, self.end, charge)
         starts = (*self.was.starts.items(), *self.would.starts.items())
         self.seqs = sorted({seq for seq, at in starts if at < self.end})
@@ -76,7 +76,7 @@ class NightComparison:
         )
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
-        """Return how many of these start earlier, later, at the same time; ``never`` or ``new``: in one."""
+        """Return how many start earlier, later, at the same time; ``never``, ``new``: in one run only."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
         for seq in self.seqs if seqs is None else seqs:
             kind = _kind(self.was.starts.get(seq), self.would.starts.get(seq))
@@ -85,26 +85,26 @@ class NightComparison:
         return found
 
     def by(self, which: str) -> dict[str, list[Seq]]:
-        """Return the requests that were started in either course by ``group`` or ``owner``."""
+        """Return the requests started in either run by ``group`` or ``owner``."""
         found: dict[str, list[Seq]] = {}
         for seq in self.seqs:
             found.setdefault(str(getattr(self.request(seq), which)), []).append(seq)
         return dict(sorted(found.items()))
 
     def refused(self) -> dict[Seq, str]:
-        """Return the submissions that only the other course refuses, and why."""
-        was, would = ({} if each is None else each.refused for each in (self.found.off, self.found.would))
+        """Return the submissions that only the changed run refuses, and why."""
+        was, would = ({} if each is None else each.refused for each in (self.found.base, self.found.would))
         return {seq: text for seq, text in would.items() if was.get(seq) != text}
 
     def guessed(self) -> list[Seq]:
-        """Return the requests that the same limit ended in both courses: their true length is unknown."""
+        """Return the requests of unknown length, except those that one limit ended in both runs."""
         was, would = (
-            {} if one is None else one.executor.unknown for one in (self.found.off, self.found.would)
+            {} if one is None else one.executor.unknown for one in (self.found.base, self.found.would)
         )
         return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:
-        """Return a request of either course."""
+        """Return a request of either run."""
         return (self.was.histories.get(seq) or self.would.histories[seq]).request
 
     def _moved(self) -> Iterator[MovedStart]:
@@ -117,15 +117,15 @@ class NightComparison:
                 continue
             later = kind in ("later", "never")
             reason = (reasons.would if later else reasons.was).get(seq)
-            course, begun = (self.found.would, was) if later else (self.found.off, would)
-            refusal = None if course is None else course.refusals.get(seq)
+            run, begun = (self.found.would, was) if later else (self.found.base, would)
+            refusal = None if run is None else run.refusals.get(seq)
             if refusal is not None and begun is not None and refusal[0] >= begun:
-                reason = refusal[1]  # what an exit said in the one course when the other had started it
+                reason = refusal[1]  # an exit refused it in one run after the other had started it
             passed = self._passed(seq, order) if later else ()
             yield MovedStart(self.request(seq), was, would, reason, passed)
 
     def _passed(self, seq: Seq, order: Sequence[Seq]) -> tuple[Seq, ...]:
-        """Return the first of those that a request lets pass: they start before it and had started later."""
+        """Return the first requests that one lets pass: they now start before it, and had started later."""
         was, then = self.was.starts, self.would.starts
         would = then.get(seq)
         ahead = takewhile(lambda other: would is None or then[other] < would, order)
@@ -141,7 +141,7 @@ def _kind(was: Instant | None, would: Instant | None) -> str | None:
 
 
 def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:
-    """Return how many events one of them has and the other has not, and when the first of these came."""
+    """Return the number of events that only one of them has, and the instant of the first."""
     was, would = (
         [
             each
@@ -167,12 +167,12 @@ def _key(recorded: Recorded) -> tuple[Instant, str, str]:
     if isinstance(event, ev.Reserved):
         event = replace(event, as_of=0)
     elif isinstance(event, ev.SettingsChanged) and event.who == CALENDAR:
-        event = replace(event, changes=())  # what is set besides is no difference: what follows from it is
+        event = replace(event, changes=())  # other settings are no difference: only their effects are
     return recorded.at, event.kind, repr(event)
 
 
 def data_of(comparison: NightComparison) -> dict[str, Any]:
-    """For programs."""
+    """Return the data of ``--json``."""
     found, zone = comparison.found, comparison.found.zone
     site = found.site
     return {
@@ -182,7 +182,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "differences": comparison.differences,
         "as_it_was": comparison.wrong,
         "exits": exits_object(comparison),
-        "left": None if comparison.left is None else zone.text(comparison.left),
+        "left": None if comparison.diverged is None else zone.text(comparison.diverged),
         "starts": comparison.counts(),
         "busy": {"was": comparison.was.used, "would": comparison.would.used},
         "deviation": {"was": comparison.was.deviation, "would": comparison.would.deviation},
@@ -196,7 +196,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
 
 
 def exits_object(comparison: NightComparison) -> dict[str, Any]:
-    """Return which versions of user exits could not be asked, and until when the journal knows none."""
+    """Return versions of user exits without a copy, and the end of the time without known versions."""
     versions, zone = comparison.found.versions, comparison.found.zone
     missing = versions.missing()
     return {
@@ -215,7 +215,7 @@ def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) ->
 
 
 def reason_object(reason: Reason) -> dict[str, str]:
-    """Return a reason as JSON has it."""
+    """Return a reason as a JSON object."""
     return {"code": reason.code.value, "who": reason.who, "text": reason.text}
 
 

@@ -1,4 +1,4 @@
-"""User exits in a replay: they fail where the journal says so; for the rest, those of then have more time."""
+"""User exits in a replay: they fail as recorded; in all other calls recorded exits get more time."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ from nqspy.userexit.loader import Source, read_folder
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 20
-"""So many times its budget an exit of that time may take: it was in time then, on a machine less busy."""
+"""Factor of the budget for a recorded exit: it was in time then, on a machine less busy."""
 
 
 class PatientGuard(Guard):
-    """A guard that gives many times the budget, untold; ``overran``: even that was too little."""
+    """A guard that gives many times the budget, not shown in texts; ``overran``: even that was too little."""
 
     patience = PATIENCE
     overran = False
@@ -34,14 +34,14 @@ class PatientGuard(Guard):
         late = super()._late()
         self.overran |= late
         for given in (self._limit, self._budget) if late and self.patience > 1 else ():
-            said = f" {given // NS} ms"
-            self._over = self._over.replace(said, f" {given // self.patience // NS} ms")
+            shown = f" {given // NS} ms"
+            self._over = self._over.replace(shown, f" {given // self.patience // NS} ms")
         return late
 
 
 class RecordedCalls(Calls):
-    """Calls of the exits as they were at work then; ``others``: names of those that were not there then. What
-    one took too long for once, all patience spent, it gets its budget for alone when it is asked again."""
+    """Calls of recorded exits; ``others``: names of those that were not loaded then. An exit that once
+    overran the longer time on a request gets only its budget when it is asked about it again."""
 
     def __init__(self, guard: PatientGuard, watch: CallWatch) -> None:
         super().__init__(guard, watch)
@@ -52,13 +52,13 @@ class RecordedCalls(Calls):
         self._started: Collection[Seq] = ()
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """In the next pass these fail again; ``started``: what that pass starts. One that is told to have
-        failed on a request that was started failed after it was chosen."""
-        told = (each for each in failures if each.traceback and each.exit not in self.others)
-        self._expected, self._started = list(told), started
+        """Have these fail again in the next pass; ``started``: requests that it starts. A failure on a
+        started request came after the choice (``elected``)."""
+        reported = (each for each in failures if each.traceback and each.exit not in self.others)
+        self._expected, self._started = list(reported), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """Call as `Calls` does; a failure that is expected comes without a call."""
+        """Call as `Calls` does; an expected failure is noted without a call."""
         after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
             if after_choice and (failure.exit, failure.seq) == (hook.who, seq):
@@ -78,14 +78,13 @@ class RecordedCalls(Calls):
 Files = Mapping[str, str] | None
 """Loaded exits: content hashes by name; None: the journal does not know them."""
 Choice = Callable[[Files], Sequence[Source]]
-"""The files to load in a replay where the journal has those."""
+"""Returns the files to load in a replay in place of recorded ones."""
 
 
 class ExitVersions(Struct, frozen=True):
     """The exits that were loaded in a time, version by version. ``copies``: the files by content hash;
-    ``now``: those of the home, asked where the journal does not know what was loaded; ``loads``: what was
-    loaded, and since when (None: before the time); ``unknown_until``: passes before that instant do not tell
-    what was loaded."""
+    ``now``: those of the home, used where the journal does not have the loaded ones; ``loads``: loaded files,
+    and since when (None: before the time); ``unknown_until``: end of the time without known loads."""
 
     folder: Path
     copies: Mapping[str, bytes]
@@ -94,7 +93,7 @@ class ExitVersions(Struct, frozen=True):
     unknown_until: Instant | None = None
 
     def sources(self, files: Files) -> tuple[Source, ...]:
-        """Return the files of a load, without those of which there is no copy."""
+        """Return the files of a load, except those without a copy."""
         if files is None:
             return tuple(self.now)
         known = ((name, self.copies.get(digest)) for name, digest in sorted(files.items()))
@@ -115,8 +114,8 @@ class ExitVersions(Struct, frozen=True):
 
 
 class RecordedExits(SiteExits, ExitHistory):
-    """The exits of a recorded time (``versions``), each from when it was loaded on. ``choice``: other files
-    instead: those that were not there then have no past, and no more time than a daemon gives them."""
+    """The exits of a recorded time (``versions``), each from its load on. ``choice``: other files instead:
+    those that were not loaded then have no recorded failures, and no longer time than in a daemon."""
 
     def __init__(self, versions: ExitVersions, choice: Choice | None = None) -> None:
         self._versions, self._choice = versions, choice or versions.sources
@@ -126,7 +125,7 @@ class RecordedExits(SiteExits, ExitHistory):
         self._sources = None
 
     def load(self, files: Files, site: Site, again: bool = True) -> None:
-        """Load the files of a version, as `follow.ExitHistory` says."""
+        """Load the files of a version, as `follow.ExitHistory` does."""
         if not again and self._sources is not None and files == self._loaded:
             return
         self._loaded, self._sources = files, self._choice(files)
@@ -136,14 +135,14 @@ class RecordedExits(SiteExits, ExitHistory):
         self.begin(site)
 
     def _seat(self) -> None:
-        """Show submissions only to exits that were not there then: the others have accepted them."""
+        """Show submissions only to new exits: the recorded ones have accepted them."""
         super()._seat()
         new = tuple(hook for hook in self._active["submit"] if hook.who in self._others)
         self._active["submit"] = new
         self._had -= set() if new else {"submit"}
 
     def reload(self) -> str:
-        """Load nothing: the journal says when exits were loaded."""
+        """Load nothing: the journal has the loads."""
         return ""
 
     def _make_calls(self, watch: CallWatch) -> Calls:
@@ -156,7 +155,7 @@ class RecordedExits(SiteExits, ExitHistory):
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """Spare exits what they failed at shortly before the beginning, unless they are new."""
+        """Spare exits the requests that they failed on shortly before the beginning, except new exits."""
         for at, each in failures:
             one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
             if one is not None and each.exit not in self._others and request is not None:
@@ -166,19 +165,19 @@ class RecordedExits(SiteExits, ExitHistory):
                         hook.record.rest(request.owner, Mark(at))
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Their process was lost at these: they are not asked about them for a while."""
+        """Note that their process was lost at these: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
         failed = [each for each in failures if each.lost and each.seq is not None]
         self.lost([Spare(each.exit, hook, each.seq, at, each.text) for each in failed for hook in asked], ())
 
 
 def files_in(folder: Path) -> tuple[Source, ...]:
-    """The files of a folder that may be exits; nothing of them is run."""
+    """Return the files of a folder that may be exits, without running them."""
     return tuple(read_folder(folder)[0])
 
 
 def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
-    """Names of the files that are not the same in both."""
+    """Return the names of the files that differ."""
     known = {each.path.stem: each.text for each in then}
     mine = {each.path.stem: each.text for each in now}
     return frozenset(name for name in {*known, *mine} if known.get(name) != mine.get(name))

@@ -1,4 +1,4 @@
-"""A time as a home's journal has it: the site as it was at the beginning, and all that happened."""
+"""Read a time from a home's journal: the site at the beginning, and all events."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ from nqspy.store.reader import Reader, latest_before
 from nqspy.userexit.loader import Source
 
 NEAR = 100_000
-"""A pass that was under way at an instant has come within so many events."""
+"""Number of events within which a pass under way arrives."""
 
 
 class HomeJournal:
@@ -43,13 +43,13 @@ class HomeJournal:
 
     @property
     def zone(self) -> Zone:
-        """The site's."""
+        """The site's time zone."""
         return zone_of(self.now_site.timezone)
 
     def recording(self, since: Instant | None = None, until: Instant | None = None) -> Recording:
         """Read the journal from ``since`` (None: the beginning) to before ``until`` (None: the end), a little
-        longer where a pass was under way. It needs the journal no more. It begins once with the very site,
-        then with copies, which are the same but for what is reckoned meanwhile. Raises NotReplayed."""
+        longer if a pass was under way. The recording needs no journal afterwards. Its first ``begin``
+        returns the site itself, later ones copies without computed values. Raises NotReplayed."""
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
@@ -85,10 +85,10 @@ class HomeJournal:
         return Recording(begin, events[:count], ended, events[count:])
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
-        """Return failures of user exits (and their pass's time) from an instant on, since the last load."""
+        """Return failures of user exits since ``since`` and the last load, with the time of their pass."""
         since = max([since, *(at for at, _ in self._loads_before(n + 1))])
-        told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
-        every = ((each.at, each.event) for each in told if each.at >= since)
+        decided = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
+        every = ((each.at, each.event) for each in decided if each.at >= since)
         return [
             (at if isinstance(event, Alarm) or event.asked is None else event.asked, failure)
             for at, event in every
@@ -112,11 +112,11 @@ class HomeJournal:
 
     def _loads_before(self, n: int) -> list[tuple[Instant, Files]]:
         """Return loads of exits before event ``n``: when, and which files."""
-        told = self.reader.kinds((LoadedExits.kind,), upto=n - 1)
-        return [(each.at, dict(each.event.files)) for each in told if isinstance(each.event, LoadedExits)]
+        decided = self.reader.kinds((LoadedExits.kind,), upto=n - 1)
+        return [(each.at, dict(each.event.files)) for each in decided if isinstance(each.event, LoadedExits)]
 
     def _before(self, since: Instant) -> int:
-        """The number of the last event before an instant at which no plan was under way."""
+        """Return the number of the last event before an instant at which no plan was under way."""
         first = next(self.reader.events(since=since, limit=1), None)
         if first is None:
             raise NotReplayed("nothing has happened since then: there is nothing to replay")

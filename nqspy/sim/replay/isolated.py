@@ -1,4 +1,4 @@
-"""Work in which user exits run, in a process of its own that has given up its rights, as in the daemon."""
+"""Run work with user exits in a separate process without rights, as the daemon does."""
 
 import json
 import os
@@ -15,20 +15,20 @@ from nqspy.model.errors import NqspyError
 
 
 class NotReplayed(NqspyError):
-    """There is nothing to replay, or what was asked for cannot be: its text says why, in one line."""
+    """There is nothing to replay, or a change is impossible: the text says why, in one line."""
 
 
 MEMORY = 8 << 30
-"""Bytes that it may take beyond what it begins with."""
+"""Bytes that it may use in addition to those at its start."""
 
 Progress = Callable[[int], None]
-"""Told how many events have been gone through."""
+"""Gets the number of events done."""
 
 
 def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
-    """Return the result of ``work``, which JSON can hold; it finds everything as it is now, and can read only
-    files that all may read. A terminal shows how many of so many ``events`` have been gone through. Raises
-    NotReplayed: what it was refused, or that its process was lost."""
+    """Return the result of ``work``, which must fit into JSON; it runs in a fork, and can read only files
+    that everybody can read. A terminal shows how many of so many ``events`` are done. Raises NotReplayed with
+    the refusal, or if the process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()
@@ -46,36 +46,36 @@ def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
         _live(work, user, answer, parent, max(1, events // 200))
     os.close(answer)
     Thread(target=_end_if_stopped, args=(pid,), daemon=True).start()
-    said = b""
+    body = b""
     try:
-        with open(answers, "rb") as pipe, bar as far:
-            for line in pipe:  # the answer has no end of line; lines before it tell how far the work is
+        with open(answers, "rb") as pipe, bar as done:
+            for line in pipe:  # the answer has no end of line; lines before it are numbers of events done
                 if line.endswith(b"\n") and line[:-1].isdigit():
-                    far(int(line))
+                    done(int(line))
                 else:
-                    said += line
+                    body += line
         status = os.waitpid(pid, 0)[1]
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
     try:
-        found = json.loads(said)
+        result = json.loads(body)
     except ValueError:
         by_signal = os.WIFSIGNALED(status)
         how = f"signal {os.WTERMSIG(status)}" if by_signal else f"status {os.WEXITSTATUS(status)}"
         raise NotReplayed(
             f"the process in which user exits run was lost ({how}): one of them ends or stops it"
         ) from None
-    if "refused" in found:
-        raise NotReplayed(found["refused"])
-    if "failed" in found:
-        raise RuntimeError(found["failed"])
-    return found["made"]
+    if "refused" in result:
+        raise NotReplayed(result["refused"])
+    if "failed" in result:
+        raise RuntimeError(result["failed"])
+    return result["made"]
 
 
 def _end_if_stopped(pid: int) -> None:
-    """End a process that site code stops: its parent would wait for ever."""
+    """Kill a process that site code stopped: its parent would wait for ever."""
     with suppress(ChildProcessError):  # it has ended, and was waited for
         changed = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if changed is not None and changed.si_code == os.CLD_STOPPED:
@@ -85,28 +85,28 @@ def _end_if_stopped(pid: int) -> None:
 def _live(
     work: Callable[[Progress], Any], user: tuple[str, int, int] | None, answer: int, parent: int, step: int
 ) -> NoReturn:
-    status, told = 1, 0
+    status, reported = 1, 0
     try:
         box = sandbox.Sandbox(MEMORY, True, 64, user)
         sandbox.enter(box, (answer,), 0, os.open(os.devnull, os.O_WRONLY), parent)
         with open(answer, "wb") as pipe:
 
-            def far(done: int) -> None:
-                nonlocal told
-                if abs(done - told) >= step:
-                    told = done
+            def progress(done: int) -> None:
+                nonlocal reported
+                if abs(done - reported) >= step:
+                    reported = done
                     pipe.write(b"%d\n" % done)
                     pipe.flush()
 
             try:
-                said = {"made": work(far)}
+                result = {"made": work(progress)}
             except NqspyError as error:
-                said = {"refused": str(error)}
+                result = {"refused": str(error)}
             except MemoryError:
-                said = {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
+                result = {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
             except BaseException:
-                said = {"failed": format_exc()}
-            pipe.write(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
+                result = {"failed": format_exc()}
+            pipe.write(json.dumps(result, ensure_ascii=False).encode("utf-8", "replace"))
         status = 0
     finally:
         os._exit(status)

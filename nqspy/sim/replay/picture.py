@@ -1,4 +1,4 @@
-"""Both courses of a night as a picture, one above the other: PEs held, requests waiting, PEs over time."""
+"""Draw both runs of a night, one above the other: PEs held, requests waiting, PEs over time."""
 
 from base64 import b64encode
 from collections.abc import Iterable
@@ -44,12 +44,12 @@ def drawing(name: str, comparison: NightComparison) -> Drawing:
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, comparison.base)]
-    if found.would is not None and comparison.left is not None:
+    if found.would is not None and comparison.diverged is not None:
         courses.append((WOULD, found.would.made))
     pes = max(found.site.pes(), found.before.pes(), 1)
     trails = [(label, _trail(pes, comparison, events)) for label, events in courses]
     drawings = [strips(trails, origin), chart(trails, origin)]
-    title = f"Replay from {origin}" + (f", {found.words}" if found.words else "")
+    title = f"Replay from {origin}" + (f", {found.label}" if found.label else "")
     return stacked(name, title, drawings)
 
 

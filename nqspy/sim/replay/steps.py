@@ -1,4 +1,4 @@
-"""The flight recorder: what each pass considered, what it started, and why the others were not started."""
+"""Steps of a replay: what each pass examined, what it started, and why the others were not started."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,16 +14,15 @@ from nqspy.sim.replay.comparison import reason_object
 from nqspy.sim.replay.what_if import Replayed
 
 BEFORE = 600_000
-"""ms before the time that is shown from which passes are made again: what exits failed on counts so long."""
+"""ms before the shown time at which the replay begins: failures of exits count for so long."""
 MOST = 200
 """Requests that one pass names at most."""
 
 
 def passes(found: Replayed, begin: Instant, end: Instant) -> Iterator[dict[str, Any]]:
-    """Go through a time pass by pass; yield of each that decided anything ``at asked as_of n`` of it,
-    ``shift``, ``started[{request pes forced}]``, ``waits[{request queue code who text}]`` in the order in
-    which it considered them, ``queues[{queue code who text}]``: why it started no more of each, and what else
-    it did."""
+    """Replay a time pass by pass; yield for each pass that decided anything ``at asked as_of n``, ``shift``,
+    ``started[{request pes forced}]``, ``waits[{request queue code who text}]`` in its order of examination,
+    ``queues[{queue code who text}]``: why it started no more of each, and its other decisions."""
     was, events = found.was, found.recording.events
     while was.place < len(events) and events[was.place].at < end:
         before = was.place
@@ -75,7 +74,7 @@ def _name(site: Site, seq: Seq) -> str:
 
 
 def lines(step: dict[str, Any]) -> Iterator[str]:
-    """A pass for people."""
+    """Return the lines of a pass for people."""
     shift = f", shift {step['shift']}" if step["shift"] else ""
     asked = "" if step["asked"] == step["at"] else f", asked for {step['asked'][11:23]}"
     made = f"pass {step['n']}, as of event {step['as_of']}"

@@ -1,4 +1,4 @@
-"""A comparison of two courses in words, for people."""
+"""A comparison of two runs as text for people."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 
 MOST = 20
-"""Requests that are told one by one."""
+"""Requests that are shown one by one."""
 
 Data = Mapping[str, Any]
 
 
 def text_of(data: Data, words: str, brief: bool = False) -> str:
-    """The whole; ``words``: what is other than it was; ``brief``: without what became of each request."""
+    """Return the text; ``words``: the change; ``brief``: without a row for each request."""
     return "".join(_parts(data, words, brief))
 
 
@@ -63,14 +63,14 @@ _ALWAYS = ("earlier", "later", "same")
 
 
 def elsewhere(data: Data) -> str:
-    """Say how far the course without a change is what happened."""
+    """Return how far the run without a change agrees with the journal."""
     if not data["as_it_was"]:
         return "every start within a second"
     return f"{data['as_it_was']} requests start at another time (see `nqspy manual replay`)"
 
 
 def unasked_exits(data: Data) -> Iterator[str]:
-    """Say which versions of user exits could not be asked."""
+    """Yield which versions of user exits could not be asked."""
     for each in data["exits"]["missing"]:
         since = "" if each["since"] is None else f" {short(each['since'])}"
         named = f"exit {each['exit']} ({each['digest']})"

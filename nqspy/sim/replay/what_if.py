@@ -1,7 +1,7 @@
-"""A home's journal gone through again: as it was, or in two courses of which one is under something else.
+"""Replay a home's journal: as it was, or in two what-if runs, one of them under a change.
 
-For a caller that wants both courses of a night: ``isolated(lambda far: mine(replayed(what, other, far)))``,
-where `gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
+To get both runs of a night: ``isolated(lambda done: data(replayed(source, other, done)))``; before it,
+`read_input` reads the journal, and ``data`` converts the result for JSON.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,15 +35,15 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Alternative:
-    """A change against the past: settings and ``exits`` (None: the same), in ``words`` for people."""
+    """A change against the past: settings and ``exits`` (None: the same); ``label``: its text for people."""
 
     change: WhatIfChange = WhatIfChange()
     exits: Choice | None = None
-    words: str = ""
+    label: str = ""
 
     @property
-    def nothing(self) -> bool:
-        """True if all is as it was."""
+    def is_empty(self) -> bool:
+        """True if it changes nothing."""
         return not self.change.commands and self.exits is None
 
 
@@ -54,7 +54,7 @@ STEP = 100
 
 @dataclass
 class ReplayInput:
-    """Material of a replay. ``failures``: what the ``versions`` failed at shortly before."""
+    """Input of a replay. ``failures``: failures of the ``versions`` shortly before."""
 
     zone: Zone
     recording: Recording
@@ -64,84 +64,84 @@ class ReplayInput:
 
 @dataclass
 class Replayed(ReplayInput):
-    """A time of a home's journal: ``before``, the site as it began. Where nothing is other than it was,
-    ``was`` has gone through it event by event; else ``off`` is a course without the change and ``would`` one
-    with it, by ``exits``; ``wait_reasons``: why starts moved."""
+    """A replayed time. ``before``: the site at its beginning; without a change ``was`` has followed the
+    journal event by event; else ``base`` is a run without the change and ``would`` one with it, under
+    ``exits``; ``wait_reasons``: why starts moved."""
 
     was: Follower
     before: Site
-    off: WhatIf | None = None
+    base: WhatIf | None = None
     would: WhatIf | None = None
     wait_reasons: WaitReasons = field(default_factory=WaitReasons)
     exits: RecordedExits | None = None
-    words: str = ""
+    label: str = ""
 
     @property
     def site(self) -> Site:
-        """The site at the end, as it was."""
-        return self.was.site if self.off is None else self.off.site
+        """The site at the end, without the change."""
+        return self.was.site if self.base is None else self.base.site
 
 
-def gathered(
+def read_input(
     past: HomeJournal,
     since: Instant | None = None,
     until: Instant | None = None,
     now: Sequence[Source] | None = None,
 ) -> ReplayInput:
-    """Gather what the journal has from ``since`` to ``until``, without site code. Raises NotReplayed."""
+    """Read the journal from ``since`` to ``until``; no site code runs. Raises NotReplayed."""
     recording = past.recording(since, until)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
     versions = past.exit_versions(recording.events, files_in(past.home / "exits") if now is None else now)
     site = past.now_site
-    calendar.next_firing(site.settings, site.timezone, first.at)  # it reads what there is of zones
+    calendar.next_firing(site.settings, site.timezone, first.at)  # it reads the time zones
     return ReplayInput(past.zone, recording, versions, failures)
 
 
-def beginning(what: ReplayInput) -> Replayed:
-    """Stand at the beginning of a recorded time. User exits run in this process (`isolated`)."""
-    exits = RecordedExits(what.versions)
-    was = Follower(what.recording, exits, exits)
-    exits.failed_before(was.site, what.failures)
-    return Replayed(what.zone, what.recording, what.versions, what.failures, was, copy_site(was.site))
+def at_beginning(source: ReplayInput) -> Replayed:
+    """Return the beginning of a recorded time. User exits run in this process (`isolated`)."""
+    exits = RecordedExits(source.versions)
+    was = Follower(source.recording, exits, exits)
+    exits.failed_before(was.site, source.failures)
+    return Replayed(source.zone, source.recording, source.versions, source.failures, was, copy_site(was.site))
 
 
 def replayed(
-    what: ReplayInput, other: Alternative = UNCHANGED, far: Progress = lambda done: None
+    source: ReplayInput, other: Alternative = UNCHANGED, done: Progress = lambda done: None
 ) -> Replayed:
-    """Go through it again, as it was and, if ``other`` says so, under a change. Raises NotReplayed."""
+    """Replay a time as it was or, if ``other`` is a change, under it too. Raises NotReplayed."""
     with calm():
-        found = beginning(what)
-        found.words = other.words
-        if other.nothing:
+        found = at_beginning(source)
+        found.label = other.label
+        if other.is_empty:
             for until in range(STEP, len(found.was.events) + STEP, STEP):
                 found.was.follow(min(until, len(found.was.events)))
-                far(found.was.place)
+                done(found.was.place)
         else:
-            _other_course(found, other, far)
+            _what_if(found, other, done)
     return found
 
 
-def _other_course(found: Replayed, other: Alternative, far: Progress) -> None:
-    """Lay a course without the change and one with it side by side: they take requests in alike."""
+def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
+    """Run without and with the change side by side: both accept submissions in the same way."""
     others = other.exits is not None and found.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others)
     without = replace(change, commands=(), reapply=no_changes, files=False)
     then, found.exits = RecordedExits(found.versions), RecordedExits(found.versions, other.exits)
-    found.off = WhatIf(found.recording, then, then, without)
+    found.base = WhatIf(found.recording, then, then, without)
     found.would = WhatIf(found.recording, found.exits, found.exits, change)
     if found.exits.problems:
         raise NotReplayed(found.exits.problems[0])
     for exits in (then, found.exits):
         exits.failed_before(found.before, found.failures)
     try:
-        found.wait_reasons = side_by_side(found.off, found.would, far)
+        found.wait_reasons = side_by_side(found.base, found.would, done)
     except NqspyError as error:
-        raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
+        raise NotReplayed(f"{other.label or 'the change'}: {error}") from error
 
 
 def exits_of(folder: Path) -> Choice:
-    """Choose the files of a folder of exits at all times. Raises NotReplayed where it is none."""
+    """Use the files of a folder of exits all the time. Raises NotReplayed if it is no folder."""
     if not folder.is_dir():
         raise NotReplayed(f"{folder} is no folder of user exits")
     sources = files_in(folder)
@@ -149,11 +149,11 @@ def exits_of(folder: Path) -> Choice:
 
 
 _ROUTING = ("queue/", "default/")
-"""Paths of settings that may have requests routed otherwise."""
+"""Paths of settings that may change where requests are routed."""
 
 
 def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[str, ...]]:
-    """Return the settings that qmgr commands change, and those commands that a shift may have too. Raises
+    """Return the settings that qmgr commands change, and the commands that a shift may also have. Raises
     NotReplayed, ParseError."""
     changes, lines = list[ev.Change](), list[str]()
     for parsed in parse_text(text, source):
@@ -167,11 +167,11 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
 
 
 def throughout(text: str) -> WhatIfChange:
-    """Have these settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
+    """Apply settings all the time, whatever a shift or a person sets. Raises NotReplayed."""
     changes, lines = settings_of(text, "-c")
 
     def again(settings: Settings) -> tuple[ev.Change, ...]:
-        """Set them again, and have each shift set them when it comes into force."""
+        """Return them again, and add them to each shift, which then sets them when it comes into force."""
         found = list(changes)
         for shift in settings.shifts.values():
             if lines and tuple(shift.lines[-len(lines) :]) != lines:
@@ -182,7 +182,7 @@ def throughout(text: str) -> WhatIfChange:
 
 
 def as_if_applied(text: str, source: str) -> WhatIfChange:
-    """A file of commands as if applied last before the beginning; shifts set theirs. Raises NotReplayed."""
+    """Apply a file of commands just before the beginning; shifts still set theirs. Raises NotReplayed."""
     changes, _ = settings_of(text, source)
     return _change(changes, lambda settings: changes)
 
@@ -195,18 +195,18 @@ def _change(
     commands = (cm.Configure(changes, REPLAY, upsert=True, advise=False),)
     routed = any(each.path.startswith(_ROUTING) for each in changes)
 
-    def still_to_do(settings: Settings) -> tuple[ev.Change, ...]:
-        """Return what is to be set again, without deleting what is deleted."""
+    def remaining(settings: Settings) -> tuple[ev.Change, ...]:
+        """Return the changes to set again, without deletions of objects that do not exist."""
         wanted = again(settings)
-        gone = {each.path for each in wanted if each.op == "delete"}
-        gone -= set(object_paths(settings)) if gone else gone
-        return tuple(each for each in wanted if each.op != "delete" or each.path not in gone)
+        absent = {each.path for each in wanted if each.op == "delete"}
+        absent -= set(object_paths(settings)) if absent else absent
+        return tuple(each for each in wanted if each.op != "delete" or each.path not in absent)
 
-    return WhatIfChange(commands, still_to_do, routed=routed)
+    return WhatIfChange(commands, remaining, routed=routed)
 
 
 def other_queues(folder: Path) -> WhatIfChange:
-    """The files of another folder ``queues.d``. Raises NotReplayed."""
+    """Apply the files of another folder ``queues.d``. Raises NotReplayed."""
     files = []
     for path in sorted(folder.glob("*.qmgr")):
         try:
@@ -220,7 +220,7 @@ def other_queues(folder: Path) -> WhatIfChange:
 
 
 def both(one: WhatIfChange, other: WhatIfChange) -> WhatIfChange:
-    """Two changes, one after the other."""
+    """Combine two changes, one after the other."""
     return WhatIfChange(
         (*one.commands, *other.commands),
         lambda settings: (*one.reapply(settings), *other.reapply(settings)),

@@ -19,7 +19,7 @@ from nqspy.userexit.loader import read_file
 from nqspy.userexit.specs import NOTICES
 
 SHOWN = 20
-"""Requests that are told without ``--all``."""
+"""Requests shown without ``--all``."""
 Data = Mapping[str, Any]
 
 _WOULD = {
@@ -41,22 +41,22 @@ _WOULD_HAVE = {
 
 
 def text(data: Data, every: bool) -> str:
-    """The whole; ``every``: all requests, not only the first."""
+    """Return the whole text; ``every``: all requests, not only the first."""
     lines = (*_summary(data), *_of_requests(data, every), *_of_calls(data))
     return "".join(f"{line}\n" for line in lines)
 
 
 def _summary(data: Data) -> Iterator[str]:
-    """Yield what was tried on what, now or in a past time, and how many requests would change."""
-    past, said, nothing = "since" in data, _WOULD, "nothing would change"
+    """Yield which exit was tried on which requests and time, and how many would change."""
+    past, texts, nothing = "since" in data, _WOULD, "nothing would change"
     how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
     tried = f"exit {data['exit']}, {how}, on the"
     if past:
-        said, nothing = _WOULD_HAVE, "nothing would have been otherwise"
+        texts, nothing = _WOULD_HAVE, "nothing would have been otherwise"
         yield f"{tried} {data['requests']} that started from {short(data['since'])} to {short(data['until'])}"
     else:
-        far = f"to {short(data['until'])}" if data["until"] else "to the end"
-        yield f"{tried} {data['waiting']} that wait at {short(data['at'])}, looked {far}"
+        range_text = f"to {short(data['until'])}" if data["until"] else "to the end"
+        yield f"{tried} {data['waiting']} that wait at {short(data['at'])}, looked {range_text}"
         if data["left_out"]:
             yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
     if data["off"]:
@@ -64,7 +64,7 @@ def _summary(data: Data) -> Iterator[str]:
     if past and data["as_it_was"]:
         yield f"gone through without it, {elsewhere(data)}"
     yield from unasked_exits(data) if past else ()
-    yield "; ".join(said[kind].format(n=n) for kind, n in data["counts"].items() if n) or nothing
+    yield "; ".join(texts[kind].format(n=n) for kind, n in data["counts"].items() if n) or nothing
 
 
 def _of_requests(data: Data, every: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Two looks at the requests that wait, side by side: which of them change."""
+"""Compare two examinations of the waiting requests: which of them change."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +16,12 @@ from nqspy.sim.trying.trial import Tried, try_out
 from nqspy.userexit.loader import Source
 
 FEW = 1_000
-"""Starts closer together than this count as the same, ms."""
+"""Starts less than this apart count as the same, ms."""
 
 
 class _Side(Struct, frozen=True):
-    """A look at a request: its ``place``; its ``start`` in the time that both looks cover; ``at_once``: it
-    starts now; what exits say of a ``submission``, and of its start (``answer``); ``why`` it waits."""
+    """A request in one examination: its ``place``; its ``start`` in the time that both cover; ``at_once``: it
+    starts now; answers of exits to a ``submission`` and to its start (``answer``); ``why`` it waits."""
 
     place: int | None
     start: int | None
@@ -31,38 +31,38 @@ class _Side(Struct, frozen=True):
     why: str
 
 
-def _side(copy: SiteCopy, look: Examination, seq: Seq, horizon: int | None) -> _Side:
-    at, (text, who) = look.starts.get(seq), look.reasons.get(seq, ("", ""))
+def _side(copy: SiteCopy, result: Examination, seq: Seq, horizon: int | None) -> _Side:
+    at, (text, who) = result.starts.get(seq), result.reasons.get(seq, ("", ""))
     start = None if at is None or (horizon is not None and at > horizon) else at
     why = f"{text} ({who})" if who else text
-    said = look.submissions.get(seq), look.answers.get(seq)
-    return _Side(look.places.get(seq), start, at == copy.now, *said, why)
+    replies = result.submissions.get(seq), result.answers.get(seq)
+    return _Side(result.places.get(seq), start, at == copy.now, *replies, why)
 
 
-def _otherwise(was: Answer | None, would: Answer | None) -> bool:
-    """True if both were asked, and said something else."""
+def _differ(was: Answer | None, would: Answer | None) -> bool:
+    """True if both were asked, and the answers differ."""
     return was is not None and would is not None and was != would
 
 
 def _earlier(was: _Side, would: _Side) -> bool:
-    """True if the second one starts earlier; no start in the time that was looked at is the last one."""
+    """True if the second one starts earlier; no start in the simulated time counts as the latest."""
     return would.start is not None and (was.start is None or would.start <= was.start - FEW)
 
 
 KINDS: Mapping[str, Callable[[_Side, _Side], bool]] = {
     "starts": lambda was, would: would.at_once and not was.at_once,
     "waits": lambda was, would: was.at_once and not would.at_once,
-    "submission": lambda was, would: _otherwise(was.submission, would.submission),
+    "submission": lambda was, would: _differ(was.submission, would.submission),
     "earlier": _earlier,
     "later": lambda was, would: _earlier(would, was),
-    "answer": lambda was, would: _otherwise(was.answer, would.answer),
+    "answer": lambda was, would: _differ(was.answer, would.answer),
     "place": lambda was, would: was.place != would.place and not was.at_once,
 }
-"""Changes of a request, in the order of telling: the first that is true, and that of its submission."""
+"""Changes of a request, in order of report: the first that is true, and that of its submission."""
 
 
 def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
-    """Try a file on the requests that wait now; return data (manual page ``exits``). Raises NqspyError."""
+    """Try a file on the waiting requests; return data (manual page ``exits``). Raises NqspyError."""
     copy = copied(home, candidate)
     tried = try_out(copy, candidate)
     if tried.problems:
@@ -94,8 +94,8 @@ def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
 def _rows(
     copy: SiteCopy, tried: Tried, request: Request, horizon: int | None, zone: Zone
 ) -> Iterator[dict[str, Any]]:
-    """Yield how a request changes."""
-    was, would = (_side(copy, look, request.seq, horizon) for look in (tried.was, tried.would))
+    """Yield the rows of a request's changes."""
+    was, would = (_side(copy, result, request.seq, horizon) for result in (tried.was, tried.would))
     kinds = [kind for kind, is_so in KINDS.items() if is_so(was, would)]
     others = [kind for kind in kinds if kind != "submission"]
     for kind in kinds:

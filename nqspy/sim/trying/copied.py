@@ -1,4 +1,4 @@
-"""A copy of a live site: its rows, its loaded exits, and where its engine is, of one short question."""
+"""A copy of a live site: its rows, its loaded exits, and the state of its engine, asked in one message."""
 
 import os
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ _TOGETHER = 500
 
 
 class NotTried(NqspyError):
-    """There is nothing that exits could be tried on."""
+    """Exits cannot be tried here."""
 
 
 class SiteCopy(Struct, frozen=True):
-    """``loaded``: exits in force, as loaded; ``scripts``: what exits see of those that wait, by hash."""
+    """``loaded``: exits in force, as loaded; ``scripts``: starts of waiting requests' scripts, by hash."""
 
     site: Site
     now: Instant
@@ -60,9 +60,9 @@ def home_of(home: str | None) -> Path:
 
 
 def copied(home: str | None, candidate: Source) -> SiteCopy:
-    """Return the copy, for trying that file. Raises NqspyError."""
+    """Return a copy for a trial of ``candidate``. Raises NqspyError."""
     folder = home_of(home)
-    told, loaded = _told(folder)
+    state, loaded = _daemon_state(folder)
     database = folder / DATABASE
     if not os.access(database, os.R_OK):
         raise NotTried(f"{database} is not yours to read; whoever may put exits there, or root, may try them")
@@ -73,17 +73,17 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
             for first in range(0, len(digests), _TOGETHER):
                 some = reader.blobs(digests[first : first + _TOGETHER])
                 scripts |= {digest: body[:SHOWN_SCRIPT] for digest, body in some.items()}
-        now, between = Instant(max(told["now"], site.at)), msgspec.convert(told["between"], Between)
+        now, between = Instant(max(state["now"], site.at)), msgspec.convert(state["between"], Between)
         return SiteCopy(site, now, between, loaded, scripts)
 
 
 def loaded_exits(home: Path) -> tuple[Source, ...]:
     """Return the files of the exits in force, as they were loaded. Raises NqspyError."""
-    return _told(home)[1]
+    return _daemon_state(home)[1]
 
 
-def _told(home: Path) -> tuple[dict[str, Any], tuple[Source, ...]]:
+def _daemon_state(home: Path) -> tuple[dict[str, Any], tuple[Source, ...]]:
     with Client(home, timeout=60) as client:
-        told: dict[str, Any] = client.call("exits_loaded")
-    exits = told["exits"]
-    return told, tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in exits)
+        state: dict[str, Any] = client.call("exits_loaded")
+    exits = state["exits"]
+    return state, tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in exits)

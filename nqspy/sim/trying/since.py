@@ -1,4 +1,4 @@
-"""A file of exits tried on what the journal has of a time (`sim.replay`), with run times as observed."""
+"""Try a file of exits on a recorded time (`sim.replay`), with run times as observed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from nqspy.sim.replay.comparison import MovedStart, NightComparison, exits_objec
 from nqspy.sim.replay.exits import Files
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.isolated import isolated
-from nqspy.sim.replay.what_if import UNCHANGED, Alternative, gathered, replayed, throughout
+from nqspy.sim.replay.what_if import UNCHANGED, Alternative, read_input, replayed, throughout
 from nqspy.sim.trying.copied import NotTried, home_of, loaded_exits
 from nqspy.userexit.loader import Source
 
 KINDS = ("submission", "earlier", "later", "new", "never")
-"""Changes of a request: it is refused at submission, starts earlier, later, only now, or not any more."""
+"""Changes of a request: refused at submission, starts earlier, later, only now, or no longer."""
 
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
@@ -27,31 +27,31 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     try:
         in_force = loaded_exits(past.home)
     except Unreachable:
-        in_force = None  # no daemon tells which are loaded: as they lie in their folder
-    what = gathered(past, parse_since(since, past.zone, past.last), now=in_force)
+        in_force = None  # no daemon reports the loaded ones: use the files of the folder
+    source = read_input(past, parse_since(since, past.zone, past.last), now=in_force)
     name = candidate.path.stem
     known = past.now_site.settings.exits.get(name)
     off = known is not None and not known.enabled
 
     def with_it(files: Files) -> Sequence[Source]:
-        others = (each for each in what.versions.sources(files) if each.path.stem != name)
+        others = (each for each in source.versions.sources(files) if each.path.stem != name)
         return sorted((*others, candidate), key=lambda each: each.path.name)
 
-    replaces = any(each.path.stem == name for each in what.versions.now)
+    replaces = any(each.path.stem == name for each in source.versions.now)
     change = throughout(f"enable exit {name}\n") if off else UNCHANGED.change
     other = Alternative(change, with_it, f"exit {name}")
-    found: dict[str, Any] = isolated(
-        lambda far: _data(NightComparison(replayed(what, other, far)), name), len(what.recording.events)
+    result: dict[str, Any] = isolated(
+        lambda done: _data(NightComparison(replayed(source, other, done)), name), len(source.recording.events)
     )
-    return {"exit": name, "replaces": replaces, "off": off} | found
+    return {"exit": name, "replaces": replaces, "off": off} | result
 
 
 def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
-    """In the process without rights."""
-    found, zone = comparison.found, comparison.found.zone
-    if found.exits is None or found.would is None:
+    """Return the data; runs in the process without rights."""
+    result, zone = comparison.found, comparison.found.zone
+    if result.exits is None or result.would is None:
         raise NotTried(f"exit {name} is the loaded one: there is nothing to try")
-    row = next(each for each in found.exits.listing() if each["name"] == name)
+    row = next(each for each in result.exits.listing() if each["name"] == name)
     histories = comparison.was.histories
     rows = [
         {"kind": "submission"} | _row(comparison, histories[seq].request, "accepted", "refused", text)
@@ -71,7 +71,7 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
         "changed": rows,
         "calls": row["calls"],
         "hooks": row["by_hook"],
-        "failures": list(_failures(comparison, found.would.made, row)),
+        "failures": list(_failures(comparison, result.would.made, row)),
         "long": [],
     }
 
@@ -84,8 +84,8 @@ def _moved(comparison: NightComparison, moved: MovedStart) -> dict[str, Any]:
         "waits" if at is None else f"starts {short(comparison.found.zone.text(at))}"
         for at in (moved.was, moved.would)
     )
-    said = "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
-    row = {"kind": kind} | _row(comparison, moved.request, was, would, said)
+    why = "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
+    row = {"kind": kind} | _row(comparison, moved.request, was, would, why)
     return row | {"was_start": stamp(moved.was), "would_start": stamp(moved.would)}
 
 
@@ -99,7 +99,7 @@ def _row(comparison: NightComparison, request: Request, was: str, would: str, re
 def _failures(
     comparison: NightComparison, made: Sequence[Recorded], row: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield failures as the journal has them: it knows the hook only where no other hook has failed."""
+    """Yield failures from the journal: the hook is known only if no other hook has failed."""
     name, named = row["name"], comparison.found.site.id_of
     failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
     times: Counter[tuple[Seq | None, str]] = Counter()

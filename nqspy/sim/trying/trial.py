@@ -1,4 +1,4 @@
-"""Two looks at a copy of a site, without and with exits on trial, in a process that has no rights."""
+"""Examine a copy of a site twice, without and with exits on trial, in a process without rights."""
 
 import logging
 from collections import Counter
@@ -21,7 +21,7 @@ from nqspy.model.machine import ExitSettings
 from nqspy.model.site_copy import beyond, copy_site
 from nqspy.ports import Exits
 from nqspy.sim.trying.copied import NotTried, SiteCopy
-from nqspy.sim.trying.examine import Examination, ask, foresee, lines_of
+from nqspy.sim.trying.examine import Examination, ask, queue_lists, simulate
 from nqspy.store.rows import no_collector
 from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
@@ -30,22 +30,22 @@ from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 ASKING, AHEAD = 0.15, 0.2
-"""Seconds of CPU time for which each of the two looks asks about requests one by one, and lets time pass."""
+"""Seconds of CPU time for which each examination asks about requests one by one, and simulates ahead."""
 SLOWER = 8
-"""It may take so many times as long by the wall clock, where the machine is busy or exits sleep."""
+"""Factor for the wall clock: the machine may be busy, exits may sleep."""
 PATIENCE = 60.0
 """Real seconds after which the process counts as hanging."""
 LONG = 0.5
-"""A call is long that took more than this part of its budget, by the wall clock."""
+"""A call is long if it took more than this fraction of its budget, by the wall clock."""
 SHOWN = 100
-"""Failures and long calls that are kept, of each kind the first."""
+"""Failures and long calls that are stored, of each kind the first."""
 
 Key = tuple[str, str, Seq | None]
 """Exit, hook and request of a call."""
 
 
 class FailedCall(Struct, frozen=True):
-    """Calls that failed alike, as JSON has them; ``id`` None: about no request; ``times``: how often."""
+    """Calls that failed in the same way, for JSON; ``id`` None: about no request; ``times``: how often."""
 
     exit: str
     hook: str
@@ -55,7 +55,7 @@ class FailedCall(Struct, frozen=True):
 
 
 class LongCall(Struct, frozen=True):
-    """The longest call of a hook about one request, as JSON has it."""
+    """The longest call of a hook about one request, for JSON."""
 
     exit: str
     hook: str
@@ -66,8 +66,8 @@ class LongCall(Struct, frozen=True):
 
 class Tried(Struct):
     """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
-    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``left``: how many of
-    those that wait were not looked at."""
+    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``left``: number of
+    waiting requests that were not examined."""
 
     problems: list[str] = field(default_factory=list)
     was: Examination = field(default_factory=Examination)
@@ -79,11 +79,11 @@ class Tried(Struct):
 
 
 class _Stopwatch(Guard):
-    """Tells ``took`` after each call of a hook how long that was (ns)."""
+    """Calls ``took`` after each call of a hook, with its duration (ns)."""
 
     def __init__(self, took: Callable[[Hook, tuple[Any, ...], int], None]) -> None:
         super().__init__()
-        self._tell = took
+        self._report = took
 
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
@@ -94,11 +94,11 @@ class _Stopwatch(Guard):
             return super().call(function, args, budget, wall)
         finally:
             if isinstance(hook, Hook):
-                self._tell(hook, args[0], self.took)
+                self._report(hook, args[0], self.took)
 
 
 class TriedExits(SiteExits):
-    """Exits at work on a copy of a site, with counts of failed calls, and the longest calls."""
+    """Exits that run on a copy of a site, with counts of failed calls, and the longest calls."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
         self.failed_calls = Counter[tuple[Key, str]]()
@@ -110,12 +110,12 @@ class TriedExits(SiteExits):
         self._calls.heard = lambda hook, seq, text: self._failed((hook.who, hook.name, seq), text)
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures as `SiteExits` does; those of settings are kept besides."""
-        found = super().failures()
-        for each in found:
+        """Return failures as `SiteExits` does; store those of settings too."""
+        result = super().failures()
+        for each in result:
             if each.text.startswith("setting "):
                 self._failed((each.exit, "", None), each.text)
-        return found
+        return result
 
     def _failed(self, key: Key, text: str) -> None:
         if (key, text) in self.failed_calls or len(self.failed_calls) < SHOWN:
@@ -128,10 +128,10 @@ class TriedExits(SiteExits):
 
 
 def try_out(copy: SiteCopy, candidate: Source) -> Tried:
-    """Try a file, in place of a loaded one of its name or besides, in another process. Raises NqspyError."""
+    """Try a file in another process; it replaces a loaded one of its name. Raises NqspyError."""
 
     def work(pipes: WorkerPipes) -> None:
-        logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told in the answer
+        logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # failures are in the answer
         answer = msgspec.msgpack.encode(_tried(copy, candidate, pipes.heartbeat))
         pipes.answer(messages.ExitsTried(0, answer))
 
@@ -169,12 +169,12 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
     name = candidate.path.stem
     with no_collector():
         others = [each for each in copy.loaded if each.path.stem != name]
-        on_trial = _Look(copy, (*others, candidate), watch, name)
+        on_trial = _Examiner(copy, (*others, candidate), watch, name)
         if name not in on_trial.exits.declared():
             path = str(Path(*candidate.path.parts[-2:]))
             return Tried([each for each in on_trial.exits.problems if each.startswith(path)])
-        before = _Look(copy, copy.loaded, watch)
-        was, would = before.look(), on_trial.look()
+        before = _Examiner(copy, copy.loaded, watch)
+        was, would = before.examine(), on_trial.examine()
     known = before.failed()
     failed = {
         (key, text): times
@@ -186,37 +186,37 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
         [], was, would, on_trial.row(name),
         [FailedCall(exit, hook, copy.id_of(seq), text, n) for ((exit, hook, seq), text), n in failed.items()]
         + unfit,
-        on_trial.long(), len(before.left),
+        on_trial.long(), len(before.omitted),
     )  # fmt: skip
 
 
-class _Look:
-    """A look. The exits that are asked about each request are others than those under which time passes:
-    what they fail on there shall not change what becomes of it."""
+class _Examiner:
+    """One examination. The exits that are asked about each request are separate objects from those of the
+    simulation: their failures shall not change it."""
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
-        self.copy, self.left = copy, beyond(copy.site, MOST)
-        self.twin = copy_site(copy.site, self.left)
-        known = self.twin.settings.exits.get(name)
-        if known is not None and not known.enabled:  # it is tried as it would be once it is on
-            self.twin.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))
+        self.copy, self.omitted = copy, beyond(copy.site, MOST)
+        self.site = copy_site(copy.site, self.omitted)
+        known = self.site.settings.exits.get(name)
+        if known is not None and not known.enabled:  # it is tried as if it were on
+            self.site.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))
         self.exits, self.asked = (TriedExits(sources, watch) for _ in range(2))
 
-    def look(self) -> Examination:
-        """Look, and return the result."""
-        found, spent = Examination(), part_of_patience(ASKING, SLOWER * ASKING)
+    def examine(self) -> Examination:
+        """Return the result."""
+        result, spent = Examination(), part_of_patience(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.declared() else NoExits()
-        lines = lines_of(self.copy, self.twin, exits)
-        ask(found, self.copy, self.twin, self.asked, lines, spent)
-        foresee(found, self.copy, self.twin, exits, lines, part_of_patience(AHEAD, SLOWER * AHEAD))
-        return found
+        lists = queue_lists(self.copy, self.site, exits)
+        ask(result, self.copy, self.site, self.asked, lists, spent)
+        simulate(result, self.copy, self.site, exits, lists, part_of_patience(AHEAD, SLOWER * AHEAD))
+        return result
 
     def failed(self) -> Counter[tuple[Key, str]]:
         """Return how often calls failed."""
         return self.asked.failed_calls + self.exits.failed_calls
 
     def long(self) -> list[LongCall]:
-        """Return the long calls, longest first; of a hook and a request the longest one."""
+        """Return the long calls, longest first: one of each hook and request."""
         longest = dict(self.asked.long_calls)
         for key, took in self.exits.long_calls.items():
             longest[key] = max(took, longest.get(key, took))
@@ -226,7 +226,7 @@ class _Look:
         ]
 
     def row(self, name: str) -> dict[str, Any]:
-        """Return an exit's row of a listing, both together."""
+        """Return an exit's row of a listing, with the calls of both sets of exits."""
         one, other = (
             next(each for each in exits.listing() if each["name"] == name)["by_hook"]
             for exits in (self.exits, self.asked)

@@ -1,4 +1,4 @@
-"""The commands that do something to requests: identifiers in, messages out, a line for each failure."""
+"""Commands that change requests: identifiers in, messages out, a line for each failure."""
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
     Special = Callable[[str], "Given | None"]
 
-TOGETHER = 2_000
-"""Identifiers in one message: the daemon serves others between two messages."""
+BATCH = 2_000
+"""Identifiers in one message: the daemon serves other clients between two messages."""
 
 
 def read(
     command: str, words: list[str], special: "Special | None" = None, least: int = 1
 ) -> tuple[dict[str, str], list[Given], list[str]]:
-    """Options by target, all of them in order, and at least so many operands. Raises Failure, HelpWanted."""
+    """Return options by target, all options in order, and the operands. Raises Failure, HelpWanted."""
     given, found, operands = fast.read_options(command, words, special)
     if len(operands) < least:
         raise Failure(f"which request? {usage(command)}", 2)
     return given, found, operands
 
 
-def tell(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
-    """Send a message for each `TOGETHER` identifiers, show each failure, return the last exit status."""
+def send(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
+    """Send a message for each `BATCH` identifiers, show each failure, return the last exit status."""
     daemon, status = DaemonConnection(home), 0
-    for some in together(ids):
+    for some in batches(ids):
         message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}
         status = fast.show(command, daemon.call(message)) or status
         if isinstance(mails := fields.get("mails"), int):
@@ -37,13 +37,13 @@ def tell(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields:
     return status
 
 
-def together(ids: "list[str]") -> "list[list[str]]":
-    """Identifiers as they go into one message each."""
-    return [ids[start : start + TOGETHER] for start in range(0, len(ids), TOGETHER)]
+def batches(ids: "list[str]") -> "list[list[str]]":
+    """Return the identifiers of each message."""
+    return [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
 
 
 def signal_number(text: str) -> "int | None":
-    """The number of ``9``, ``KILL`` or ``SIGKILL`` in any case; None when there is no such signal."""
+    """Return the number of ``9``, ``KILL`` or ``SIGKILL`` in any case; None if there is no such signal."""
     if text.isdigit():
         number = int(text) if len(text) < 4 else 0
         return number if 0 < number < _signal.NSIG else None
@@ -53,7 +53,7 @@ def signal_number(text: str) -> "int | None":
 
 
 _BY = ("all", "name", "state")
-"""Targets of options that choose."""
+"""Targets of options that select requests."""
 
 
 def chooses(word: str) -> bool:
@@ -64,14 +64,14 @@ def chooses(word: str) -> bool:
 
 
 def names_more(given: dict[str, str], operands: list[str]) -> bool:
-    """True if the daemon must say which requests are named."""
+    """True if the daemon must expand the names of requests."""
     return any(name in given for name in _BY) or any(map(chooses, operands))
 
 
 def choose(
     command: str, daemon: DaemonConnection, given: dict[str, str], operands: list[str], **fields: object
 ) -> tuple[list[str], int]:
-    """Return identifiers, and how many of them no operand counts (a name, a state). Raises Failure."""
+    """Return identifiers, and how many come from a pattern, name or state. Raises Failure."""
     named = [word for word in operands if not chooses(word)]
     others = [word for word in operands if chooses(word)]
     options = [name for name in _BY if name in given]
@@ -87,12 +87,12 @@ def choose(
 
 
 def confirm(command: str, count: int, done: str) -> None:
-    """Ask on a terminal if so many requests shall be ``done``. Raises Failure unless they shall."""
+    """Ask on a terminal if so many requests shall be ``done``. Raises Failure on any answer but yes."""
     if not count or not (os.isatty(0) and os.isatty(2)):
         return
     fast.write(2, f"{command}: {count} request{'s' * (count > 1)} will be {done}; go on? [y/N] ".encode())
-    said = os.read(0, 100).strip().lower()
-    if said not in (b"y", b"yes"):
+    reply = os.read(0, 100).strip().lower()
+    if reply not in (b"y", b"yes"):
         raise Failure(f"nothing was {done}")
 
 
@@ -113,7 +113,7 @@ def _hold(command: str, cmd: str, words: list[str], **fields: object) -> int:
     letters = given.get("letters")
     if letters is not None and letters != "n" and letters.strip("uos"):
         raise Failure(f"-h: {letters!r} is none of the letters u, o, s, nor n alone")
-    return tell(command, cmd, given.get("home"), ids, letter=letters, **fields)
+    return send(command, cmd, given.get("home"), ids, letter=letters, **fields)
 
 
 @Program
@@ -134,7 +134,7 @@ def qrerun(words: list[str]) -> int:
     given, _, ids = read("qrerun", words)
     if given.get("how", "force") != "force":
         raise Failure(f"-W: {given['how']!r} is not known; there is -W force")
-    return tell("qrerun", "rerun", given.get("home"), ids, force="how" in given)
+    return send("qrerun", "rerun", given.get("home"), ids, force="how" in given)
 
 
 @Program
@@ -143,11 +143,11 @@ def qsig(words: list[str]) -> int:
     given, _, ids = read("qsig", words)
     home, name = given.get("home"), given.get("signal", "SIGTERM")
     if name.lower() in ("suspend", "resume"):
-        return tell("qsig", "suspend", home, ids, resume=name.lower() == "resume")
+        return send("qsig", "suspend", home, ids, resume=name.lower() == "resume")
     number = 0 if name.upper() in ("0", "NULL", "SIGNULL") else signal_number(name)
     if number is None:
         raise Failure(f"Unknown/illegal signal name {name}", 165)
-    return tell("qsig", "signal", home, ids, signal=number)
+    return send("qsig", "signal", home, ids, signal=number)
 
 
 @Program
@@ -160,7 +160,7 @@ def qmsg(words: list[str]) -> int:
     if not ids:
         raise Failure(f"a message and at least one request are needed; {usage('qmsg')}", 2)
     streams = [name for name in ("stdout", "stderr") if name in given] or ["stderr"]
-    return tell("qmsg", "message", given.get("home"), ids, message=text, streams=streams)
+    return send("qmsg", "message", given.get("home"), ids, message=text, streams=streams)
 
 
 @Program
@@ -169,7 +169,7 @@ def qorder(words: list[str]) -> int:
     given, _, ids = read("qorder", words)
     if len(ids) != 2:
         raise Failure(f"two requests are needed, not {len(ids)}; {usage('qorder')}", 2)
-    return tell("qorder", "exchange", given.get("home"), ids)
+    return send("qorder", "exchange", given.get("home"), ids)
 
 
 @Program
