@@ -192,12 +192,12 @@ def _alternate(
 ) -> tuple[Callable[[Subject], str], str]:
     """Return the function that writes a row, and the head above."""
     site = serving.engine.site
-    look = pbs_tables.Look(
+    style = pbs_tables.Style(
         wide="w" in letters, megawords="M" in letters, gigabytes="G" in letters, hosts="n" in letters,
         comments="s" in letters, one_line="1" in letters, starts=starts,
     )  # fmt: skip
     at = pbs_tables.Where(site.name, node_name(site), Zone(site.timezone), serving.clock.now())
-    return partial(pbs_tables.alternate_row, look=look, at=at), pbs_tables.alternate_head(site.name, look)
+    return partial(pbs_tables.alternate_row, style=style, at=at), pbs_tables.alternate_head(site.name, style)
 
 
 def full(serving: Serving, asked: rpc.Asked) -> Steps:

@@ -98,7 +98,7 @@ def _followed(
     day: dict[str, int] = {}
     week: dict[str, int] = {}
     for recorded in events:
-        replay.take(recorded)
+        replay.add(recorded)
         event = recorded.event
         if isinstance(event, ev.Ended) and event.seq in replay.histories and not is_array(event.seq):
             history = replay.histories[event.seq]

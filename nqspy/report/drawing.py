@@ -87,12 +87,12 @@ def down(shape: Shape, by: float) -> Shape:
 
 def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
     """Join drawings, one below the other."""
-    height, shapes, told = 0.0, list[Shape](), list[str]()
+    height, shapes, descriptions = 0.0, list[Shape](), list[str]()
     for drawing in drawings:
         shapes += [down(shape, height) for shape in drawing.shapes]
         height += drawing.height
-        told.append(drawing.description)
-    return Drawing(name, title, " ".join(told), height, tuple(shapes))
+        descriptions.append(drawing.description)
+    return Drawing(name, title, " ".join(descriptions), height, tuple(shapes))
 
 
 def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:

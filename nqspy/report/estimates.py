@@ -1,5 +1,5 @@
-"""Accuracy of what people say about run times: their wall limits, their best guesses, and what could
-have been said of each by the ones before it. From the lifetimes that are kept (`model.lifetimes`)."""
+"""Accuracy of run times given by people: their wall limits, their best guesses, and estimates from earlier
+requests. From the stored lifetimes (`model.lifetimes`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
@@ -35,14 +35,14 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
         rows.append({
             "user": user,
             "ended": len(runs),
-            "limit": _said(limits) | {"tenfold": _share(part * TENFOLD <= WHOLE for part in limits)},
-            "best_guess": _said(guesses) | {"outran": _share(part > WHOLE for part in guesses)},
+            "limit": _accuracy(limits) | {"tenfold": _share(part * TENFOLD <= WHOLE for part in limits)},
+            "best_guess": _accuracy(guesses) | {"outran": _share(part > WHOLE for part in guesses)},
             "history": {"known": len(past), "accuracy": fmean(past) if past else None},
         })  # fmt: skip
     return {"at": zone.text(at), "users": rows}
 
 
-def _said(parts: Sequence[int]) -> dict[str, Any]:
+def _accuracy(parts: Sequence[int]) -> dict[str, Any]:
     """Figures of run times in thousandths of what was said."""
     near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
     return {
@@ -63,8 +63,8 @@ def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
         some = runs[place - LAST : place + 1]
         values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]
         *before, came = (max(1, value) for value in values)
-        said = sorted(before)[LAST // 2]
-        yield min(said, came) / max(said, came)
+        guess = sorted(before)[LAST // 2]
+        yield min(guess, came) / max(guess, came)
 
 
 _HEADS = (
@@ -88,5 +88,5 @@ def estimates_text(data: Mapping[str, Any]) -> str:
     return head + grid(_HEADS, rows)
 
 
-def _times(said: Mapping[str, Any]) -> str:
-    return "-" if said["times"] is None else f"{said['times']:.1f}"
+def _times(row: Mapping[str, Any]) -> str:
+    return "-" if row["times"] is None else f"{row['times']:.1f}"

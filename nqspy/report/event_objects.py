@@ -118,11 +118,11 @@ def _id(seq: Seq | None, host: str) -> str | None:
     return None if seq is None else full_id(seq, host)
 
 
-def _reservation(seq: Seq, kept: Reservation | None, host: str, zone: Zone) -> dict[str, Any]:
-    if kept is None:
+def _reservation(seq: Seq, start: Reservation | None, host: str, zone: Zone) -> dict[str, Any]:
+    if start is None:
         return {"request": _id(seq, host), "at": None, "by": None, "late": None}
-    by = [_id(each, host) for each in kept.by]
-    return {"request": _id(seq, host), "at": zone.stamp(kept.at), "by": by, "late": kept.late or None}
+    by = [_id(each, host) for each in start.by]
+    return {"request": _id(seq, host), "at": zone.stamp(start.at), "by": by, "late": start.late or None}
 
 
 _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
@@ -131,7 +131,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "prerequisite": lambda event, host, zone: {"prerequisite": _id(event.prerequisite, host)},
     "spec": _spec,
     "starts": lambda event, host, zone: {
-        "starts": [_reservation(seq, kept, host, zone) for seq, kept in event.starts.items()]
+        "starts": [_reservation(seq, start, host, zone) for seq, start in event.starts.items()]
     },
     "causes": lambda event, host, zone: (
         {"causes": {_id(seq, host): text for seq, text in event.causes.items()}} if event.causes else {}

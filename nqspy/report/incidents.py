@@ -25,7 +25,7 @@ _OF_SITE = frozenset({
     "shift_changed", "exit_off", "alarm", "decided",
 })  # fmt: skip
 _OF_REQUESTS = frozenset({"requeued", "ended", "resumed", "suspended", "deleting", "held"})
-"""Kinds of events that tell of incidents."""
+"""Kinds of events about incidents."""
 
 _SYSTEM = ("feature", "probe", "shift")
 """Kinds of causes that do something to requests without a person asking for it."""
@@ -47,12 +47,12 @@ class Incident:
 class Failing:
     """Failures of an exit: when, at which group's request (if any), with which words."""
 
-    told: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
+    failed: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
 
 
 class IncidentLog:
-    """Takes all events, in their order, and keeps the incidents."""
+    """Gets all events in their order, and stores the incidents."""
 
     def __init__(self, replay: HistoryReplay) -> None:
         self._replay = replay
@@ -61,16 +61,16 @@ class IncidentLog:
         self._open: dict[tuple[str, str], Incident] = {}
         self._suspended: dict[Seq, Incident] = {}
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """Take one event; before the replay does."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Add one event, before the replay does."""
         event, at = recorded.event, recorded.at
         if event.kind in _OF_REQUESTS:
-            self._take_of_request(event, at)
+            self._add_of_request(event, at)
         elif event.kind in _OF_SITE and not is_new_home(recorded):
-            self._take_of_site(event, at)
+            self._add_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """The incidents not over at ``since``, by beginning, without alarms that an event tells better."""
+        """Return incidents not over at ``since``, by beginning, without alarms that have an event."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [
@@ -84,23 +84,23 @@ class IncidentLog:
         ]  # fmt: skip
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """The exits that failed at ``since`` or later."""
+        """Return the exits that failed at ``since`` or later."""
         found = []
         for name, exit in self.exits.items():
-            if not (told := [each for each in exit.told if each[0] >= since]):
+            if not (failed := [each for each in exit.failed if each[0] >= since]):
                 continue
             seqs: dict[str, dict[Seq, None]] = {}
-            for _, group, seq, _ in told:
+            for _, group, seq, _ in failed:
                 if seq is not None:
                     seqs.setdefault(group, {})[seq] = None
             off = exit.off if exit.off is not None and exit.off >= since else None
-            (first, *_), (last, *_, text) = told[0], told[-1]
+            (first, *_), (last, *_, text) = failed[0], failed[-1]
             times = {"first": zone.text(first), "last": zone.text(last), "off": zone.stamp(off)}
             requests = _ids(seqs, host)
-            found.append({"exit": name, "count": len(told), **times, "text": text, "requests": requests})
+            found.append({"exit": name, "count": len(failed), **times, "text": text, "requests": requests})
         return found
 
-    def _take_of_site(self, event: Any, at: Instant) -> None:
+    def _add_of_site(self, event: Any, at: Instant) -> None:
         kind = event.kind
         if kind == "probe" or kind == "pressure":
             who, bad = (event.name, "broken") if kind == "probe" else ("memory", "high")
@@ -111,7 +111,7 @@ class IncidentLog:
         elif kind == "settings_changed":
             for change in event.changes:
                 head, _, name = change.path.partition("/")
-                if change.op == "delete" and head == "probe":  # no event will say that it is well again
+                if change.op == "delete" and head == "probe":  # no event will report that it is well again
                     self.close("probe", name, at)
         elif kind == "daemon_started":
             how = "was stopped" if event.clean else "had ended without being stopped"
@@ -132,10 +132,10 @@ class IncidentLog:
                 self.exits[event.exit].off = at
         else:
             self.failed(event.failures, at)
-            if kind == "alarm" and event.who != "hands":  # lost ends are told with the requests
+            if kind == "alarm" and event.who != "hands":  # lost ends are reported with the requests
                 self.point("store" if event.who == "store" else kind, event.who, event.text, at, event.since)
 
-    def _take_of_request(self, event: Any, at: Instant) -> None:
+    def _add_of_request(self, event: Any, at: Instant) -> None:
         kind = event.kind
         if kind in ("requeued", "ended", "resumed"):
             incident = self._suspended.pop(event.seq, None)
@@ -160,23 +160,23 @@ class IncidentLog:
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
-        """Exits failed."""
+        """Note failures of exits."""
         for failure in failures:
-            told = self.exits.setdefault(failure.exit, Failing()).told
-            told.append((at, self._group(failure.seq), failure.seq, failure.text))
+            failed = self.exits.setdefault(failure.exit, Failing()).failed
+            failed.append((at, self._group(failure.seq), failure.seq, failure.text))
 
     def _group(self, seq: Seq | None) -> str:
         history = None if seq is None else self._replay.histories.get(seq)
         return "" if history is None else history.request.group
 
     def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Incident:
-        """An incident that is over."""
+        """Add an incident that is over."""
         incident = Incident(kind, who, text, at if begin is None else begin, at)
         self.incidents.append(incident)
         return incident
 
     def open(self, kind: str, who: str, text: str, at: Instant) -> None:
-        """An incident begins, unless it is under way."""
+        """Begin an incident, unless it is under way."""
         if (kind, who) not in self._open:
             incident = self._open[kind, who] = Incident(kind, who, text, at, None)
             self.incidents.append(incident)
@@ -215,7 +215,7 @@ def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
 
 
 _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
-"""Incidents that departments are told as they are; of others they see their own requests only."""
+"""Incidents shown to all departments in full; of others they see their own requests only."""
 
 
 def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[str, Any]]:
@@ -241,8 +241,8 @@ def sentence(incident: Mapping[str, Any]) -> str:
     many, ends = f"{len(ids)} requests were", f"the ends of {len(ids)} requests were"
     if len(ids) == 1:
         many, ends = "1 request was", "the end of 1 request was"
-    said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
-    text = f"{said}: {incident['text']}" if incident["text"] and said else said or incident["text"]
+    head = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
+    text = f"{head}: {incident['text']}" if incident["text"] and head else head or incident["text"]
     return f"{text} ({some_of(ids, _MOST)})" if ids else text
 
 

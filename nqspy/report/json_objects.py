@@ -46,11 +46,11 @@ def request_object(
         reason = told(ReasonCode.HELD, "", request.hold_text)
     if reason is not None and reason.ahead and place is not None:
         reason = structs.replace(reason, ahead=place.position - 1)
-    said = None if reason is None else reason_object(reason, context.zone)
+    shown = None if reason is None else reason_object(reason, context.zone)
     used = _NOTHING_USED if request.started is None else used_object(request.used)
     if request.array is not None and request.array.begun:
         used = used_object(Used(request.array.cpu, request.array.wall, request.array.memory))
-    made = _object(request, request.shown_state, used, said, shown_paths(request, context.host), context)
+    made = _object(request, request.shown_state, used, shown, shown_paths(request, context.host), context)
     if request.state is State.QUEUED and place is not None:
         rank = {"total": place.total, "share": place.share, "cpu": place.cpu, "memory": place.memory}
         made["priority"] = rank | {"time": place.time, "at": context.zone.text(context.at)}
@@ -157,12 +157,12 @@ def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]
     state, spec = request.array, request.spec.array
     assert state is not None
     assert spec is not None
-    left = indices.count(state.left)
+    rest = indices.count(state.left)
     counts = dict.fromkeys(("held", "waiting", "queued", "running", "ended", "failed"), 0)
-    kept = indices.count(indices.plus(state.all_held, state.all_awaiting))
+    others = indices.count(indices.plus(state.all_held, state.all_awaiting))
     own = _COUNTED.get(request.state, "queued")
-    counts["held"] += left if own == "held" else kept
-    counts[own] += 0 if own == "held" else left - kept
+    counts["held"] += rest if own == "held" else others
+    counts[own] += 0 if own == "held" else rest - others
     for member in members:
         counts[_COUNTED.get(member.state, "queued")] += 1
     counts["failed"] = indices.count(state.badly)
@@ -186,13 +186,13 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
     return {"at": context.zone.stamp(redated.at), "who": redated.who, "cause": cause}
 
 
-def reservation_object(kept: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
+def reservation_object(start: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
     """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: not
     known), the requests for which it waits, why that could not be kept; ``sure``: the time is promised, and
     no guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
-    by = [full_id(seq, context.host) for seq in kept.by]
-    made = {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
-    return made | ({"pes": kept.pes} if kept.pes else {})
+    by = [full_id(seq, context.host) for seq in start.by]
+    made = {"at": context.zone.stamp(start.at), "by": by, "late": start.late or None, "promised": sure}
+    return made | ({"pes": start.pes} if start.pes else {})
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:

@@ -19,7 +19,7 @@ from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
-"""Why a request (in that queue) waits, as the last pass said it."""
+"""Reason why a request (in that queue) waits, from the last pass."""
 
 Journaled = Mapping[Seq, tuple[str, str, str]]
 """The reasons that came with the decisions of the night: code, who, text."""
@@ -73,14 +73,14 @@ class RequestLabels:
             "end_reason": night_metrics.state_of(history),
         }
         if isinstance(ending, ev.Ended):
-            said = _WORDS.get(ending.end_reason, ending.end_reason)
+            sentence = _WORDS.get(ending.end_reason, ending.end_reason)
             if ending.exit_signal is not None and ending.end_reason in ("signal", "exit"):
-                said = f"it ended by signal {ending.exit_signal}"
+                sentence = f"it ended by signal {ending.exit_signal}"
                 with contextlib.suppress(ValueError):
-                    said += f" ({signal.Signals(ending.exit_signal).name})"
+                    sentence += f" ({signal.Signals(ending.exit_signal).name})"
             elif ending.end_reason == "exit":
-                said = f"it ended with status {ending.exit_status}"
-            why = f"{said}: {ending.text}" if ending.text and ending.text not in said else said
+                sentence = f"it ended with status {ending.exit_status}"
+            why = f"{sentence}: {ending.text}" if ending.text and ending.text not in sentence else sentence
             return found | {
                 "exit_status": End.of(ending).shown_status,
                 "exit_signal": ending.exit_signal,
@@ -100,7 +100,7 @@ class RequestLabels:
         request, hopeless = history.request, None
         queue = self._site.settings.queues.get(request.queue)
         if queue is not None and queue.kind == "batch" and request.state is State.QUEUED:
-            # The limit under which it can never start, whatever the last pass looked at.
+            # The limit under which it can never start, whatever the last pass examined.
             hopeless = too_wide(self._site, queue.name, request.spec.ask.pes) or never(self._site, request)
         live = hopeless or why(request.seq, request.queue)
         code, who, text = journaled.get(request.seq, ("LATER", "pass", "not reached yet"))
@@ -116,5 +116,5 @@ class RequestLabels:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
-        gone = hopeless is not None or code == ReasonCode.NEVER or bool(request.never)
-        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": gone}
+        impossible = hopeless is not None or code == ReasonCode.NEVER or bool(request.never)
+        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": impossible}

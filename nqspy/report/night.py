@@ -1,4 +1,4 @@
-"""The night report: what a night's requests did, how busy it was, how well quotas and order were kept."""
+"""The night report: results of a night's requests, how busy it was, how well quotas and order were kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -84,7 +84,7 @@ def _noon_to_noon(day: date | None, zone: Zone, now: Instant) -> Bounds:
 
 
 class Night:
-    """Takes a night's events in their order and keeps what the report needs.
+    """Gets a night's events in their order and stores what the report needs.
 
     The events begin with the submission of the oldest request that had not ended when the night began; they
     may go on after its end: the night lasts until its last request that runs (or waits only for a PE) has
@@ -106,29 +106,29 @@ class Night:
         self._last = bounds.start
         self._former: set[Seq] | None = None  # those that had ended when the night began
 
-    def take_all(self, events: Iterable[ev.Recorded]) -> None:
-        """Takes events until the night is over."""
+    def add_all(self, events: Iterable[ev.Recorded]) -> None:
+        """Add events until the night is over."""
         end = self.bounds.end
         for recorded in events:
             at = recorded.at
             if end is not None and at >= end:
                 late = end + (DAY if self.bounds.shift is not None else 0)
-                # What a pass decides comes with it, at the same instant: no night is over between the two.
+                # Decisions of a pass come with it, at the same instant: no night ends between the two.
                 going = self.replay.running or self.short.now or at == self.replay.last
                 if at >= late or not going:
                     if isinstance(recorded.event, ev.ShiftChanged) and at == end:
                         self.shifts.append((at, recorded.event.shift))
                     break
-            self.take(recorded)
+            self.add(recorded)
 
     def end(self, now: Instant) -> Instant:
-        """The end of the night; ``now`` while it lasts, or the latest event if the clock was set back."""
+        """Return the end of the night; while it lasts ``now``, or the latest event of a clock set back."""
         if self.bounds.end is None or now < self.bounds.end:
             return max(now, self.replay.latest)
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """Takes one event."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Add one event."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
         if self._former is None and at >= self.bounds.start:
@@ -149,11 +149,11 @@ class Night:
             self.incidents.append(recorded)
         elif kind is ev.ShiftChanged:
             self.shifts.append((at, event.shift))
-        self.log.take(recorded)
+        self.log.add(recorded)
         if at >= self.bounds.start:
-            self.moves.take(event, self.replay)
-        self.replay.take(recorded)
-        self.short.take(recorded, self.replay.queued)
+            self.moves.add(event, self.replay)
+        self.replay.add(recorded)
+        self.short.add(recorded, self.replay.queued)
         if self.first is None and kind in (ev.Starting, ev.Started) and at >= self.bounds.start:
             self.first = at
         if kind is ev.Ended and at > self._last:
@@ -161,13 +161,13 @@ class Night:
             self._last = at if history is not None and history.counts else self._last
 
     def begun(self) -> Instant | None:
-        """The first start of the night, as the executor reported it."""
+        """Return the first start of the night, as the executor reported it."""
         starts = (a.begin for history in self.replay.histories.values() for a in history.attempts)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def histories(self) -> list[RequestHistory]:
-        """The night's requests: submitted before its end, not ended before it began; arrays as long as an
-        index of theirs has not begun."""
+        """Return the night's requests: submitted before its end, not ended before it began; arrays while an
+        index has not begun."""
         every, former = self.replay.histories.items(), self._former
         ended = former if former is not None else self.replay.histories  # nothing happened in the night
         return [one for seq, one in every if one.counts and one.weight and not (one.ended and seq in ended)]
@@ -181,8 +181,8 @@ _INCIDENTS = {
 
 
 class Around(Struct, frozen=True):
-    """Facts of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
-    what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
+    """Facts of a night in addition to its events. ``why``: live reasons of waiting requests; ``samples``:
+    use of running requests by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
     instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
     before the first event: its settings are followed to what they are now."""
@@ -213,7 +213,7 @@ def night_report(
     charge, step = site.settings.usage.charge, step_of(last - bounds.start)
     accounts = QuotaAccounts(then, charge, bounds.start, last, step)
     night.replay.watchers.append(accounts)
-    night.take_all(events)
+    night.add_all(events)
     if around.samples and night.end(now) >= now:
         night.replay.sample(around.samples, now)
         accounts.sample(around.samples, now)
@@ -231,7 +231,7 @@ def night_report(
     hopeless = {seq for seq, row in waiting.items() if row["never"]}
     # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
-    left = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
+    rows = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
         **_heading(night, busy, sums, now, around, zone),
@@ -245,18 +245,18 @@ def night_report(
         ],
         "groups": groups,
         **night_metrics.outcome(groups),
-        "moves": night.moves.told(),
+        "moves": night.moves.data(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
         "waiting": list(waiting.values()),
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
-        "never": sum(each["never"] for each in left),
+        "never": sum(each["never"] for each in rows),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
-        "outlook": {"departments": left, "coming": list(around.coming), "holidays": list(around.holidays)},
+        "outlook": {"departments": rows, "coming": list(around.coming), "holidays": list(around.holidays)},
     }
     return {"line": night_line(data), **data}
 

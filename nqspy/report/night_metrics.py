@@ -22,7 +22,7 @@ NEVER_SHORT = "no request waited only for PEs"
 
 
 class Busy(NamedTuple):
-    """Parts of PE time allocated and of CPU time used, of all there was from ``begin`` to ``end``."""
+    """Fractions of the PE time allocated and of the CPU time used, from ``begin`` to ``end``."""
 
     begin: Instant
     end: Instant
@@ -37,7 +37,7 @@ def busy_share(
     pes: CapacityOverTime,
     cpus: CapacityOverTime,
 ) -> Busy | None:
-    """Allocated PE time and CPU time per PEs or CPUs x time between two instants; None: nothing enclosed."""
+    """Return allocated PE time and CPU time per PEs or CPUs x time between two instants; None: no time."""
     whole = 0 if begin is None or end is None or end <= begin else pes.whole(begin, end)
     if begin is None or end is None or whole <= 0:
         return None
@@ -48,13 +48,13 @@ def busy_share(
 
 
 class NightMoves:
-    """Counts how often requests gave way to a higher class, and what their absence from PEs cost."""
+    """Counts how often requests gave way to a higher class, and the cost of their absence from PEs."""
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(("gave_way", "moved", "pe_hours", "paged_bytes"), 0)
 
-    def take(self, event: Event, replay: HistoryReplay) -> None:
-        """Takes one event, before the requests do."""
+    def add(self, event: Event, replay: HistoryReplay) -> None:
+        """Add one event, before the replay does."""
         if isinstance(event, Suspended):
             self._sums["gave_way"] += event.leaving
         elif isinstance(event, MovedOut) and event.seq in replay.histories:
@@ -63,15 +63,15 @@ class NightMoves:
             self._sums["pe_hours"] += event.took * attempts[-1].pes if attempts else 0
             self._sums["paged_bytes"] += event.paged
 
-    def told(self) -> dict[str, Any]:
-        """For programs: ``gave_way``, ``moved`` (how often), ``pe_hours`` lost so, ``paged_bytes``."""
+    def data(self) -> dict[str, Any]:
+        """Return ``gave_way``, ``moved`` (how often), ``pe_hours`` lost by it, ``paged_bytes``."""
         return self._sums | {"pe_hours": self._sums["pe_hours"] / HOUR}
 
 
 def used_by_group(
     histories: Iterable[RequestHistory], begin: int, end: int, charge: str = "cpu"
 ) -> dict[str, float]:
-    """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
+    """Return the charge (ms) of each group's requests between two instants."""
     used: dict[str, float] = {}
     for history in histories:
         add_up(used, {history.request.group: history.used_between(begin, end, charge)})
@@ -105,8 +105,8 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
         if earlier.spec.owner == owner and _own(earlier) < _own(started):
             continue  # its owner wanted it so (qsub -p)
         unseen = decided is not None and history.since > decided.as_of
-        kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
-        if not unseen and not kept:
+        excused = seq in reasons and _excuses(*reasons[seq], earlier, started, event.forced)
+        if not unseen and not excused:
             found.append(seq)
     return _not_behind_own(replay, line, end, found) if found else found
 
@@ -129,7 +129,7 @@ def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq
 def _not_behind_own(
     replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
-    """Leave out requests if their owner wants another one (``qsub -p``) that stands behind ``end``."""
+    """Leave out requests if their owner prefers another one (``qsub -p``) that is behind ``end``."""
     highest: dict[str, int] = {}
     for *_, seq in line[bisect_right(line, end) :]:
         request = replay.histories[seq].request
@@ -144,14 +144,14 @@ def _own(request: Request) -> int:
 
 
 _OF_THE_LIST = tuple(f"{rule.word} limit" for rule in (RunLimit, GroupLimit))
-"""Limits that count all of a list alike, as the texts name them that the journal keeps of reasons."""
+"""Limits that count all of a list alike, by their names in journaled reasons."""
 _NO_PES, _LIMIT, _LATER = ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.LATER
 
 
-def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
-    """True if a journaled reason says that the earlier one could not have been started instead.
+def _excuses(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
+    """True if a journaled reason shows that the earlier one could not have been started instead.
 
-    Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
+    Lack of PEs and limits that count both alike do not: the later one now uses what the earlier one lacks.
     """
     if code == _NO_PES:
         return earlier.spec.ask.pes > started.spec.ask.pes
@@ -168,16 +168,16 @@ def _amount(size: int | None) -> float:
 
 
 class ShortMoments:
-    """Moments in which a request waited only for a PE: ``last`` is the end of the last such moment, ``now``
-    whether one is under way. A pass says so (`Decided.short_of_pes`); a moment ends with the next pass that
-    says otherwise, when nothing is queued any more, or with a restart."""
+    """Moments in which a request waited only for a PE: ``last`` is the end of the last such moment; ``now``:
+    True if one is under way. A pass reports it (`Decided.short_of_pes`); a moment ends with the next pass
+    that reports otherwise, when nothing is queued any more, or with a restart."""
 
     def __init__(self) -> None:
         self.now = False
         self.last: Instant | None = None
 
-    def take(self, recorded: ev.Recorded, queued: int) -> None:
-        """Takes one event, after the requests did; ``queued`` is how many of them are queued."""
+    def add(self, recorded: ev.Recorded, queued: int) -> None:
+        """Add one event, after the replay did; ``queued``: number of queued requests."""
         event = recorded.event
         if isinstance(event, Decided):
             if self.now or event.short_of_pes:
@@ -187,7 +187,7 @@ class ShortMoments:
             self.now, self.last = False, recorded.at
 
     def until(self, end: Instant) -> Instant | None:
-        """The end of the last moment, ``end`` where one is still under way."""
+        """Return the end of the last moment, ``end`` if one is still under way."""
         return end if self.now else self.last
 
 
@@ -227,7 +227,7 @@ def night_line(data: Mapping[str, Any]) -> str:
     """The one line: requests and their ends (first numbers add up), busy, deviation, order."""
     busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
     running = f", {more['running']} running" if more["running"] else ""
-    told = (
+    head = (
         f"night: {data['requests'] - withdrawn} requests: {data['ended_ok']} ended well, "
         f"{more['failed']} failed, {more['waiting']} waiting{running}"
     )
@@ -239,4 +239,4 @@ def night_line(data: Mapping[str, Any]) -> str:
         quotas,
         "order kept" if data["order_kept"] else "order changed",
     )
-    return f"{told}{f'; {withdrawn} withdrawn' if withdrawn else ''}; {', '.join(figures)}"
+    return f"{head}{f'; {withdrawn} withdrawn' if withdrawn else ''}; {', '.join(figures)}"

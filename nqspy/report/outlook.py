@@ -15,7 +15,7 @@ _LEAST = 0.05
 
 
 @dataclass(slots=True)
-class _Left:
+class _Rest:
     """Waiting requests of a department, ``never``: left out of the rest; CPU ms; queues they wait in."""
 
     queued: int = 0
@@ -49,11 +49,11 @@ def outlook(
             for name in (history.request.group, ""):
                 number, cpu = sums.get(name, (0, 0))
                 sums[name] = number + 1, cpu + history.ending.used.cpu
-    left = _left(histories, {name: cpu / number for name, (number, cpu) in sums.items()}, hopeless)
-    drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
+    rest = _rest(histories, {name: cpu / number for name, (number, cpu) in sums.items()}, hopeless)
+    drained = _drained({name: each.expected for name, each in rest.items() if each.expected > 0}, fractions)
     ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
     rows = []
-    for name, each in left.items():
+    for name, each in rest.items():
         if not (each.queued or each.held or each.never):
             continue
         stopped = [opens[queue] for queue in each.queues if queue in opens]
@@ -72,32 +72,32 @@ def outlook(
     return rows
 
 
-def _left(
+def _rest(
     histories: Iterable[RequestHistory], means: Mapping[str, float], hopeless: Collection[Seq]
-) -> dict[str, _Left]:
+) -> dict[str, _Rest]:
     """``means``: CPU time (ms) of the requests that ended, by group and (name "") of all."""
-    found: dict[str, _Left] = {}
+    found: dict[str, _Rest] = {}
     for history in histories:
         if history.ending is not None:
             continue
-        left = found.setdefault(history.request.group, _Left())
+        rest = found.setdefault(history.request.group, _Rest())
         asked = history.request.spec.ask.finite_cpu()
         if not history.waits:
             used = history.attempts[-1].points[-1][1] if history.attempts else 0
-            left.expected += max(0.0, _expected(history, means, asked) - used)
+            rest.expected += max(0.0, _expected(history, means, asked) - used)
             continue
         many = history.weight
         if history.request.seq in hopeless:
-            left.never += many
+            rest.never += many
             continue
-        left.asked += many * (asked or 0)
-        left.unasked += many * (asked is None)
+        rest.asked += many * (asked or 0)
+        rest.unasked += many * (asked is None)
         if history.request.state is State.QUEUED:
-            left.queued += many
-            left.queues.add(history.request.queue)
-            left.expected += many * _expected(history, means, asked)
+            rest.queued += many
+            rest.queues.add(history.request.queue)
+            rest.expected += many * _expected(history, means, asked)
         else:
-            left.held += many
+            rest.held += many
     return found
 
 
@@ -108,16 +108,16 @@ def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | 
     return mean if asked is None else min(mean, asked)
 
 
-def _drained(left: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
+def _drained(rest: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
     """Times at which each department has nothing left, in CPU time given to all, by shares."""
     at, found = 0.0, dict[str, float]()
-    left = dict(left)
-    while left:
-        weights = {name: fractions.get(name) or 0.001 for name in left}
+    rest = dict(rest)
+    while rest:
+        weights = {name: fractions.get(name) or 0.001 for name in rest}
         whole = sum(weights.values())
-        first = min(left, key=lambda name: left[name] / weights[name])
-        spent = left[first] * whole / weights[first]
+        first = min(rest, key=lambda name: rest[name] / weights[name])
+        spent = rest[first] * whole / weights[first]
         at += spent
-        left = {name: rest - spent * weights[name] / whole for name, rest in left.items() if name != first}
+        rest = {name: ms - spent * weights[name] / whole for name, ms in rest.items() if name != first}
         found[first] = at
     return found

@@ -1,4 +1,4 @@
-"""Attempts of requests, and what is added up of them step by step over a time: PEs held, time used."""
+"""Attempts of requests, and their sums over a time, step by step: PEs held, time used."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -12,18 +12,18 @@ _EVER = 1 << 62
 @dataclass(slots=True)
 class AttemptHistory:
     """An attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
-    ``parked``: since when others may have its PEs; ``pauses``: when they could. ``began``, ``gone``: the
-    latest instant that there had been when it began and ended; the clock may have been set back since."""
+    ``released``: since when others may use its PEs; ``pauses``: when they could. ``began``, ``ended``: the
+    latest instant of the journal when it began and ended; the clock may have been set back since."""
 
     pes: int
     begin: Instant
     end: Instant | None = None
     points: list[tuple[Instant, int, int]] = field(default_factory=list)
     reported: bool = False
-    parked: Instant | None = None
+    released: Instant | None = None
     pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
     began: Instant | None = None
-    gone: Instant | None = None
+    ended: Instant | None = None
 
     def used_at(self, at: int, charge: str = "cpu") -> float:
         """Return what is charged (`Usage.charge`: CPU time, or PEs x wall time; ``wall``: wall time alone;
@@ -42,24 +42,24 @@ class AttemptHistory:
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
         """Charge between two instants: all, if it began and ended within, however clocks were set."""
-        if self.began is not None and begin <= self.began and self.gone is not None and self.gone <= end:
+        if self.began is not None and begin <= self.began and self.ended is not None and self.ended <= end:
             return self.used_at(_EVER, charge)
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
 
-    def unpark(self, at: Instant) -> None:
-        """Note that it has its PEs again, or needs them no more."""
-        if self.parked is not None:
-            self.pauses.append((self.parked, at))
-            self.parked = None
+    def reclaim(self, at: Instant) -> None:
+        """Note that it has its PEs again, or no longer needs them."""
+        if self.released is not None:
+            self.pauses.append((self.released, at))
+            self.released = None
 
     def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
         """Spans in which it held its PEs between two instants."""
         first = max(self.begin, begin)
         last = end if self.end is None else min(self.end, end)
-        if not self.pauses and self.parked is None:
+        if not self.pauses and self.released is None:
             return [(first, last)] if last > first else []
         spans = []
-        pauses = self.pauses if self.parked is None else [*self.pauses, (self.parked, last)]
+        pauses = self.pauses if self.released is None else [*self.pauses, (self.released, last)]
         for off, on in pauses:
             spans.append((first, min(off, last)))
             first = max(first, on)

@@ -128,12 +128,12 @@ def sections(data: Data) -> Iterable[Section]:
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
     """Yield what is told in sentences: incidents with their times, the shifts to come."""
-    told = []
+    rows = []
     for each in data["story"]:
         begin, end = each["begin"], each["end"]
         until = "-     " if end is None else f"-{end[11:16]}" if end[:16] != begin[:16] else "      "
-        told.append(f"{begin[:10]} {begin[11:16]}{until}  {sentence(each)}")
-    yield "incidents", told
+        rows.append(f"{begin[:10]} {begin[11:16]}{until}  {sentence(each)}")
+    yield "incidents", rows
     coming = data["outlook"]["coming"]
     yield "next", [f"{each['at'][:10]} {each['at'][11:16]}  shift {each['shift']}" for each in coming]
     yield "holidays", list(data["outlook"]["holidays"])

@@ -31,7 +31,7 @@ WIDTH = 78
 _TAB = 8
 """Columns of the tab that begins what a line goes on with."""
 _LINES_OF_OURS = re.compile("(?<=Job I)(?=d:)|(?<=job_state )(?==)")
-"""Where what a user wrote would be taken for a line of ours by programs that look for these words."""
+"""Places where programs would take a user's text for a line of ours: they look for these words."""
 _TEXTS = ("Job_Name", "project", "Account_Name", "comment")
 """Texts even where they read as a number."""
 
@@ -146,7 +146,7 @@ MOST_WRITTEN = 20_000
 _FORMS = 2
 
 
-class _Known(NamedTuple):
+class _Stored(NamedTuple):
     spec: Spec
     standing: tuple[str, State, Instant, str]
     asked: int
@@ -154,31 +154,31 @@ class _Known(NamedTuple):
 
 
 class WrittenForm:
-    """Fields of waiting requests as one form writes them, until they change: lists are asked for often."""
+    """Fields of waiting requests as one form writes them, until they change: lists are shown often."""
 
     def __init__(self) -> None:
-        self.kept: dict[Seq, _Known] = {}
+        self.stored: dict[Seq, _Stored] = {}
         self._asked: dict[Hashable, int] = {}
         self._numbers = count()
 
     def of(self, subject: Subject) -> tuple[int, bytes] | None:
-        """Return what `keep` answered, and was told of it, if that holds still."""
-        known = self.kept.get(subject.request.seq)
+        """Return the number and the fields that `store` noted, if still valid."""
+        known = self.stored.get(subject.request.seq)
         if known is None or known.spec is not subject.request.spec or known.standing != _standing(subject):
             return None
         return known.asked, known.fields
 
-    def keep(self, subject: Subject, fields: bytes | None) -> int:
-        """Remember its fields (None: cannot be kept); return a number that requests asking alike share."""
-        if len(self.kept) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
-            self.kept.clear()
+    def store(self, subject: Subject, fields: bytes | None) -> int:
+        """Store its fields (None: none to store); return a number that is equal for equal wishes."""
+        if len(self.stored) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
+            self.stored.clear()
             self._asked.clear()
         request, asked_for_it = subject.request, asked_for(subject.request.spec)
         asked = self._asked.get(asked_for_it)
         if asked is None:
             asked = self._asked[asked_for_it] = next(self._numbers)
         if fields is not None:
-            self.kept[request.seq] = _Known(request.spec, _standing(subject), asked, fields)
+            self.stored[request.seq] = _Stored(request.spec, _standing(subject), asked, fields)
         return asked
 
 
@@ -247,8 +247,8 @@ class JobWriter:
         together = self._escaped(_BETWEEN.join(parts))
         fields = together.split(_CUT)
         if len(fields) != len(parts):  # somebody has written what stands between them
-            return self._written.keep(subject, None), [self._escaped(part) for part in parts]
-        return self._written.keep(subject, together), fields
+            return self._written.store(subject, None), [self._escaped(part) for part in parts]
+        return self._written.store(subject, together), fields
 
     def _learnt(self, key: Any, subject: Subject) -> tuple[bytes, int]:
         """A template, and how much longer the job is than what is made of it."""
@@ -261,12 +261,12 @@ class JobWriter:
             else:
                 literals[-1] += self._escaped(self._layout.attribute(name, value))
         literals[-1] += self._escaped(self._layout.end())
-        kept, reference = list(literals), self._reference
+        parts, reference = list(literals), self._reference
         for place, literal in enumerate(literals):
             if reference is not None and len(literal) >= _WORTH_SHARING:
                 self.shared.append(literal)
-                kept[place] = reference(len(self.shared) - 1)
-        template = b"%b".join([literal.replace(b"%", b"%%") for literal in kept])
-        more = sum(map(len, literals)) - sum(map(len, kept))
+                parts[place] = reference(len(self.shared) - 1)
+        template = b"%b".join([literal.replace(b"%", b"%%") for literal in parts])
+        more = sum(map(len, literals)) - sum(map(len, parts))
         self._templates[key] = template, more
         return template, more

@@ -85,8 +85,8 @@ def _done(subject: Subject) -> str:
     return f"{max(parts):3d} " if parts else "-- "
 
 
-class Look(Struct, frozen=True):
-    """Look of the alternate table: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
+class Style(Struct, frozen=True):
+    """Style of the alternate table: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
     ``comments`` beside each job, on its own line (``one_line``) or the next; ``starts``: when a job may start
     stands where else its elapsed time does."""
 
@@ -106,13 +106,13 @@ _COMMENT, _COMMENT_WIDE = 74, 114
 """Characters of a comment that are shown."""
 
 
-def alternate_head(server: str, look: Look) -> str:
+def alternate_head(server: str, style: Style) -> str:
     """An empty line, ``server: ``, and the heads."""
-    widths = _WIDTHS_WIDE if look.wide else _WIDTHS
+    widths = _WIDTHS_WIDE if style.wide else _WIDTHS
     margin = " " * (sum(widths) + len(widths))
-    last = "Start" if look.starts is not None else "Elap"
+    last = "Start" if style.starts is not None else "Elap"
     titles = " ".join(f"{head:<{width}}" for head, width in zip(_HEADS, widths, strict=True))
-    estimated = f"{margin}{'':15}Est\n" if look.starts is not None else ""
+    estimated = f"{margin}{'':15}Est\n" if style.starts is not None else ""
     return (
         f"\n{server}: \n{estimated}{margin}Req'd  Req'd   {last}\n"
         f"{titles} Memory Time  S Time\n"
@@ -129,45 +129,45 @@ class Where(NamedTuple):
     now: int
 
 
-def alternate_row(subject: Subject, look: Look, at: Where) -> str:
+def alternate_row(subject: Subject, style: Style, at: Where) -> str:
     """The line of a job, and what stands beside it."""
     request = subject.request
     spec = request.spec
     ask = spec.ask
     by_cpu = finite(ask.cpu) is not None
-    widths = _WIDTHS_WIDE if look.wide else _WIDTHS
+    widths = _WIDTHS_WIDE if style.wide else _WIDTHS
     words = (spec.owner, request.queue, spec.name)
     cells = [f"{full_id(request.seq, at.server):<{widths[0]}}"]
     cells += [f"{cut(word, width):<{width}}" for word, width in zip(words, widths[1:], strict=False)]
     cells += [f"{UNKNOWN:>{widths[4]}}", f"{1:{widths[5]}}", f"{cut(str(ask.pes), widths[6]):>{widths[6]}}"]
     asked, used = finite(ask.cpu if by_cpu else ask.wall), subject.used
     elapsed = None if used is None else used.cpu if by_cpu else used.wall
-    time = _hours(elapsed) if look.starts is None else _start(request, look.starts, at)
-    head = f"{' '.join(cells)} {_memory(finite(ask.memory), look):>6.6} {_hours(asked):>5.5}"
-    line = f"{head} {letter_of(subject)} {time:>5.5}" + (" " if look.one_line else "\n")
-    said = ""
-    if look.hosts:
+    time = _hours(elapsed) if style.starts is None else _start(request, style.starts, at)
+    head = f"{' '.join(cells)} {_memory(finite(ask.memory), style):>6.6} {_hours(asked):>5.5}"
+    line = f"{head} {letter_of(subject)} {time:>5.5}" + (" " if style.one_line else "\n")
+    extra = ""
+    if style.hosts:
         hosts = exec_host(request, at.node.partition(".")[0]) or UNKNOWN
-        said += f"{hosts}\n" if look.one_line else f"   {hosts}\n"
-    if look.comments:
-        most = _COMMENT_WIDE if look.wide else _COMMENT
+        extra += f"{hosts}\n" if style.one_line else f"   {hosts}\n"
+    if style.comments:
+        most = _COMMENT_WIDE if style.wide else _COMMENT
         text = " ".join(subject.comment.split()) or UNKNOWN
-        said += f"   {text if len(text) <= most else text[: most - 3] + '...'}\n"
-    return line + (said if said or not look.one_line else "\n")
+        extra += f"   {text if len(text) <= most else text[: most - 3] + '...'}\n"
+    return line + (extra if extra or not style.one_line else "\n")
 
 
 def _hours(ms: int | None) -> str:
     return UNKNOWN if ms is None else span(ms)[:-3]
 
 
-def _memory(size: int | None, look: Look) -> str:
+def _memory(size: int | None, style: Style) -> str:
     """``512mb``: at most four digits, rounded up; in words of 8 bytes with ``-M``."""
     if size is None:
         return UNKNOWN
     letter, amount, place = "b", size, 1
-    if look.megawords:
+    if style.megawords:
         letter, amount, place = "w", -(-size // (8 << 20)), 2
-    elif look.gigabytes:
+    elif style.gigabytes:
         amount, place = -(-size // (1 << 30)), 3
     else:
         amount = -(-size // 1024)

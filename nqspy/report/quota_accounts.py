@@ -49,7 +49,7 @@ class QuotaAccounts:
         self._tune()
 
     def _tune(self) -> None:
-        """Other settings hold from now on; a domain that is gone is kept."""
+        """Apply changed settings; a deleted domain remains."""
         site = self._then.site
         for domain in site.shared():
             if domain in self._each:
@@ -59,7 +59,7 @@ class QuotaAccounts:
         self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
     def advance(self, to: Instant) -> None:
-        """Lets time pass. Marks that a clock set back will reach again are not passed; only the
+        """Let time pass. Marks that a clock set back will reach again become open; only the
         first one stays."""
         while len(self._marked) > 1 and self.marks[len(self._marked) - 1] > to:
             self._marked.pop()
@@ -76,14 +76,14 @@ class QuotaAccounts:
                 each.note(self._passed)
             self._passed += span
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """Takes one event, before the requests it concerns leave their places."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Add one event, before its requests change their states."""
         event = recorded.event
         if isinstance(event, ev.Started):
             return
         if recorded.at != self._at:
             self.advance(recorded.at)
-        if self._then.take(recorded):
+        if self._then.add(recorded):
             self._tune()
         if isinstance(event, ev.Decided):
             for seq, used in event.samples:
@@ -91,33 +91,33 @@ class QuotaAccounts:
             for key, pes in event.ready:
                 domain, _, pair = key.rpartition("/")
                 if (found := self._each.get(domain or APPLICATION)) is not None:
-                    found.say(pair, pes)
+                    found.set_ready(pair, pes)
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that it waits no more, or runs no more."""
-        mine, spec, run = self._of(request), request.spec, self._run_of(request)
+        """Note that it no longer waits or runs."""
+        work, spec, run = self._of(request), request.spec, self._run_of(request)
         if request.state is State.QUEUED:
-            mine.change(spec.group, mine.wait(spec, -spec.ask.pes * request.multiplicity))
+            work.change(spec.group, work.wait(spec, -spec.ask.pes * request.multiplicity))
         elif run is not None:
             if request.state is State.RUNNING:
                 run.rest(self._passed)
-                mine.change(spec.group, -spec.ask.pes)
+                work.change(spec.group, -spec.ask.pes)
             if isinstance(event, _ENDS):
                 self._measured(request.seq, event.used)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that it waits, or runs from now on."""
-        mine, spec = self._of(request), request.spec
+        """Note that it waits or runs from now on."""
+        work, spec = self._of(request), request.spec
         if request.state is State.QUEUED:
-            mine.change(spec.group, mine.wait(spec, spec.ask.pes * request.multiplicity))
+            work.change(spec.group, work.wait(spec, spec.ask.pes * request.multiplicity))
         elif request.state is State.RUNNING:
             run = self._run_of(request)
             if run is None:
-                run = _Run(request, mine, request.run.number, [(self._passed, 0)])
+                run = _Run(request, work, request.run.number, [(self._passed, 0)])
                 self._runs.append(run)
                 self._latest[request.seq] = run
             run.since = self._passed
-            mine.change(spec.group, spec.ask.pes)
+            work.change(spec.group, spec.ask.pes)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """Note the use of running requests by now."""
@@ -173,7 +173,7 @@ def quotas_since(
     accounts = QuotaAccounts(SiteThen(site, before), site.settings.usage.charge, begin, now, span)
     replay = HistoryReplay(site.requests, watchers=(accounts,))
     for recorded in events:
-        replay.take(recorded)
+        replay.add(recorded)
     accounts.sample(samples, now)
     return accounts.by_domain()
 
@@ -189,13 +189,13 @@ class _Run(Struct, eq=False):
     since: int | None = None
 
     def rest(self, at: int) -> None:
-        """Note that it runs no more, or not for now."""
+        """Note that it does not run any more, or not now."""
         if self.since is not None:
             self.spans.append((self.since, at))
             self.since = None
 
     def measured(self, at: int, used: int) -> None:
-        """Note that it has used so much by then."""
+        """Note its use at an instant."""
         former, most = self.points[-1]
         if former == at and len(self.points) > 1:
             self.points.pop()
@@ -292,15 +292,15 @@ class DomainWork:
         self.tune(site)
         self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
         self._waiting: dict[str, int] = {}
-        self._said: dict[str, int] = {}
+        self._ready: dict[str, int] = {}
 
     def tune(self, site: Site) -> None:
-        """Other PEs and shares hold from now on."""
+        """Apply changed PEs and shares."""
         self._division = division_of(site, self._name)
         self._changed = True
 
     def note(self, at: int) -> None:
-        """Time will pass: notes the division that holds from now on."""
+        """Note the division in force from now on, before time passes."""
         if self._changed:
             self._changed = False
             parts = self._division.parts({name: pes for name, pes in self._wanted.items() if pes > 0})
@@ -315,12 +315,12 @@ class DomainWork:
         """Let so many PEs more be waited for; return how many of them are startable."""
         pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
-        return 0 if pair in self._said or (self._known and pair not in self._known) else pes
+        return 0 if pair in self._ready or (self._known and pair not in self._known) else pes
 
-    def say(self, pair: str, pes: int) -> None:
-        """A pass says for how many PEs an owner in a group has startable requests."""
-        before = self._said.get(pair, self._waiting.get(pair, 0))
-        self._said[pair] = pes
+    def set_ready(self, pair: str, pes: int) -> None:
+        """Set the number of PEs for which an owner in a group has startable requests, as a pass reports."""
+        before = self._ready.get(pair, self._waiting.get(pair, 0))
+        self._ready[pair] = pes
         self.change(pair.partition(":")[0], pes - before)
 
     def change(self, group: str, pes: int) -> None:

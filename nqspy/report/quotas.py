@@ -95,7 +95,7 @@ def period_of(
 
 class Presence:
     """Follows events and adds up, from the period's beginning to its end, what each group could use
-    (``could``, PE ms) and how long it had work (``worked``, ms). ``left``: the requests that ran or were
+    (``could``, PE ms) and how long it had work (``worked``, ms). ``remaining``: the requests that ran or were
     queued at the end, of arrays with the indices that could start."""
 
     def __init__(self, site: Site, period: Period, then: SiteThen) -> None:
@@ -104,29 +104,29 @@ class Presence:
         self.replay = HistoryReplay(site.requests, watchers=(self,))
         self.could: Amounts = {}
         self.worked: Amounts = {}
-        self.left: dict[Seq, Runs] = {}
+        self.remaining: dict[Seq, Runs] = {}
         self._then, self._at, self.over = then, period.begin, False
         self._wanted: dict[str, dict[str, int]] = {}
         self._tune()
 
     def _tune(self) -> None:
-        """Other settings hold from now on. What works is counted by queue, which may get another domain."""
+        """Apply changed settings. Work is counted by queue, because a queue may get another domain."""
         site = self._then.site
         self._domain_of = site.domains_by_queue()
         self._divisions = {domain: division_of(site, domain) for domain in site.domains()}
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """Take one event; those before the period's beginning too, and those after its end."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Add one event; also those before the period and after it."""
         self.advance(recorded.at)
-        if self._then.take(recorded):
+        if self._then.add(recorded):
             self._tune()
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that it works no more."""
+        """Note that it no longer counts as work."""
         self._change(request, -1)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that it works from now on."""
+        """Note that it counts as work from now on."""
         self._change(request, 1)
 
     def _change(self, request: Request, sign: int) -> None:
@@ -143,7 +143,7 @@ class Presence:
         if self.over:
             every = ((seq, history.request) for seq, history in self.replay.histories.items())
             here = ((seq, request) for seq, request in every if request.state in WORKS)
-            self.left = {seq: request.array.ready if request.array else () for seq, request in here}
+            self.remaining = {seq: request.array.ready if request.array else () for seq, request in here}
         span = to - self._at
         if span <= 0:
             return
@@ -173,7 +173,7 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     means = {name: sum(_held(each, each.ended or 0) for each in own) / len(own) for name, own in ran.items()}
     for history in histories.values():
         _add_up(site, most, history.request.group, _held(history, period.end) - _held(history, period.begin))
-    for seq, some in presence.left.items():
+    for seq, some in presence.remaining.items():
         history = histories[seq]
         parts = [(1, history)]
         if (array := history.request.array) is not None:
@@ -229,7 +229,7 @@ def quota_report(
     accounts = QuotaAccounts(then, charge, period.begin, period.end, STEP)
     presence.replay.watchers.append(accounts)
     for recorded in events:
-        presence.replay.take(recorded)
+        presence.replay.add(recorded)
     presence.advance(period.end)
     presence.replay.sample(samples or {}, now)
     if period.ongoing:
@@ -287,8 +287,8 @@ def quota_line(data: Mapping[str, Any]) -> str:
     if data["deviation"] is None:
         return f"quotas: {TOO_LITTLE if data['little_use'] else 'nothing was used'}"
     hour = data["hour_deviation"]
-    told = f"{hour:.1f} points over an hour" if hour is not None else "no hour was full of work"
-    return f"quotas: largest deviation {data['deviation']:.1f} points, {told}"
+    text = f"{hour:.1f} points over an hour" if hour is not None else "no hour was full of work"
+    return f"quotas: largest deviation {data['deviation']:.1f} points, {text}"
 
 
 def quota_text(data: Mapping[str, Any]) -> str:

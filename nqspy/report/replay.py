@@ -1,4 +1,4 @@
-"""Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
+"""Histories of requests from the journal: the request, when it waited, ran and ended, and its use."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
@@ -20,10 +20,9 @@ _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
 
 class RequestHistory(Struct):
-    """The way of a request: the request as the events have it so far, and when it held PEs. A date in queue
-    that an exit gave it (`Redated`) is not followed: the list keeps its order for the report. ``since`` is
-    the number of the event since which it is queued; ``counts``: whether it belongs to the period that is
-    looked at."""
+    """History of a request: its state after the events so far, and when it held PEs. A date in queue set by
+    an exit (`Redated`) is not followed: the list keeps its order for the report. ``since``: number of the
+    event since which it is queued; ``counts``: True if it belongs to the examined period."""
 
     request: Request
     counts: bool = True
@@ -44,7 +43,7 @@ class RequestHistory(Struct):
 
     @property
     def weight(self) -> int:
-        """Number of requests it stands for: an array for those of its indices that have not begun."""
+        """Number of requests in it: of an array the indices that have not begun."""
         return self.request.weight
 
     @property
@@ -54,26 +53,26 @@ class RequestHistory(Struct):
 
     @property
     def runs(self) -> bool:
-        """True if an attempt holds PEs: others have those of a parked one."""
+        """True if an attempt holds PEs; a suspended one may have released them."""
         state = self.request.state
         return state is _RUNNING or (state is _SUSPENDED and not self.request.pes_released)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
-        """Charge (ms) for what all its attempts used between two instants."""
+        """Return the charge (ms) for the use of all attempts between two instants."""
         return sum(attempt.used_between(begin, end, charge) for attempt in self.attempts)
 
 
 ListPlace = tuple[Instant, int, Seq]
-"""What orders a request in its list: date in queue, then number; and which one it is."""
+"""Sort key of a request in its list: date in queue, then number; and the request's seq."""
 
 
 def place_of(request: Request) -> ListPlace:
-    """The place of a request in its list."""
+    """Return the place of a request in its list."""
     return request.date_in_queue, turn_of(request), request.seq
 
 
 def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
-    """Each group's own requests, in their order."""
+    """Return each group's own requests, in their order."""
     groups: dict[str, list[RequestHistory]] = {}
     for history in histories:
         groups.setdefault(history.request.group, []).append(history)
@@ -81,28 +80,28 @@ def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHisto
 
 
 class Watcher(Protocol):
-    """Observer of requests that are followed: it adds up what it sees."""
+    """Observer of followed requests that adds up values."""
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """An event comes; what it makes of requests comes after it."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Add an event; `leave` and `enter` of its requests come after it."""
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """An event takes a request from where it stands."""
+        """Note that an event is about to change a request's state."""
 
     def enter(self, request: Request, at: Instant) -> None:
-        """An event has brought a request to where it stands now."""
+        """Note that an event has changed a request's state."""
 
 
 ListKey = tuple[str, str]
-"""Group and queue: what makes requests one list."""
+"""Group and queue of a list of requests."""
 
 
 class HistoryReplay:
-    """Applies events one after another and keeps the histories. ``known`` are live requests, for those that
-    were submitted before the first event; submissions from ``closed`` on do not count; ``watchers`` look on.
+    """Applies events one after another and stores the histories. ``known`` are live requests, for those that
+    were submitted before the first event; submissions from ``closed`` on do not count.
 
-    ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
-    last event, ``latest`` the latest of any.
+    ``queued``: number of queued requests; ``running``: number of counted running ones; ``last``: instant of
+    the last event; ``latest``: latest instant of any event.
     """
 
     def __init__(
@@ -117,13 +116,13 @@ class HistoryReplay:
         self.queued = 0
         self.last = self.latest = Instant(0)
 
-    def take(self, recorded: ev.Recorded) -> None:
-        """Follows one event."""
+    def add(self, recorded: ev.Recorded) -> None:
+        """Apply one event."""
         event: Any = recorded.event
         self.last, kind = recorded.at, type(event)
         self.latest = max(self.latest, self.last)
         for watcher in self.watchers:
-            watcher.take(recorded)
+            watcher.add(recorded)
         if kind is ev.Submitted:
             request = transitions.submitted(event, recorded.at)
             counts = self._closed is None or request.submitted < self._closed
@@ -134,16 +133,16 @@ class HistoryReplay:
                 self.sample(dict(event.samples), recorded.at)
         elif kind is Parted:
             for index in indices.each(event.indices):
-                self._born(member(event.seq, index), recorded)
+                self._split(member(event.seq, index), recorded)
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
-                history = self.histories.get(seq) or self._born(seq, recorded) or self._found(seq, event)
+                history = self.histories.get(seq) or self._split(seq, recorded) or self._unseen(seq, event)
                 if history is None or not transitions.fits(history.request, event):
                     continue
                 step, holding = transitions.STEPS[kind], _HOLDING.get(kind)
                 if not step.stays:
                     self._leave(history, event, recorded.at)
-                # Events say whether age counts anew (`ev.Released.aging`).
+                # Events have whether age counts anew (`ev.Released.aging`).
                 step.make(history.request, event, recorded.at, lambda request: True)
                 if holding is not None:
                     holding(self, history, event, recorded.at)
@@ -151,14 +150,14 @@ class HistoryReplay:
                     self._enter(history, recorded.n, recorded.at)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """Note what running requests have used by now, known from elsewhere than the journal."""
+        """Note the use of running requests by now, from other sources than the journal."""
         for seq, used in samples.items():
             history = self.histories.get(seq)
             if history is not None and history.attempts and history.attempts[-1].end is None:
                 _point(history.attempts[-1], at, used)
 
-    def _born(self, seq: Seq, recorded: ev.Recorded) -> RequestHistory | None:
-        """An index of an array that becomes a request of its own."""
+    def _split(self, seq: Seq, recorded: ev.Recorded) -> RequestHistory | None:
+        """Return the history of an index that becomes a request of its own."""
         array = self.histories.get(array_of(seq) or 0)
         if array is None or not transitions.is_in(array.request, seq):
             return None
@@ -170,8 +169,8 @@ class HistoryReplay:
         self._enter(history, array.since, recorded.at)
         return history
 
-    def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """Make a history, which does not count, of unseen submission from the live request and its event."""
+    def _unseen(self, seq: Seq, event: Any) -> RequestHistory | None:
+        """Return a history, which does not count, of a request whose submission was not in the events."""
         request = self.known.get(seq)
         if request is None:
             return None
@@ -195,7 +194,7 @@ class HistoryReplay:
             watcher.leave(request, event, at)
 
     def _enter(self, history: RequestHistory, n: int, at: Instant | None) -> None:
-        """Count a request where it stands now. ``at`` None: watchers are not told."""
+        """Count a request in its new state. ``at`` None: watchers are not called."""
         request = history.request
         if request.state is _QUEUED:
             self.queued += 1
@@ -219,9 +218,9 @@ def _hold(replay: HistoryReplay, history: RequestHistory, event: Any, at: Instan
     elif kind is ev.Started:
         history.attempts[-1].begin_at(at if event.began is None else event.began)
     elif kind is ev.Resumed:
-        history.attempts[-1].unpark(at)
+        history.attempts[-1].reclaim(at)
     elif kind is not ev.Suspended or event.parked:
-        history.attempts[-1].parked = at
+        history.attempts[-1].released = at
 
 
 def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
@@ -230,34 +229,34 @@ def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
     attempt.points.append((at, used.cpu, used.wall))
 
 
-def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
+def _stop(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
     """An attempt is over; if its start is not shown all its use counts now (indices have an array's)."""
     if history.request.array is not None and isinstance(event, ev.Ended):
-        return _gone(replay, history, event, at)
+        return _end(replay, history, event, at)
     if not history.attempts or history.attempts[-1].end is not None:
         request = replay.known.get(history.request.seq)
         begin = request.started if request is not None and request.started is not None else at
         history.attempts.append(AttemptHistory(history.request.spec.ask.pes, begin, None, [(begin, 0, 0)]))
     _point(history.attempts[-1], at, event.used)
-    history.attempts[-1].unpark(at)
-    history.attempts[-1].end, history.attempts[-1].gone = at, replay.latest
+    history.attempts[-1].reclaim(at)
+    history.attempts[-1].end, history.attempts[-1].ended = at, replay.latest
     if isinstance(event, ev.Ended):
-        _gone(replay, history, event, at)
+        _end(replay, history, event, at)
     return None
 
 
-def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Deleted, at: Instant) -> None:
+def _end(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Deleted, at: Instant) -> None:
     if isinstance(event, ev.Ended) or not event.indices:
         history.ended, history.ending = at, event
     elif event.indices:
-        first, gone = member(event.seq, event.indices[0][0]), ArrayState(event.indices, ())
-        request = structs.replace(history.request, state=State.ENDED, array=gone, slot=-1)
+        first, array = member(event.seq, event.indices[0][0]), ArrayState(event.indices, ())
+        request = structs.replace(history.request, state=State.ENDED, array=array, slot=-1)
         replay.histories[first] = RequestHistory(request, history.counts, ended=at, ending=event)
 
 
 _HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {
     **dict.fromkeys((ev.Starting, ev.Started, ev.Suspended, ev.Resumed, ev.MovedOut, ev.Exiting), _hold),
-    ev.Ended: _over,
-    ev.Requeued: _over,
-    ev.Deleted: _gone,
+    ev.Ended: _stop,
+    ev.Requeued: _stop,
+    ev.Deleted: _end,
 }

@@ -1,5 +1,5 @@
-"""Figures of a course of a time: when requests were started, how busy the machine was, how quotas were
-kept. Two courses of one night are laid side by side by it."""
+"""Figures of a recorded or what-if run: starts of requests, how busy the machine was, how quotas were kept.
+`sim.replay` compares two runs of one night by these."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "hel
 
 @dataclass(frozen=True)
 class RunFigures:
-    """``starts``: the first start of each request in the time; ``busy`` as the night report has it, to the
-    last end where nothing ever waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``:
-    each request's."""
+    """``starts``: the first start of each request in the time; ``busy`` as in the night report, up to the
+    last end if no request ever waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``:
+    those of all requests."""
 
     starts: Mapping[Seq, Instant]
     busy: Busy | None
@@ -41,11 +41,11 @@ class RunFigures:
 
     @property
     def used(self) -> float | None:
-        """Allocated PE time as a fraction of what there was."""
+        """Allocated PE time as a fraction of the available PE time."""
         return None if self.busy is None else self.busy.allocated
 
     def wait(self, seqs: Iterable[Seq]) -> float | None:
-        """The mean wait (s) of those of these requests that were started; None: none was."""
+        """Return the mean wait (s) of those requests that were started; None: none was."""
         started = [seq for seq in seqs if seq in self.starts and seq in self.histories]
         waits = [self.starts[seq] - self.histories[seq].request.submitted for seq in started]
         return sum(waits) / len(waits) / 1000 if waits else None
@@ -54,7 +54,7 @@ class RunFigures:
 def figures(
     before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
 ) -> RunFigures:
-    """Return the figures of the time from ``begin`` to ``end`` of a site that was as ``before``."""
+    """Return the figures from ``begin`` to ``end``; ``before``: the site before the events."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
     then = SiteThen(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))
@@ -64,9 +64,9 @@ def figures(
         event = recorded.event
         if isinstance(event, ev.Starting) and recorded.n:
             starts.setdefault(event.seq, recorded.at)
-        replay.take(recorded)
+        replay.add(recorded)
         if recorded.at < end or not isinstance(event, ev.Decided):
-            short.take(recorded, replay.queued)
+            short.add(recorded, replay.queued)
     accounts.advance(end)
     every = replay.histories.values()
     ends = (history.ended for history in every if history.ended is not None)
@@ -76,12 +76,12 @@ def figures(
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
-    """Tell as events, of number 0, how the requests came to where they stood."""
+    """Yield events, of number 0, that bring the requests into their states."""
     made: list[tuple[Instant, ev.Event]] = []
     for request in site.requests.values():
         state = _WAITS.get(request.state, "queued")
         array = None if request.array is None else ArraySpec(request.array.left)
-        spec = structs.replace(request.spec, array=array)  # an index that has begun stands for itself
+        spec = structs.replace(request.spec, array=array)  # an index that has begun is a request of its own
         made.append((request.submitted, ev.Submitted(request.seq, spec, request.queue, state)))
         run = request.attempt
         if run is not None:
@@ -89,7 +89,7 @@ def _former(site: Site) -> Iterator[ev.Recorded]:
             made += [] if run.starting else [(run.started, ev.Started(request.seq, run.number, run.pes))]
     for at, event in sorted(made, key=lambda pair: pair[0]):
         yield ev.Recorded(0, at, event)
-    ready = (  # what passes said could start
+    ready = (  # startable PEs, as reported by passes
         (account_key(domain, key[2:]), account.entry.ready)
         for domain in site.shared()
         for key, account in site.accounts_in(domain)

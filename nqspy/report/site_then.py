@@ -12,11 +12,11 @@ def _cpus(site: Site) -> int:
 
 
 KINDS = ("settings_changed", "machine_found")
-"""Events that change what is followed here."""
+"""Events that change settings or machine."""
 
 
 def follow(site: Site, event: ev.Event) -> bool:
-    """Changes a site without requests by one event; whether that concerned it."""
+    """Apply one event to a site without requests; True if it changed settings or machine."""
     if isinstance(event, ev.SettingsChanged):
         apply_changes(site.settings, event.changes, upsert=True)
     elif isinstance(event, ev.MachineFound):
@@ -28,8 +28,8 @@ def follow(site: Site, event: ev.Event) -> bool:
 
 
 class SiteThen:
-    """Follows ``before``, the site as it was before the first event (`follow`); without one it stays what
-    ``now`` is. ``pes``: how many there were; ``cpus``: how many CPUs requests could use on them, fewer where
+    """Follows ``before``, the site before the first event (`follow`); without it ``now`` is used all the
+    time. ``pes``: number of PEs over time; ``cpus``: number of CPUs that requests could use on them, fewer if
     PEs are time-shared."""
 
     def __init__(self, now: Site, before: Site | None = None) -> None:
@@ -38,8 +38,8 @@ class SiteThen:
         self._follows = before is not None
         self._n, self._changed = 0, False
 
-    def take(self, recorded: ev.Recorded) -> bool:
-        """True if an event changed the site; however many ask of it, it does so once."""
+    def add(self, recorded: ev.Recorded) -> bool:
+        """Apply an event, once for all callers; True if it changed the site."""
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
             if self._changed:

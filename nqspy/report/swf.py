@@ -62,7 +62,7 @@ def swf_log(
     """The log of requests that ``sees`` says belong to it; ``events``: all from the first on."""
     found = _Journal(sees)
     for recorded in events:
-        found.take(recorded)
+        found.add(recorded)
     first, last = frame.begin, frame.end
     jobs = [
         job
@@ -118,18 +118,18 @@ class _Journal:
         every = ((self.names[kind], name) for kind, name in named.items())
         return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
 
-    def take(self, recorded: ev.Recorded) -> None:
+    def add(self, recorded: ev.Recorded) -> None:
         """Follows one event."""
         event = recorded.event
-        if self._then.take(recorded):
+        if self._then.add(recorded):
             self.pes = max(self.pes, self._then.site.pes())
-        self._replay.take(recorded)
+        self._replay.add(recorded)
         if isinstance(event, ev.Submitted) and self._sees(event.spec):
             self._numbers(event.spec)
         elif isinstance(event, ev.Ended | ev.Deleted):
-            self._gone(event)
+            self._ended(event)
 
-    def _gone(self, event: ev.Ended | ev.Deleted) -> None:
+    def _ended(self, event: ev.Ended | ev.Deleted) -> None:
         """Add the job of a request; of an array those of its indices that never began."""
         seq = event.seq
         if isinstance(event, ev.Deleted) and event.indices:
@@ -138,8 +138,8 @@ class _Journal:
         if history is None or history.ended is None:
             return
         request, site = history.request, self._then.site
-        left = None if request.array is None else indices.each(request.array.left)
-        for seq in [request.seq] if left is None else [member(event.seq, index) for index in left]:
+        remaining = None if request.array is None else indices.each(request.array.left)
+        for seq in [request.seq] if remaining is None else [member(event.seq, index) for index in remaining]:
             job = self._job(history, history.ended, seq)
             for one in (seq, array_of(seq)):  # the last index to end is the end of its array
                 if one is not None:

@@ -132,8 +132,8 @@ def _chart(axis: _Axis, data: Mapping[str, Any], until: str) -> Iterator[Shape]:
         yield TextLine(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
     for each in data["story"]:
         x, width = axis.x(each["begin"]), axis.x(each["end"] or until) - axis.x(each["begin"])
-        said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
-        yield Boxes("bad", ((x, _y(0) + 22, max(3.0, width), 6),), said)
+        caption = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
+        yield Boxes("bad", ((x, _y(0) + 22, max(3.0, width), 6),), caption)
 
 
 STRIP, GAP, ABOVE, BELOW = 54, 12, 30, 26
@@ -158,12 +158,12 @@ def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> di
 def quota_svg(data: Mapping[str, Any], title: str) -> str:
     """Bars of the part got, a line for the target. ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST_STRIPS], data["rows"]
-    times, told = [row["at"] for row in rows], list[str]()
+    times, means = [row["at"] for row in rows], list[str]()
     for name in names:
         if own := [row["groups"][name] for row in rows if name in row["groups"]]:
             part, target = (sum(each[key] for each in own) / len(own) for key in ("part", "target"))
-            told.append(f"{name} {part * 100:.0f} % against {target * 100:.0f} %")
-    said = f"Mean part and target while it had work: {', '.join(told) or 'nothing was used'}."
+            means.append(f"{name} {part * 100:.0f} % against {target * 100:.0f} %")
+    caption = f"Mean part and target while it had work: {', '.join(means) or 'nothing was used'}."
     hours = full_hours(times)
     height = ABOVE + len(names) * (STRIP + GAP) + BELOW
     shapes = [
@@ -173,7 +173,7 @@ def quota_svg(data: Mapping[str, Any], title: str) -> str:
         *(shape for place, name in enumerate(names) for shape in _strip(name, place, rows)),
         *(TextLine(LEFT + step * _width(rows), height - 8, times[step][11:16], "middle") for step in hours),
     ]
-    return svg_of(Drawing("parts", title, said, height, tuple(shapes)))
+    return svg_of(Drawing("parts", title, caption, height, tuple(shapes)))
 
 
 def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Shape]:

@@ -99,9 +99,9 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     for cause in each.get("causes") or ():
         yield f"  indices:  {cause['indices']}: {cause['reason']['text']} ({cause['reason']['code']})"
     for link in each.get("chain") or ():
-        told, by = link["reason"] or {"text": "", "who": ""}, ""
-        if said := told["text"] or (told["who"] and f"by {told['who']}"):
-            by = f": {said}"
+        other, by = link["reason"] or {"text": "", "who": ""}, ""
+        if text := other["text"] or (other["who"] and f"by {other['who']}"):
+            by = f": {text}"
         how = f" ({End.of_object(link).words})" if link["state"] == "ended" else ""
         awaited = f"{link['id']}:{link['word']}, {link['state']}{how}{by}"
         yield f"  chain:    {link['needed_by']} waits for {awaited}"
@@ -122,7 +122,7 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     if hint := each.get("hint"):
         yield f"  hint:     {hint}"
     if estimate:
-        yield from (f"  {word + ':':<10}{said}" for word, said in both(estimate))
+        yield from (f"  {word + ':':<10}{text}" for word, text in both(estimate))
 
 
 def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
@@ -141,8 +141,8 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
 
 def _needed(each: Mapping[str, Any]) -> str:
     """Say what must happen, by the kind of its reason, else by the code."""
-    said: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
-    return said.format(id=each["id"])
+    text: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
+    return text.format(id=each["id"])
 
 
 def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:

@@ -132,7 +132,7 @@ class NightRun(BatchRun):
                     self._live[event.spec.group] += 1
                 elif isinstance(event, ev.Starting):
                     self._overtaken += len(overtaken(self._replay, event, self._decided))
-                self._replay.take(recorded)
+                self._replay.add(recorded)
         super()._follow(events)
 
     def _cpu_used(self) -> dict[str, float]:

@@ -42,7 +42,7 @@ class Runs:
     spans: dict[tuple[Seq, int], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     _since: dict[Seq, tuple[int, int]] = field(default_factory=dict)
 
-    def take(self, recorded: ev.Recorded) -> None:
+    def add(self, recorded: ev.Recorded) -> None:
         match recorded.event:
             case ev.Starting(seq, attempt) | ev.Resumed(seq, attempt):
                 self._since[seq] = (attempt, recorded.at)
@@ -71,7 +71,7 @@ class Holds:
     _coming_up: bool = False
     _found: list[Hold] = field(default_factory=list)
 
-    def take(self, recorded: ev.Recorded) -> None:
+    def add(self, recorded: ev.Recorded) -> None:
         """One event more. What a daemon finds as it comes up has the time at which it began to look: it may
         have run until something is decided."""
         if isinstance(recorded.event, ev.DaemonStarted):
@@ -134,8 +134,8 @@ class GangJudge(Judge):
         self.holds, self.runs = Holds(), Runs()
         self.ends: Counter[Seq] = Counter()
         for recorded in history.events:
-            self.holds.take(recorded)
-            self.runs.take(recorded)
+            self.holds.add(recorded)
+            self.runs.add(recorded)
             if isinstance(recorded.event, ev.Ended | ev.Deleted):
                 self.ends[recorded.event.seq] += 1
 

@@ -144,8 +144,8 @@ def test_what_happened_is_told_as(diary, name):
 
 def test_kinds_of_another_version_are_told_by_their_attributes():
     story = IncidentLog(HistoryReplay({}))
-    story.take(ev.Recorded(9, 5, SimpleNamespace(kind="probe", name="nfs", state="broken", text="stale")))
-    story.take(ev.Recorded(10, 6, ev.Requeued(7, 1, "lost")))
+    story.add(ev.Recorded(9, 5, SimpleNamespace(kind="probe", name="nfs", state="broken", text="stale")))
+    story.add(ev.Recorded(10, 6, ev.Requeued(7, 1, "lost")))
     probe, requeued = story.objects(0, "ymp", PARIS)
     assert (probe["who"], probe["text"]) == ("nfs", "stale")
     assert requeued["requests"] == {"": ["7.ymp"]}, "one that is not known has no group"

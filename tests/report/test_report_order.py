@@ -180,7 +180,7 @@ def overtakings(centre):
             found += [(each.event.seq, seq) for seq in overtaken(replay, each.event, decided)]
         elif isinstance(each.event, ev.Decided):
             decided = each.event
-        replay.take(each)
+        replay.add(each)
     return found
 
 

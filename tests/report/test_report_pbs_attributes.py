@@ -326,7 +326,7 @@ def test_what_was_written_before_is_told_as_it_is_now(diary):
     asked = book.site.requests[5].spec
     book.add(104, ev.Modified(5, replace(asked, name="other"), "anne"))
     both()
-    assert len(remembered.form((chosen, CONTEXT.server, CONTEXT.zone.info)).kept) == 7
+    assert len(remembered.form((chosen, CONTEXT.server, CONTEXT.zone.info)).stored) == 7
 
 
 def test_memory_of_what_was_written_is_bounded_and_numbers_are_never_given_twice(diary, monkeypatch):
@@ -336,8 +336,8 @@ def test_memory_of_what_was_written_is_bounded_and_numbers_are_never_given_twice
     for number in range(9):
         book.submit(number, "d1", cpu=1000 * number + 1000)
     for request in book.site.requests.values():
-        numbers.add(form.keep(subject(request), b"written"))
-        assert len(form.kept) <= 3
+        numbers.add(form.store(subject(request), b"written"))
+        assert len(form.stored) <= 3
     assert len(numbers) == 9
 
 

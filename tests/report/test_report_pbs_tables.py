@@ -9,7 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.model.requests import Used
 from nqspy.report import pbs_tables
-from nqspy.report.pbs_tables import Look, Where
+from nqspy.report.pbs_tables import Style, Where
 
 TABLE = (
     "Job id            Name             User              Time Use S Queue\n"
@@ -45,7 +45,7 @@ def default(subjects, server="ymp", *, wide=False, done=False):
     return shape.head + "".join(pbs_tables.line(each, shape) for each in subjects)
 
 
-def alternate(subjects, look=Look(), server="ymp", now=0):  # noqa: B008
+def alternate(subjects, look=Style(), server="ymp", now=0):  # noqa: B008
     at = Where(server, "ymp", PARIS, now)
     rows = [pbs_tables.alternate_row(each, look, at) for each in subjects]
     return pbs_tables.alternate_head(server, look) + "".join(rows)
@@ -80,7 +80,7 @@ def test_what_is_too_long_is_cut_but_no_identifier_and_the_first_label_is_shown(
 def test_an_identifier_stands_whole_in_the_alternate_table(book, wide):
     at = Where("a-node-with-a-very-long-name.example.org", "h", PARIS, 0)
     [one, *_] = subjects(book)
-    line = pbs_tables.alternate_row(one, Look(wide=wide), at)
+    line = pbs_tables.alternate_row(one, Style(wide=wide), at)
     assert line.split()[0] == f"{one.request.seq}.{at.server}"
 
 
@@ -98,7 +98,7 @@ def test_the_alternate_table_has_openpbss_columns(book):
 
 
 def test_the_alternate_table_can_be_wide(book):
-    lines = alternate(subjects(book)[:1], Look(wide=True)).splitlines()
+    lines = alternate(subjects(book)[:1], Style(wide=True)).splitlines()
     assert lines[2] == " " * 99 + "Req'd  Req'd   Elap"
     assert lines[3].startswith(
         "Job ID                         Username        Queue           Jobname         SessID"
@@ -110,15 +110,15 @@ def test_the_alternate_table_can_be_wide(book):
 def test_hosts_and_comments_stand_below_or_beside_a_job(book):
     [one, two, _] = subjects(book)
     two = structs.replace(two, comment="run limit 1 of queue night is reached, " + "and so on, " * 8)
-    hosts = alternate([one, two], Look(hosts=True)).splitlines()
+    hosts = alternate([one, two], Style(hosts=True)).splitlines()
     assert (hosts[6], hosts[8]) == ("   ymp/0*2", "    -- ")
-    beside = alternate([one], Look(hosts=True, one_line=True)).splitlines()
+    beside = alternate([one], Style(hosts=True, one_line=True)).splitlines()
     assert beside[5].endswith(" R 01:01 ymp/0*2")
-    said = alternate([one, two], Look(comments=True)).splitlines()
+    said = alternate([one, two], Style(comments=True)).splitlines()
     assert said[6] == "    -- "
     assert said[8].endswith("...")
     assert len(said[8]) == 3 + 74
-    both = alternate([two], Look(hosts=True, comments=True, one_line=True)).splitlines()
+    both = alternate([two], Style(hosts=True, comments=True, one_line=True)).splitlines()
     assert both[5].endswith("  --   -- ")
     assert both[6].startswith("   run limit 1 of")
 
@@ -126,12 +126,12 @@ def test_hosts_and_comments_stand_below_or_beside_a_job(book):
 @pytest.mark.parametrize(
     ("size", "look", "shown"),
     [
-        (1 << 30, Look(), "1gb"),
-        (64 << 20, Look(), "64mb"),
-        (64 << 20, Look(megawords=True), "8mw"),
-        (64 << 20, Look(gigabytes=True), "1gb"),
-        (10_000 << 20, Look(), "10gb"),
-        (1500, Look(), "2kb"),
+        (1 << 30, Style(), "1gb"),
+        (64 << 20, Style(), "64mb"),
+        (64 << 20, Style(megawords=True), "8mw"),
+        (64 << 20, Style(gigabytes=True), "1gb"),
+        (10_000 << 20, Style(), "10gb"),
+        (1500, Style(), "2kb"),
     ],
 )
 def test_memory_has_four_digits_at_most(diary, size, look, shown):
@@ -146,7 +146,7 @@ def test_the_estimated_start_stands_where_else_the_elapsed_time_does(book):
     two = requests[1]
 
     def start(ms):
-        table = alternate([two], Look(starts={2: now + ms}), now=now)
+        table = alternate([two], Style(starts={2: now + ms}), now=now)
         assert table.splitlines()[2] == " " * 75 + "Est"
         assert table.splitlines()[3].endswith("Req'd  Req'd   Start")
         return table.splitlines()[-1].split("Q ")[1].strip()
@@ -156,7 +156,7 @@ def test_the_estimated_start_stands_where_else_the_elapsed_time_does(book):
     assert start(30 * 24 * HOUR) == "Apr"
     assert start(400 * 24 * HOUR) == "2027"
     assert start(-1) == "--"
-    assert alternate(requests[:1], Look(starts={1: now + 5}), now=now).splitlines()[-1].endswith(" R    --")
+    assert alternate(requests[:1], Style(starts={1: now + 5}), now=now).splitlines()[-1].endswith(" R    --")
 
 
 def test_times_asked_for_are_of_the_cpu_where_it_was_asked_for(diary):

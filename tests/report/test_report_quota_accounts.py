@@ -89,7 +89,7 @@ def test_every_mark_has_its_sums(centre):
     accounts = QuotaAccounts(SiteThen(centre.site), charge, begin, centre.sim.now, 900_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
-        replay.take(recorded)
+        replay.add(recorded)
     accounts.advance(Instant(centre.sim.now))
     assert len(accounts.sums) == len(accounts.marks)
     assert sum(accounts.sums[-1].got.values()) > 0
@@ -113,7 +113,7 @@ def told(centre, begin):
     accounts = QuotaAccounts(SiteThen(centre.site, Site()), charge, begin, centre.sim.now, 3_600_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
-        replay.take(recorded)
+        replay.add(recorded)
     accounts.sample(
         {seq: use for seq, (_, use) in centre.sim.executor.use(centre.sim.now).items()}, centre.sim.now
     )

@@ -169,7 +169,7 @@ class Judge:
         self._running: dict[Seq, int] = {}
         self._large: dict[Seq, int] = {}
 
-    def take(self, events: Iterable[ev.Recorded]) -> None:
+    def add(self, events: Iterable[ev.Recorded]) -> None:
         for recorded in events:
             self.events += 1
             event: Any = recorded.event
@@ -184,7 +184,7 @@ class Judge:
                     self._open.setdefault(_key(self.jobs[event.seq]), []).append(event.seq)
                 elif kind is ev.Starting:
                     self._starting(event, recorded.at)
-                self._replay.take(recorded)
+                self._replay.add(recorded)
 
     def _starting(self, event: ev.Starting, at: Instant) -> None:
         job = self.jobs[event.seq]
@@ -269,7 +269,7 @@ class Centre:
 
     def _pass_to(self, at: Instant) -> None:
         self.sim.run(at)
-        self.judge.take(self.journal.events(after=self._taken))
+        self.judge.add(self.journal.events(after=self._taken))
         self._taken = self.sim.site.n
 
     def _counters(self) -> tuple[dict[str, float], float, int, int]:

@@ -58,7 +58,7 @@ def _trail(pes: int, comparison: NightComparison, events: Iterable[Recorded]) ->
     walk = _Walk(trail, comparison.found.before, comparison.begin)
     for recorded in events:
         last = max(last, recorded.at)
-        walk.take(recorded)
+        walk.add(recorded)
     for seq in list(walk.holds):  # what is not over by then
         walk.held(seq, last)
     for seq in list(walk.waits):
@@ -75,7 +75,7 @@ class _Walk:
         self.holds = {seq: begin for seq, request in started.items() if not request.pes_released}
         self.waits = {seq: begin for seq in before.requests if seq not in started}
 
-    def take(self, recorded: Recorded) -> None:
+    def add(self, recorded: Recorded) -> None:
         """Follow an event."""
         event: Any = recorded.event
         at = max(self._begin, recorded.at)

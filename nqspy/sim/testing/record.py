@@ -39,7 +39,7 @@ class StoryRecord:
     ends: dict[Seq, ev.Ended | ev.Deleted] = field(default_factory=dict)
     lines: list[tuple[Instant, str]] = field(default_factory=list)
 
-    def take(self, happened: Iterable[ev.Recorded]) -> None:
+    def add(self, happened: Iterable[ev.Recorded]) -> None:
         """Follow these events."""
         for recorded in happened:
             event, at = recorded.event, recorded.at

@@ -354,7 +354,7 @@ class Stage:
             self._driver.run(until)
 
     def _follow(self, happened: Sequence[Recorded], site: EngineSite) -> None:
-        self.record.take(happened)
+        self.record.add(happened)
         for hook, arguments in self._due.of(happened, site):
             if "request" in arguments:
                 arguments = {"request": SentRequest(arguments["request"])}
