@@ -261,7 +261,7 @@ def options_table() -> str:
 
 def _other_names(option: Option) -> tuple[str, ...]:
     shown = (option.json.replace("/", "."), option.pbs.replace("/", "."))
-    return (option.python, option.seen, option.changes, *shown)
+    return (option.python, option.shown, option.changes, *shown)
 
 
 def entries(rows: Iterable[tuple[str, str]]) -> str:
