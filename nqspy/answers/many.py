@@ -42,7 +42,7 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
             return
         place += some
         if reply.refusal is not None:
-            failed += [{"id": text} | reply.refusal.as_told() for text in ids]
+            failed += [{"id": text} | reply.refusal.as_message() for text in ids]
         else:
             # An earlier slice may have deleted it with another (``cascade``).
             deleted = set(done) if getattr(command, "cascade", False) and reply.value["failed"] else ()

@@ -18,7 +18,7 @@ from nqspy.engine import calendar
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode, told
+from nqspy.model.reasons import Reason, ReasonCode, quoted
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages, site_then
@@ -53,7 +53,7 @@ class Picture(Struct, frozen=True):
         found = self.own.get(seq) or self.closing.get(queue)
         if found is not None and seq not in self.own and found[0] == ReasonCode.NEVER:
             found = None
-        return None if found is None else told(*found)
+        return None if found is None else quoted(*found)
 
 
 def take(serving: Serving) -> Picture:

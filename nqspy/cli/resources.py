@@ -2,7 +2,7 @@
 
 from nqspy.cli.words import split_list
 from nqspy.model.amounts import Wrong, parse_count, parse_number, parse_size, parse_time
-from nqspy.model.options import GPUS, OPTIONS, taken
+from nqspy.model.options import GPUS, OPTIONS, resource_named
 
 _READ = {"time": parse_time, "size": parse_size, "count": parse_count}
 LIMITS = {
@@ -176,10 +176,10 @@ def note(each: Listed, name: str, value: str, found: Resources) -> None:
 
 def consumable(each: Listed, name: str, value: str, found: Resources, times: int = 1) -> None:
     """Add ``value`` units of a consumable, which the daemon knows, for each of ``times`` chunks."""
-    if value.isascii() and value.isdigit() and not taken(name):
+    if value.isascii() and value.isdigit() and not resource_named(name):
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return
-    if not taken(name) and (name in GPUS or value.removeprefix("-").isdigit()):
+    if not resource_named(name) and (name in GPUS or value.removeprefix("-").isdigit()):
         raise WrongResource(name, f"{name}={value}: units are a whole number from 0 upward")
     where = "" if each.name == name else f" in {each.name}={each.text}"
     known = f"{' '.join(_KNOWN)}, and the site's consumables by number"

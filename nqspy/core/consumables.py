@@ -13,7 +13,7 @@ from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as in_words
 from nqspy.model.events import Change
-from nqspy.model.options import GPUS, taken
+from nqspy.model.options import GPUS, resource_named
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
 from nqspy.model.settings import Settings
@@ -82,7 +82,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     """Raise BadValue for a name that `qsub -l` reads otherwise, for unknown units set offline, and for the
     deletion of a consumable that requests ask for."""
     _, name, _ = split(change.path)
-    if change.op == "create" and (other := taken(name)):
+    if change.op == "create" and (other := resource_named(name)):
         text = f"{name!r} cannot be the name of a consumable: qsub reads -l {name}= as {other}="
         raise BadValue(text if name == other else f"{text} with a typing error")
     if change.op == "delete" and (

@@ -21,7 +21,7 @@ from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
 from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reach, Reason, ReasonCode, reason_kinds, told
+from nqspy.model.reasons import Reach, Reason, ReasonCode, quoted, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
@@ -219,7 +219,7 @@ class Draft:
         self._removed.setdefault(request.queue, []).append(request.slot)
         self.proposals += 1
         if isinstance(action, Hold):
-            self.reasons[request.seq] = told(ReasonCode.HELD, action.who, action.text)
+            self.reasons[request.seq] = quoted(ReasonCode.HELD, action.who, action.text)
         else:
             self.reasons[request.seq] = _MOVED(f"queue {request.queue}", action.queue)
         return [request]

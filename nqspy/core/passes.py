@@ -14,7 +14,7 @@ from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Plan
 from nqspy.model.arrays import HeldIndices
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
+from nqspy.model.reasons import Reason, ReasonCode, Reasons, quoted, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -79,7 +79,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
-        return told(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
+        return quoted(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
         retry, until = request.retry, request.eligible
         if retry is not None and retry.at == until:
@@ -89,7 +89,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         reason, pause = reasons.own.get(request.seq) or features.why_held(site, request), request.pause
         if reason is None and pause is not None:
             who = str(pause.cause)
-            reason = told(pause.cause.code, who, pause.text or f"it was suspended by {who}")
+            reason = quoted(pause.cause.code, who, pause.text or f"it was suspended by {who}")
         return reason
     if request.state is State.RUNNING:
         return features.next_action(site, request, goes_since(request))
@@ -147,7 +147,7 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
 def reason_of_held(held: HeldIndices) -> Reason:
     """Return the reason of indices that are held."""
     holder = _HOLDERS.get(held.letters[:1], "system")
-    return depend.hopeless(held.never) if held.never else told(ReasonCode.HELD, holder, held.text)
+    return depend.hopeless(held.never) if held.never else quoted(ReasonCode.HELD, holder, held.text)
 
 
 def waiting_indices(site: Site, array: Request) -> Iterator[Request]:

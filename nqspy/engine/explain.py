@@ -14,7 +14,7 @@ from nqspy.engine.zones import local
 from nqspy.model import indices
 from nqspy.model.ids import Instant, Seq, index_of
 from nqspy.model.indices import Runs
-from nqspy.model.reasons import Reason, ReasonCode, told
+from nqspy.model.reasons import Reason, ReasonCode, quoted
 from nqspy.model.requests import AfterWord, Request, State
 
 
@@ -83,7 +83,7 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
     found = explain(site, seqs, engine.plan.reasons)
     if engine.notes:
         noted = [seq for seq in seqs if seq in engine.notes and seq in site.started]
-        found |= {seq: told(ReasonCode.LATER, "executor", engine.notes[seq]) for seq in noted}
+        found |= {seq: quoted(ReasonCode.LATER, "executor", engine.notes[seq]) for seq in noted}
     for seq in found:
         request = explained(site, seq)
         assert request is not None

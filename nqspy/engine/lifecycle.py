@@ -245,7 +245,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
             said = (used.cpu, used.wall, used.memory)
             array.array = arrays.ended(array.array, index, End.of(event).code, said)
         else:
-            array.array = arrays.gone(array.array, index)
+            array.array = arrays.removed(array.array, index)
         site.touched.requests.add(array.seq)
     return made
 

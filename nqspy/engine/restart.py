@@ -92,7 +92,7 @@ def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
 
 def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
     site = tx.site
-    now = site.found.seen(found, bool(site.started))
+    now = site.found.updated(found, bool(site.started))
     if site.n == 0 or (site.found, site.host, site.zone) != (now, host, zone):
         before, new = site.found, site.n == 0
         tx.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline, now.devices))

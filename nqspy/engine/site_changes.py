@@ -91,7 +91,7 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
             shares.correct_use(site, event.group, event.value, at)
             return
         case ev.Promised():
-            promises.keep(site, event)
+            promises.store(site, event)
             return
         case ev.ShiftChanged():
             shares.begin_period(site, at)

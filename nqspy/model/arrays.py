@@ -1,7 +1,7 @@
 """Arrays of requests: what is asked (`ArraySpec`), where the indices stand (`ArrayState`), and what an event
 makes of them. An array that waits is one request with a multiplicity; an index becomes a request of its own
-when it starts, or when something concerns it that does not concern the others (it is moved, say). What is
-told of indices that have not begun stands in the array."""
+when it starts, or when something concerns it that does not concern the others (it is moved, say). Facts
+about indices that have not begun are in the array."""
 
 from functools import reduce
 from typing import Any
@@ -78,36 +78,36 @@ def _settled(state: ArrayState, touched: Runs, **changes: Any) -> ArrayState:
     if not made.held and not made.awaiting:
         return replace(made, ready=made.left)
     free = indices.both(made.left, touched)
-    for kept in (*(each.indices for each in made.held), *(runs for _, runs in made.awaiting)):
-        free = indices.minus(free, kept)
+    for blocked in (*(each.indices for each in made.held), *(runs for _, runs in made.awaiting)):
+        free = indices.minus(free, blocked)
     return replace(made, ready=indices.plus(indices.minus(state.ready, touched), free))
 
 
 def leave(state: ArrayState, index: int) -> ArrayState:
     """An index becomes a request of its own."""
     if indices.has(state.ready, index):
-        left, ready = indices.drop(state.left, index), indices.drop(state.ready, index)
-        return replace(state, left=left, ready=ready)
+        remaining, ready = indices.drop(state.left, index), indices.drop(state.ready, index)
+        return replace(state, left=remaining, ready=ready)
     return _without(state, ((index, index, 1),))
 
 
-def _without(state: ArrayState, gone: Runs) -> ArrayState:
-    """Return the state after these have left the array, whatever kept them."""
+def _without(state: ArrayState, cut: Runs) -> ArrayState:
+    """Return the state without these indices, whatever blocked them."""
     return _settled(
         state,
-        gone,
-        left=indices.minus(state.left, gone),
+        cut,
+        left=indices.minus(state.left, cut),
         held=tuple(
-            replace(each, indices=left) for each in state.held if (left := indices.minus(each.indices, gone))
+            replace(each, indices=rest) for each in state.held if (rest := indices.minus(each.indices, cut))
         ),
-        awaiting=_not_awaiting(state.awaiting, gone),
+        awaiting=_not_awaiting(state.awaiting, cut),
     )
 
 
 def _not_awaiting(
-    awaiting: tuple[tuple[Seq, Runs], ...], gone: Runs, of: Seq | None = None
+    awaiting: tuple[tuple[Seq, Runs], ...], removed: Runs, of: Seq | None = None
 ) -> tuple[tuple[Seq, Runs], ...]:
-    cut = ((seq, indices.minus(runs, gone) if of in (None, seq) else runs) for seq, runs in awaiting)
+    cut = ((seq, indices.minus(runs, removed) if of in (None, seq) else runs) for seq, runs in awaiting)
     return tuple((seq, runs) for seq, runs in cut if runs)
 
 
@@ -127,10 +127,10 @@ def begun(state: ArrayState) -> ArrayState:
     return state if state.begun else replace(state, begun=True)
 
 
-def dropped(state: ArrayState, gone: Runs) -> ArrayState:
+def dropped(state: ArrayState, removed: Runs) -> ArrayState:
     """Return the state after these were deleted before they began."""
-    gone = indices.both(state.left, gone)
-    return replace(_without(state, gone), dropped=indices.plus(state.dropped, gone))
+    removed = indices.both(state.left, removed)
+    return replace(_without(state, removed), dropped=indices.plus(state.dropped, removed))
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
@@ -171,7 +171,7 @@ def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
     return hold(met(state, array, some), some, "s", text, text)
 
 
-def gone(state: ArrayState, index: int) -> ArrayState:
+def removed(state: ArrayState, index: int) -> ArrayState:
     """An index that was a request of its own was deleted before it began."""
     return replace(state, dropped=indices.add(state.dropped, index))
 

@@ -17,7 +17,7 @@ _FEW = 64
 _FEW_CHANGED = 6
 
 Holders = dict[int, tuple[Seq, ...]]
-"""Who holds a slot of a PE, by PE; PEs that nobody holds are left out."""
+"""Holders of the slots of a PE, by PE; only PEs with a holder."""
 
 
 def hold(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
@@ -27,11 +27,11 @@ def hold(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
 
 
 def release(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
-    """Take a holder from these PEs."""
+    """Remove a holder from these PEs."""
     for pe in pes:
-        left = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
-        if left:
-            holders[pe] = left
+        remaining = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
+        if remaining:
+            holders[pe] = remaining
         else:
             holders.pop(pe, None)
 
@@ -61,10 +61,10 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
     if name != APPLICATION:
         return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
     others = [each for each in domains.values() if each.name != APPLICATION]
-    left = _all(total)
+    remaining = _all(total)
     for each in others:
-        left = left & ~_mask(each.pes, total)
-    return left
+        remaining = remaining & ~_mask(each.pes, total)
+    return remaining
 
 
 def blocks(pes: Ints) -> tuple[Ints, Ints]:
@@ -164,7 +164,7 @@ class Board:
         self._change(pes, 1)
 
     def release(self, pes: Iterable[int]) -> None:
-        """Take a holder from these PEs."""
+        """Remove a holder from these PEs."""
         self._change(pes, -1)
 
     def _change(self, pes: Iterable[int], more: int) -> None:

@@ -41,10 +41,10 @@ _CODES = {"shift": "SHIFT", "probe": "RESOURCE"}
 
 SCHEDULER = Cause("system", "scheduler")
 """A pass, by its own rules."""
-HANDS = Cause("system", "hands")
+EXECUTOR = Cause("system", "hands")
 """What runs the processes."""
 
-_KNOWN = {str(each): each for each in (SCHEDULER, HANDS, Cause("system", "system"))}
+_KNOWN = {str(each): each for each in (SCHEDULER, EXECUTOR, Cause("system", "system"))}
 
 
 def declare_feature(name: str) -> Cause:

@@ -58,8 +58,8 @@ class Numbers:
         self._by_name = {name: number for number, name in enumerate(names)}
 
 
-SPARE = 10_000
-"""So many names are kept at least before those that nobody bears any more are forgotten."""
+LEAST_NAMES = 10_000
+"""Least number of names before unused ones are dropped."""
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Dictionary:
     names: Numbers = field(default_factory=Numbers)
     pairs: Numbers = field(default_factory=Numbers)
     needs: Numbers = field(default_factory=Numbers)
-    limit: int = SPARE
+    limit: int = LEAST_NAMES
 
     def is_full(self) -> bool:
         """True if it is time to forget names that no queued request bears."""
@@ -425,7 +425,7 @@ def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
         for each in columns:
             each.renumber(name, table)
         known.become([known.names[number] for number in used.tolist()])
-    numbers.limit = max(SPARE, 2 * len(numbers.names), 2 * len(numbers.pairs))
+    numbers.limit = max(LEAST_NAMES, 2 * len(numbers.names), 2 * len(numbers.pairs))
 
 
 def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], tuple[float, ...]]:

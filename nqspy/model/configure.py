@@ -12,7 +12,7 @@ from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group, is_address
-from nqspy.model.queues import Queue, takes
+from nqspy.model.queues import Queue, accepts
 from nqspy.model.registry import SettingsObject
 from nqspy.model.shifts import APART
 from nqspy.model.site import Settings
@@ -68,7 +68,7 @@ def _change_object(
         raise BadValue(f"{change.op} takes a whole {head}, not its {path}")
     if name == "*" and change.op == "set":
         for each in objects.values():
-            if not isinstance(each, Queue) or takes(each, path, change.value):
+            if not isinstance(each, Queue) or accepts(each, path, change.value):
                 tree.put(each, path, change.value)
     elif change.op == "create":
         _create(objects, kind, name, change.value, upsert)
@@ -143,8 +143,8 @@ def _set_one(node: Any, path: str, change: Change) -> None:
             kind = type(node).__name__.lower()
             raise BadValue(f"{change.op} is for lists; {path or 'this'} of a {kind} is none")
         names = _names(change.value)
-        kept = tuple(n for n in present if n not in names)
-        tree.put(node, path, (*kept, *names) if change.op == "add" else kept)
+        remaining = tuple(n for n in present if n not in names)
+        tree.put(node, path, (*remaining, *names) if change.op == "add" else remaining)
 
 
 def _names(value: Any) -> list[str]:
@@ -238,7 +238,7 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
     return None if kind is None or node is None else kind.dump(node)
 
 
-def left_out(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def ignored(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the settings of rows of `dump` that `load` leaves out: what declared them, or a word, is gone."""
     for path, values in rows.items():
         kind, _, _ = registry.split(path)
@@ -295,8 +295,8 @@ def _concerned(
     if touched is None:
         return list(objects.values())
     own = sorted(path.partition("/")[2] for path in touched if path.startswith(f"{head}/"))
-    gone = {name for name in own if name not in objects}
-    naming = (each for each in objects.values() if not gone.isdisjoint(names(each))) if gone else ()
+    deleted = {name for name in own if name not in objects}
+    naming = (each for each in objects.values() if not deleted.isdisjoint(names(each))) if deleted else ()
     return [*(objects[name] for name in own if name in objects), *naming]
 
 
@@ -339,42 +339,42 @@ def _problems_of_defaults(settings: Settings) -> Iterable[str]:
 
 
 def _in_circle(settings: Settings, start: str) -> bool:
-    seen: set[str] = set()
+    visited: set[str] = set()
     todo = list(settings.queues[start].destinations)
     while todo:
         name = todo.pop()
         if name == start:
             return True
-        if name in settings.queues and name not in seen:
-            seen.add(name)
+        if name in settings.queues and name not in visited:
+            visited.add(name)
             todo += settings.queues[name].destinations if settings.queues[name].kind == "pipe" else ()
     return False
 
 
 def _problems_of_groups(settings: Settings, groups: Iterable[Group]) -> Iterable[str]:
     for group in groups:
-        seen = {group.name}
+        visited = {group.name}
         parent = group.parent
         while parent is not None:
             if parent not in settings.groups:
                 yield f"group {group.name}: parent {parent} does not exist"
                 break
-            if parent in seen:
+            if parent in visited:
                 yield f"group {group.name}: its parents go in a circle"
                 break
-            seen.add(parent)
+            visited.add(parent)
             parent = settings.groups[parent].parent
 
 
 def _problems_of_shifts(settings: Settings) -> Iterable[str]:
-    seen: dict[str, str] = {}
+    begins: dict[str, str] = {}
     for shift in settings.shifts.values():
         if not shift.when:
             yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
         for cron in dict.fromkeys(shift.when):
-            if cron in seen:
-                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}; {APART}"
-            seen[cron] = shift.name
+            if cron in begins:
+                yield f"shift {shift.name} fires at the same minutes as shift {begins[cron]}: {cron}; {APART}"
+            begins[cron] = shift.name
 
 
 def _problems_of_mail(settings: Settings, groups: Iterable[Group]) -> Iterable[str]:

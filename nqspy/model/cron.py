@@ -132,18 +132,18 @@ class Cron:
     def _next_day(self, start: date, sundays: Sundays) -> date | None:
         begin = start.timetuple().tm_yday - 1
         for year in range(start.year, min(start.year + YEARS, 9998)):
-            left = self.days(year, sundays) >> begin << begin
-            if left:
-                return _first_day(year, left)
+            days = self.days(year, sundays) >> begin << begin
+            if days:
+                return _first_day(year, days)
             begin = 0
         return None
 
     def _last_day(self, end: date, sundays: Sundays) -> date | None:
         most = (1 << end.timetuple().tm_yday) - 1
         for year in range(end.year, max(end.year - YEARS, 1), -1):
-            left = self.days(year, sundays) & most
-            if left:
-                return date(year, 1, 1) + timedelta(days=left.bit_length() - 1)
+            days = self.days(year, sundays) & most
+            if days:
+                return date(year, 1, 1) + timedelta(days=days.bit_length() - 1)
             most = _ALL
         return None
 
@@ -174,7 +174,7 @@ def read(text: str) -> Cron:
         raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has five")
     try:
         # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
-        told = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
+        parsed = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
     except CronSimError as error:
         if _fits_alone(fields):
             raise never(text) from None
@@ -182,12 +182,12 @@ def read(text: str) -> Cron:
             f'{text!r} is no cron time ({str(error).lower()}); write it like "30 8 * * mon-fri"'
         ) from None
     found = Cron(
-        tuple(60 * hour + minute for hour in sorted(told.hours) for minute in sorted(told.minutes)),
+        tuple(60 * hour + minute for hour in sorted(parsed.hours) for minute in sorted(parsed.minutes)),
         any(field.startswith("*") for field in text.split()[:2]),
-        frozenset(told.months),
-        frozenset(told.days),
-        frozenset(0 if each == 7 else each for each in told.weekdays),
-        told.day_and,
+        frozenset(parsed.months),
+        frozenset(parsed.days),
+        frozenset(0 if each == 7 else each for each in parsed.weekdays),
+        parsed.day_and,
     )
     if not found.comes():
         raise never(text)

@@ -56,8 +56,8 @@ class End(NamedTuple):
         """``Exit_status``: the script's, 256 and the signal, or negative if something else ended the job."""
         if self.ok:
             return 0
-        left = SIGNALLED + self.signal if self.signal is not None else self.status
-        return left if left and self.reason in ("exit", "signal", "deleted") else _PBS.get(self.reason, -1)
+        code = SIGNALLED + self.signal if self.signal is not None else self.status
+        return code if code and self.reason in ("exit", "signal", "deleted") else _PBS.get(self.reason, -1)
 
     @property
     def words(self) -> str:

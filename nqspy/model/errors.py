@@ -34,25 +34,25 @@ class Refusal(NqspyError):
     def __str__(self) -> str:
         return REFUSALS[self.kind].sentence.format_map(self.values)
 
-    def as_told(self) -> dict[str, Any]:
-        """Return what programs are told of it."""
+    def as_message(self) -> dict[str, Any]:
+        """Return the fields that programs get."""
         return {"text": str(self), "code": self.code, "status": self.status}
 
     @classmethod
-    def told(cls, data: Mapping[str, Any]) -> "Refusal":
-        """Return one that a daemon told: its text, code and status; of what kind it was is not known here."""
+    def received(cls, data: Mapping[str, Any]) -> "Refusal":
+        """Return a refusal from a daemon's text, code and status; its kind is not known here."""
         refusal = cls("refused", said=data["text"])
         refusal.code, refusal.status = data["code"], data["status"]
         return refusal
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return what there is, as a sentence lists it: ``a, b, c``, or ``none``."""
+    """Return names as a sentence lists them: ``a, b, c``, or ``none``."""
     return ", ".join(names) or "none"
 
 
 def as_refusal(error: NqspyError) -> Refusal:
-    """Return what whoever asked is told of an error: itself, or that the command was not done."""
+    """Return the refusal that reports an error: itself, or that the command was not done."""
     return error if isinstance(error, Refusal) else Refusal("not_done", said=error)
 
 

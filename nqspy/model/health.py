@@ -66,8 +66,8 @@ def wrong_of(probe: Probe) -> str | None:
     """Return what is wrong with a probe as a whole, in a sentence; None when nothing is."""
     given = [kind for kind in KINDS if getattr(probe, kind) is not None]
     if len(given) != 1:
-        told = f"not {' and '.join(given)}" if given else "it has none"
-        return f"give exactly one of command, tcp, http and file; {told}"
+        fault = f"not {' and '.join(given)}" if given else "it has none"
+        return f"give exactly one of command, tcp, http and file; {fault}"
     if "\0" in getattr(probe, given[0]) or not getattr(probe, given[0]).strip():
         return f"{given[0]} cannot be empty or hold a NUL character"
     if probe.units is not None and probe.command is None:

@@ -14,7 +14,7 @@ from nqspy.model.requests import Request
 
 WHOLE = 1_000
 """The part of one that ran as long as it may; parts are rounded up."""
-KEPT = 50
+PER_KEY = 50
 """Lifetimes of one owner, name and size: so many can tell a chance of 98 in 100."""
 KEYS = 2_000
 """Owners, names and sizes: those of which none has ended for longest are forgotten first."""
@@ -28,7 +28,7 @@ Key = tuple[str, str, int]
 Kind = tuple[str, ...]
 """A wider one: owner and name, owner, nothing."""
 
-_SAYS = frozenset(("exit", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit"))
+_INFORMATIVE = frozenset(("exit", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit"))
 _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
 """Signals by which programs end themselves: ILL TRAP ABRT BUS FPE SEGV SYS. Others somebody has sent."""
 
@@ -71,7 +71,7 @@ class Lifetimes:
             return
         former = self.known.pop(key, None)
         runs = () if former is None else former.runs
-        self.known[key] = Lifetime((*runs, run)[-KEPT:], n)
+        self.known[key] = Lifetime((*runs, run)[-PER_KEY:], n)
         self._widen(key, (run,))
         yield key
         while len(self.known) > KEYS:
@@ -136,7 +136,7 @@ def key_of(request: Request) -> Key:
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
     """Return what an end says of run times, by wall limit and best guess (ms; None: none); None: nothing."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
-    if event.end_reason not in _SAYS and not crashed:
+    if event.end_reason not in _INFORMATIVE and not crashed:
         return None
     wall = event.used.wall
     return Lived(wall, _part(wall, limit, WHOLE), _part(wall, guess, FARTHEST))

@@ -15,7 +15,7 @@ from nqspy.model.tree import setting
 SCRIPT_MAX = 64 << 20
 """Bytes of a script that a message has room for."""
 RUN = "it names a program that the daemon runs"
-TOLD = "the mail server is told a password"
+AUTH = "the mail server is told a password"
 """Why a setting is the home's owner's alone."""
 
 
@@ -58,7 +58,7 @@ class Found(Struct, frozen=True):
     offline: tuple[int, ...] = ()
     devices: tuple[Device, ...] = ()
 
-    def seen(self, now: "Found", busy: bool) -> "Found":
+    def updated(self, now: "Found", busy: bool) -> "Found":
         """Return what is known once the executor has found ``now``: while requests run (``busy``) a PE keeps
         its number and CPU, one without its CPU is offline, new CPUs become further PEs."""
         if not busy:
@@ -134,11 +134,11 @@ class Mail:
     tls: str = setting(
         "name", "none", "encryption of mails to the server: none (in clear), starttls (by STARTTLS), implicit"
         " (from the start)",
-        words=("none", "starttls", "implicit"), guard=TOLD,
+        words=("none", "starttls", "implicit"), guard=AUTH,
     )  # fmt: skip
-    user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=TOLD)
+    user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=AUTH)
     password_file: str | None = setting(
-        "text", None, "file with the password in its first line; its owner's alone (chmod 600)", guard=TOLD
+        "text", None, "file with the password in its first line; its owner's alone (chmod 600)", guard=AUTH
     )
     sender: str | None = setting(
         "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"
@@ -180,9 +180,9 @@ def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
 
 def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
     """All of them, in ascending order. No PE goes with its CPU where there are more PEs than CPUs."""
-    gone = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
+    lost = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
     shut = set_offline(machine, pes)
-    return tuple(sorted({*gone, *shut})) if shut else gone
+    return tuple(sorted({*lost, *shut})) if shut else lost
 
 
 def no_pe(pe: int, pes: int) -> str:

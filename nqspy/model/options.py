@@ -123,7 +123,7 @@ _LONG = 5
 """Letters of names among which one that has a slip is recognised."""
 
 
-def taken(name: str) -> str:
+def resource_named(name: str) -> str:
     """Return the name of `RESOURCE_NAMES` that this is, or from which it differs by one letter, else ""."""
     if name in RESOURCE_NAMES or name in GPUS:
         return name if name in RESOURCE_NAMES else ""

@@ -106,10 +106,10 @@ def plain(path: str) -> str:
         return path
     names = path.split("/")
     folder = names[-1] in ("", ".", "..")
-    kept: list[str] = []
+    parts: list[str] = []
     for name in names:
         if name == "..":
-            del kept[-1:]
+            del parts[-1:]
         elif name not in ("", "."):
-            kept.append(name)
-    return "/" * path.startswith("/") + "/".join(kept) + "/" * (folder and bool(kept))
+            parts.append(name)
+    return "/" * path.startswith("/") + "/".join(parts) + "/" * (folder and bool(parts))

@@ -31,14 +31,14 @@ def made(site: Site, feature: str) -> Mapping[str, Any]:
     return site.promises.get(feature, {})
 
 
-def keep(site: Site, event: Promised) -> None:
+def store(site: Site, event: Promised) -> None:
     """Carries a promise out: `lifecycle` calls it."""
-    kept = site.promises.setdefault(event.feature, {})
+    stored = site.promises.setdefault(event.feature, {})
     if event.value is None:
-        kept.pop(event.key, None)
+        stored.pop(event.key, None)
     else:
-        kept[event.key] = event.value
-    if not kept:
+        stored[event.key] = event.value
+    if not stored:
         del site.promises[event.feature]
     site.touched.state = True
 
@@ -50,6 +50,6 @@ def plain(value: Any) -> Any:
 
 def fits(site: Site, promise: Promise) -> bool:
     """True if there is room for it."""
-    kept = made(site, promise.by)
+    stored = made(site, promise.by)
     size = len(msgspec.json.encode((promise.key, promise.value)))
-    return size <= LONGEST and (promise.value is None or promise.key in kept or len(kept) < MOST)
+    return size <= LONGEST and (promise.value is None or promise.key in stored or len(stored) < MOST)

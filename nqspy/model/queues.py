@@ -170,7 +170,7 @@ def is_heeded(kind: str, path: str) -> bool:
     return info is None or info.pipes == "too" or (info.pipes == "only") == (kind == "pipe")
 
 
-def takes(queue: Queue, path: str, value: Any) -> bool:
+def accepts(queue: Queue, path: str, value: Any) -> bool:
     """True if the queue heeds the setting, or the value takes it back: old sites may have unheeded ones."""
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 

@@ -71,8 +71,8 @@ def _writer(spec: str | None) -> Callable[[Any], str]:
     one, _, many = spec.partition("|")
 
     def written(value: Any) -> str:
-        said = many if many and value != 1 else one
-        return "" if value is None or value == "" else said.replace("*", str(value))
+        text = many if many and value != 1 else one
+        return "" if value is None or value == "" else text.replace("*", str(value))
 
     return written
 
@@ -113,14 +113,14 @@ class Reason(Struct, frozen=True):
 
     @property
     def code(self) -> ReasonCode:
-        """Return what kind of thing it is that keeps the request back."""
+        """Return the code of what blocks the request."""
         return KINDS[self.kind].code
 
     @property
     def text(self) -> str:
         """Return its sentence, made anew each time."""
-        said = KINDS[self.kind].sentence.say(self.who, self.values)
-        return f"{said}; {self.ahead} ahead of it" if self.ahead else said
+        text = KINDS[self.kind].sentence.say(self.who, self.values)
+        return f"{text}; {self.ahead} ahead of it" if self.ahead else text
 
     @property
     def needed(self) -> str:
@@ -153,7 +153,7 @@ KINDS: dict[str, ReasonKind] = {}
 def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:
     """Declare kinds of one code: names, sentences. ``needed``: what must happen, empty: as the code says."""
     assert KINDS.keys().isdisjoint(sentences), sentences
-    made = {name: ReasonKind(name, code, Sentence(said), needed) for name, said in sentences.items()}
+    made = {name: ReasonKind(name, code, Sentence(text), needed) for name, text in sentences.items()}
     KINDS.update(made)
     return tuple(made.values())
 
@@ -162,7 +162,7 @@ for _code in ReasonCode:
     reason_kinds(_code, **{_code.value: "{text}"})
 
 
-def told(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
+def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
     """Return a reason in the words of an exit, a person or the journal."""
     return Reason(code, who, (text,), until)
 

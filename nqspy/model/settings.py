@@ -50,7 +50,7 @@ class Settings:
         """The complexes a queue belongs to."""
         return (c for c in self.complexes.values() if queue in c.queues)
 
-    def spills(self, queue: str) -> bool:
+    def gives_way(self, queue: str) -> bool:
         """True if a shift that stops a queue may have its running requests give way."""
         domain = self.domains.get(self.queues[queue].domain) if queue in self.queues else None
         return domain is None or domain.lists("shift_end")

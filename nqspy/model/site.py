@@ -239,10 +239,10 @@ class Site:
     def board(self, domain: str = APPLICATION) -> Board:
         """A domain's PEs as they are held now, to be changed by whoever asks."""
         found = self.domain(domain)
-        own, offline, kept = self.pes_of(found), self.offline(), self._boards.get(domain)
-        if kept is None or not kept.is_of(found, own, offline):
-            kept = self._boards[domain] = Board(found, own, self.holders, offline)
-        return kept.copy()
+        own, offline, cached = self.pes_of(found), self.offline(), self._boards.get(domain)
+        if cached is None or not cached.is_of(found, own, offline):
+            cached = self._boards[domain] = Board(found, own, self.holders, offline)
+        return cached.copy()
 
     def hold(self, request: Request) -> None:
         """A request holds its PEs from now on."""

@@ -86,9 +86,9 @@ def _check_pes(site: Site) -> None:
     for request in site.started.values():
         if not request.pes_released:
             board.hold(expected, request.seq, request.pes)
-    kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
-    ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
-    overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
+    found = {pe: sorted(holders) for pe, holders in site.holders.items()}
+    ensure(found == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
+    overfull = any(site.board(name).overfull() for name in site.domains()) if found else False
     ensure(not overfull, "a PE was given too often")
     for domain in map(site.domain, site.domains()):
         anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
@@ -102,16 +102,16 @@ def check_array(request: Request, members: Iterable[Seq]) -> None:
     if state is None or spec is None:
         return
     own = indices.of(index_of(each) or 0 for each in members)
-    seen: indices.Runs = ()
+    placed: indices.Runs = ()
     for runs in (state.left, own, state.well, state.badly, state.dropped):
-        ensure(not indices.both(seen, runs), f"an index of {seq} is in two places")
-        seen = indices.plus(seen, runs)
-    ensure(not indices.minus(spec.indices, seen), f"{seq} has lost an index")
-    ensure(not indices.minus(seen, spec.indices), f"{seq} has an index too many")
-    kept = indices.plus(state.all_held, state.all_awaiting)
-    ensure(not indices.minus(kept, state.left), f"{seq} keeps indices that it has not")
-    ensure(not indices.both(kept, state.ready), f"{seq} has indices that are ready and are kept")
-    ensure(not indices.minus(state.left, indices.plus(kept, state.ready)), f"{seq} has forgotten an index")
+        ensure(not indices.both(placed, runs), f"an index of {seq} is in two places")
+        placed = indices.plus(placed, runs)
+    ensure(not indices.minus(spec.indices, placed), f"{seq} has lost an index")
+    ensure(not indices.minus(placed, spec.indices), f"{seq} has an index too many")
+    blocked = indices.plus(state.all_held, state.all_awaiting)
+    ensure(not indices.minus(blocked, state.left), f"{seq} keeps indices that it has not")
+    ensure(not indices.both(blocked, state.ready), f"{seq} has indices that are ready and are kept")
+    ensure(not indices.minus(state.left, indices.plus(blocked, state.ready)), f"{seq} has forgotten an index")
 
 
 def ensure(holds: bool, text: str) -> None:

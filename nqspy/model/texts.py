@@ -87,15 +87,15 @@ def grid(
     ``head: value``, folded between words.
     """
     cells = [[" ".join(str(value).split("\n")) for value in row] for row in rows]
-    kept, length = 0, -1
+    fit, length = 0, -1
     for column in zip(heads, *cells, strict=True):
         length += 1 + max(1, *map(len, column))
-        kept += not kept or length <= width
-    head, rule, *lines = aligned([heads[:kept], None, *(row[:kept] for row in cells)], range(left, kept), " ")
+        fit += not fit or length <= width
+    head, rule, *lines = aligned([heads[:fit], None, *(row[:fit] for row in cells)], range(left, fit), " ")
     found = [head, rule] if any(heads) else []
     for number, (line, row) in enumerate(zip(lines, cells, strict=True), 1):
         found += [rule] if foot and number == len(cells) else []
-        found += [line, *_below(heads[kept:], row[kept:])]
+        found += [line, *_below(heads[fit:], row[fit:])]
     return "".join(line + "\n" for line in found)
 
 
@@ -107,12 +107,12 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
         value = value.strip()
         if value in ("", "-"):
             continue
-        said = f"{head.strip().lower()}: {value}"
-        if not alone and len(lines[-1]) + 3 + len(said) <= WIDTH:
-            lines[-1] += "   " + said
+        text = f"{head.strip().lower()}: {value}"
+        if not alone and len(lines[-1]) + 3 + len(text) <= WIDTH:
+            lines[-1] += "   " + text
         else:
-            lines += _lines(said, _INDENT)
-            alone = lines[-1] != _INDENT + said
+            lines += _lines(text, _INDENT)
+            alone = lines[-1] != _INDENT + text
     return lines
 
 

@@ -302,8 +302,8 @@ def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages
 def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
     request.attempt, request.losses, request.retry = None, event.losses, event.retry
     if event.stdout is not None:
-        left = AttemptOutput(event.attempt, event.stdout, event.stderr)
-        request.former = (*request.former[1 - _FORMER :], left)
+        output = AttemptOutput(event.attempt, event.stdout, event.stderr)
+        request.former = (*request.former[1 - _FORMER :], output)
     request.spec = while_waiting(request.spec)
     request.hold_text = request.hold_text if request.holds else ""
     request.state = wait_state(request, at)

@@ -179,12 +179,12 @@ def _check_number(info: Declared, value: Any) -> None:
     if value > GREATEST:
         raise BadValue(f"{info.name} is too large: {value}")
     if not low <= value <= (GREATEST if info.high is None else info.high):
-        least, most, given = (_told(info, number) for number in (low, info.high, value))
+        least, most, given = (_written(info, number) for number in (low, info.high, value))
         bounds = f"from {least} to {most}" if info.high is not None else f"at least {least}"
         raise BadValue(f"{info.name} is {bounds}, not {given}")
 
 
-def _told(info: Declared, value: int | float | None) -> str:
+def _written(info: Declared, value: int | float | None) -> str:
     """A number of a setting as people write it."""
     if isinstance(value, int) and value >= 0 and info.unit == "time":
         return format_time(value) + "s" * (value < 60_000)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
-from nqspy.model.cause import HANDS
+from nqspy.model.cause import EXECUTOR
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
 from nqspy.model.texts import some_of
 from nqspy.report.replay import HistoryReplay
@@ -154,7 +154,7 @@ class IncidentLog:
             elif kind == "deleting" and by_system:
                 self.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
             elif kind == "held":
-                for seq in event.seqs if by_system or cause == HANDS else ():
+                for seq in event.seqs if by_system or cause == EXECUTOR else ():
                     if not by_system:  # it could not be started, or its end was lost
                         self._not_again(seq, at)
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)

@@ -14,7 +14,7 @@ from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, array_of, full_id, index_of, number_of
 from nqspy.model.machine import Torus, base_in
 from nqspy.model.output_paths import shown_paths
-from nqspy.model.reasons import Reason, ReasonCode, told
+from nqspy.model.reasons import Reason, ReasonCode, quoted
 from nqspy.model.requests import Request, Reservation, State, Used
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import own_options, requested, used_object
@@ -43,7 +43,7 @@ def request_object(
 ) -> dict[str, Any]:
     """The object of a live request. ``place`` counts in state queued alone; ``reason``: why it waits."""
     if reason is None and request.state is State.HELD and request.hold_text:
-        reason = told(ReasonCode.HELD, "", request.hold_text)
+        reason = quoted(ReasonCode.HELD, "", request.hold_text)
     if reason is not None and reason.ahead and place is not None:
         reason = structs.replace(reason, ahead=place.position - 1)
     shown = None if reason is None else reason_object(reason, context.zone)

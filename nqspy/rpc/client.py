@@ -78,10 +78,10 @@ class Connection(DaemonSocket):
         if answer["id"] is None:
             self.close()  # it was about the connection, which the daemon closes then
         if "error" in answer:
-            raise Refusal.told(answer["error"])
+            raise Refusal.received(answer["error"])
         text, status = answer["err"].rstrip("\n"), answer["exit"]  # the text form
         said = text or f"it ended with status {status}"
-        raise Refusal.told({"text": said, "code": "refused", "status": status})
+        raise Refusal.received({"text": said, "code": "refused", "status": status})
 
 
 class ClientRequest:
@@ -206,7 +206,7 @@ class Client:
     def _each(self, cmd: str, **fields: Any) -> None:
         failed = (self.call(cmd, **fields) or {}).get("failed")
         if failed:
-            raise Refusal.told(failed[0])
+            raise Refusal.received(failed[0])
 
     def qmgr(self, script: str, *, atomic: bool = True) -> str:
         """Runs qmgr commands, one a line, and gives what they print. Raises Refusal naming line and word."""

@@ -216,7 +216,7 @@ class SqliteJournal(EventHistory):
         try:
             self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
             site = rows.load_site(self._connection)
-            self.left_out = list(configure.left_out(rows.setting_rows(self._connection)))
+            self.left_out = list(configure.ignored(rows.setting_rows(self._connection)))
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         before = self._mark.before

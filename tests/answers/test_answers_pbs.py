@@ -7,7 +7,7 @@ import pytest
 from answers.pbs_asked import ask, ids, jobs, number, selected
 
 from nqspy.answers import choice, pbs_jobs
-from nqspy.model.cause import HANDS
+from nqspy.model.cause import EXECUTOR
 from nqspy.model.ids import MINUTE
 from nqspy.model.requests import Attempt, Pause, State, Used
 
@@ -186,7 +186,7 @@ def test_wall_time_is_that_of_the_moment_and_not_of_the_last_sample(fresh, monke
     request = fresh.daemon.engine.site.requests[int(id.partition(".")[0])]
     now = fresh.daemon.clock.now()
     monkeypatch.setattr(type(fresh.daemon.clock), "now", lambda clock: now)
-    stopped, used = None if pause is None else Pause(HANDS, now - pause), Used(5_000, 30_000, 1 << 20)
+    stopped, used = None if pause is None else Pause(EXECUTOR, now - pause), Used(5_000, 30_000, 1 << 20)
     request.attempt = Attempt(
         1, (0,), now - 11 * MINUTE, starting=False, used=used, pause=stopped, suspended_time=MINUTE
     )

@@ -5,7 +5,7 @@ import pytest
 from nqspy.core import passes  # noqa: F401  declares the kinds
 from nqspy.decider import backoff  # noqa: F401
 from nqspy.engine import explain, recheck  # noqa: F401
-from nqspy.model.reasons import KINDS, Reason, ReasonCode, Sentence, are_sound, told
+from nqspy.model.reasons import KINDS, Reason, ReasonCode, Sentence, are_sound, quoted
 
 SAID = {
     "above_block": ("domain fast", (5, 3), "5 PEs are more than the 3 of the largest block of domain fast"),
@@ -188,7 +188,7 @@ def test_what_each_kind_says(name):
 
 @pytest.mark.parametrize("code", ReasonCode)
 def test_what_others_have_put_is_told_as_it_is(code):
-    reason = told(code, "gun", "{no} gap * here|", 5)
+    reason = quoted(code, "gun", "{no} gap * here|", 5)
     assert reason.matches(code=code, who="gun", text="{no} gap * here|", until=5)
     assert reason.needed
 

@@ -17,13 +17,13 @@ from nqspy.decider.orders import OpenOrders, answer_within, nothing
 from nqspy.engine.look_ahead import Foreseen, Outlook
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
-from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, told
+from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, quoted
 
 NOW = 1_000_000
 
 
 SPILL = Cause("feature", "spill")
-NEVER = told(ReasonCode.NEVER, "queue night", "never")
+NEVER = quoted(ReasonCode.NEVER, "queue night", "never")
 
 
 def test_a_plan_and_a_trace_come_out_as_they_went_in():
@@ -35,7 +35,7 @@ def test_a_plan_and_a_trace_come_out_as_they_went_in():
         Requeue(6, 1, SPILL, "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
         Hold(9, "gun", "later"),
     )  # fmt: skip
-    reasons = Reasons({2: told(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
+    reasons = Reasons({2: quoted(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
     failures = (ExitFailure("gun", 2, "no", "trace", True), ExitFailure("no such exit", 2, "no"))
     plan = Plan(actions, reasons, NOW, 17, True, (), failures)
     body = messages.encode(plans.plan_made(5, plan, []))
@@ -65,7 +65,7 @@ def test_what_is_no_action_of_a_pass_is_not_taken(action):
 
 @pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
 def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
-    bad, good, never = (told(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
+    bad, good, never = (quoted(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
     plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
     word = messages.message_of(messages.encode(plans.plan_made(1, plan, []))[4:])
     found = plans.plan_of(word, 1, (), [])
@@ -94,7 +94,7 @@ def test_a_reason_that_makes_no_sentence_is_not_taken(reason):
 
 @pytest.mark.parametrize(("field", "taken"), [("memory", True), ("owner", False), ("nonsense", False)])
 def test_bounds_are_taken_of_numbers_that_there_are(field, taken):
-    reach = Reach("night", (), told(ReasonCode.EXIT, "exits/test", "too large"), ((field, 1, None),))
+    reach = Reach("night", (), quoted(ReasonCode.EXIT, "exits/test", "too large"), ((field, 1, None),))
     body = messages.encode(plans.plan_made(1, Plan((), Reasons({}, {}, (reach,))), []))[4:]
     assert plans.plan_of(messages.message_of(body), 1, (), []).reasons.reach == ((reach,) if taken else ())
 
@@ -162,7 +162,7 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger
         process._Frames().take((messages.LARGEST_ANSWER + 1).to_bytes(4, "big"))
     text = "user limit 4 of queue night is reached for somebody with a long name in department forty-two"
     seqs = range(1_000_000, 1_100_000)
-    own = {seq: told(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
+    own = {seq: quoted(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
     starts = dict.fromkeys(seqs, 1_795_262_400_000)
     moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
     redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")

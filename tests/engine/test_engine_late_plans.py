@@ -20,7 +20,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
 from nqspy.model.ids import Instant, Seq, array_key, member
 from nqspy.model.promises import Promise
-from nqspy.model.reasons import told
+from nqspy.model.reasons import quoted
 
 
 class Later:
@@ -339,7 +339,7 @@ class Refusing(Gate):
         return REFUSED
 
 
-REFUSED = told("LIMIT", "queue batch", "it never starts")
+REFUSED = quoted("LIMIT", "queue batch", "it never starts")
 
 
 @pytest.mark.parametrize("line", ["anne", "anne wall=1:00 pes=2"])

@@ -7,7 +7,7 @@ from nqspy.model.consumables import Consumable, device_of, offline_of, units_of,
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Device, Found
-from nqspy.model.options import RESOURCE_NAMES, taken
+from nqspy.model.options import RESOURCE_NAMES, resource_named
 
 CARDS = Found(devices=(Device("nvidia", "0"), Device("nvidia", "2"), Device("amd", "0")))
 
@@ -77,4 +77,4 @@ FREE = ["gpu", "gpus", "ngpus", "matlab", "fpga", "barrier", "men", "fil", "lice
 
 @pytest.mark.parametrize("name", [*RESOURCE_NAMES, *SLIPS, *FREE])
 def test_known_names_and_their_slips_are_taken_and_others_are_free(name):
-    assert bool(taken(name)) == (name not in FREE)
+    assert bool(resource_named(name)) == (name not in FREE)

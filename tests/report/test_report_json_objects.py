@@ -12,7 +12,7 @@ from nqspy.core.order.places import Place
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
-from nqspy.model.reasons import ReasonCode, told
+from nqspy.model.reasons import ReasonCode, quoted
 from nqspy.model.requests import Dependency, Output, Reservation, State, Used
 from nqspy.report import json_objects
 from nqspy.report.event_objects import event_line, event_object
@@ -36,7 +36,7 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     book = diary(d1=1)
     seq = book.submit(0.25, "d1", cpu=600_000, memory=1 << 20, pes=2)
     standing = Place(3.5, 0.25, 0.5, 0.75, 1.0, 1)
-    reason = told(ReasonCode.LIMIT, "queue night", "run limit 1 of queue night is reached", book.at(60))
+    reason = quoted(ReasonCode.LIMIT, "queue night", "run limit 1 of queue night is reached", book.at(60))
     made = json_objects.request_object(book.site.requests[seq], place(book, 5), standing, reason)
     assert list(made) == KEYS
     assert json.loads(json_objects.encode(made)) == made | {"pes": []}

@@ -7,7 +7,7 @@ import pytest
 from nqspy.model import events as ev
 from nqspy.model.configure import copy_of
 from nqspy.model.machine import Found
-from nqspy.model.reasons import ReasonCode, told
+from nqspy.model.reasons import ReasonCode, quoted
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.night import night_bounds
@@ -121,7 +121,7 @@ def test_failed_waiting_and_held_requests_are_named(diary):
     book.decide(0, bad, killed)
     book.end(10, bad, cpu=1, status=3)
     book.end(20, killed, cpu=1, status=None, reason="cpu_limit")
-    why = {late: told(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
+    why = {late: quoted(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
     data = book.report(30, why=lambda seq, queue: why.get(seq))
     assert data["ongoing"]
     assert [(e["id"], e["name"], e["end_reason"], e["exit_status"]) for e in data["failed"]] == [

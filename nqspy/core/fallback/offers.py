@@ -16,7 +16,7 @@ from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reach, Reason, ReasonCode, told
+from nqspy.model.reasons import Reach, Reason, ReasonCode, quoted
 from nqspy.model.requests import Request, State
 from nqspy.ports import Answer, OfferRound, RequestView
 
@@ -215,7 +215,7 @@ class Offers:
     def _reason(self, answer: Answer) -> Reason:
         key = (answer.verdict, answer.who, answer.text, answer.until)
         if key not in self._reasons:
-            self._reasons[key] = told(REFUSED[answer.verdict], answer.who, answer.text, answer.until)
+            self._reasons[key] = quoted(REFUSED[answer.verdict], answer.who, answer.text, answer.until)
             if answer.until is not None:
                 at = max(answer.until, Instant(self._draft.now + SOON))
                 self.due = at if self.due is None else min(self.due, at)

@@ -42,7 +42,7 @@ from nqspy.model.board import Board
 from nqspy.model.domains import numbers, spans
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
+from nqspy.model.reasons import Reason, ReasonCode, quoted, reason_kinds
 from nqspy.model.requests import Attempt, Request, State
 from nqspy.model.site import Settings, Site
 
@@ -182,7 +182,7 @@ class Preempt(Skip):
         returns = ask.state is State.SUSPENDED
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             if returns:
-                reason = told(ReasonCode.NO_PES, NAME, ask.pause.text if ask.pause is not None else "")
+                reason = quoted(ReasonCode.NO_PES, NAME, ask.pause.text if ask.pause is not None else "")
             else:
                 reason = self.gate.room.lack(ask.queue, ask)
         if reason or forced or returns or ask.seq == self._cleared_for:

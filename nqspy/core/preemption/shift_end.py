@@ -10,7 +10,7 @@ from nqspy.core.runtime import wall_limit
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
+from nqspy.model.reasons import Reason, ReasonCode, quoted, reason_kinds
 from nqspy.model.requests import Request, State
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings, Site
@@ -77,7 +77,7 @@ def why_held(site: Site, request: Request) -> Reason | None:
     if pause is None or not pause.pes_released:
         return None
     if pause.cause.kind == "shift" and not _is_started(site, request.queue):
-        return told(ReasonCode.SHIFT, str(pause.cause), pause.text)
+        return quoted(ReasonCode.SHIFT, str(pause.cause), pause.text)
     shift = _in_force(site)
     if shift is not None and _is_over(site, shift, request):
         return _STAYS(f"shift {shift.name}", request.queue)

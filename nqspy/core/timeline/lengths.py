@@ -56,7 +56,7 @@ def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
 def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
     """Return when a shift stops a request's queue, unless its domain lets it run on then."""
     stop = site.upcoming_stops.get(request.queue)
-    return stop if stop is not None and site.settings.spills(request.queue) else None
+    return stop if stop is not None and site.settings.gives_way(request.queue) else None
 
 
 # ---------------------------------------------------------------- past a reservation

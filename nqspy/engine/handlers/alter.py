@@ -168,7 +168,7 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
     if command.history:
         seqs = [request_named(each["id"], tx.site.names) for each in gone]
         names = [tx.site.id_of(seq) if seq is not None else gone[n]["id"] for n, seq in enumerate(seqs)]
-        told = [Refusal("record_stays", id=name).as_told() for name in names]
+        told = [Refusal("record_stays", id=name).as_message() for name in names]
         failed += [{"id": each["id"]} | said for each, said in zip(gone, told, strict=True)]
     elif not command.lenient:
         return answer

@@ -56,7 +56,7 @@ def each(
                 part.each(do, some)
                 done.append(part.name)
         except Refusal as refusal:
-            failed.append({"id": text} | refusal.as_told())
+            failed.append({"id": text} | refusal.as_message())
     return {"done": done, "failed": failed}
 
 

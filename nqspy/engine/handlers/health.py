@@ -42,7 +42,7 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
         case ob.ObservedMachine():
             site, before = tx.site, tx.site.found
             seen = Found(news.cpus, news.memory, devices=news.devices)
-            now = before.seen(seen, bool(site.started))
+            now = before.updated(seen, bool(site.started))
             if now != before:  # PEs that are gone get nothing new, what runs on them goes on
                 tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
                 tx.dirty()

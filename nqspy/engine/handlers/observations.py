@@ -9,7 +9,7 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Adjust, Forget, Kill, Resume, SetAside, Suspend
-from nqspy.model.cause import HANDS
+from nqspy.model.cause import EXECUTOR
 from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq, number_of
 from nqspy.model.requests import Ending, Request, Retry, State, Used
 from nqspy.model.texts import some_of
@@ -224,7 +224,7 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
 
 
 def _held(seq: Seq, text: str) -> ev.Held:
-    return ev.Held((seq,), "u", str(HANDS), text, cause=HANDS)
+    return ev.Held((seq,), "u", str(EXECUTOR), text, cause=EXECUTOR)
 
 
 _NAMED = 20

@@ -22,7 +22,7 @@ from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.events import Change, FilesApplied, SettingsChanged, UsageCorrected
 from nqspy.model.ids import Instant
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role, with_default
-from nqspy.model.queues import takes
+from nqspy.model.queues import accepts
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.texts import in_words
@@ -187,13 +187,13 @@ def _check_heeded(settings: Settings, change: Change) -> None:
             _check_heeded(settings, inner)
     name, _, path = rest.partition("/")
     queues = list(settings.queues.values())
-    if name == "*" and not any(takes(each, path, change.value) for each in queues):
+    if name == "*" and not any(accepts(each, path, change.value) for each in queues):
         name = queues[0].name if queues else ""
     queue = settings.queues.get(name)
     if head != "queue" or queue is None:
         return
     for path, value in registry.brought(change).items():
-        if not takes(queue, path, value):
+        if not accepts(queue, path, value):
             raise Refusal("not_heeded", setting=path.replace("/", " "), sort=queue.kind, queue=queue.name)
 
 

@@ -16,7 +16,7 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import Key
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Kill, Start
-from nqspy.model.cause import HANDS
+from nqspy.model.cause import EXECUTOR
 from nqspy.model.events import MovedOut, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifetimes import MeasuredMove, mean_move
@@ -48,7 +48,7 @@ class RecordedRuns:
         void: Key | None = None
         for recorded in events:
             event: Any = recorded.event
-            held = isinstance(event, ev.Held) and event.cause == HANDS
+            held = isinstance(event, ev.Held) and event.cause == EXECUTOR
             if held and void is not None and void[0] in event.seqs:  # it cannot be started
                 self.not_started[void] = event.text
             void = self._take(event, recorded.at)
