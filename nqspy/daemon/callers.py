@@ -1,6 +1,6 @@
-"""Commands that wait for their request (`mpprun` for an application, ``qsub -I`` for a session): a command
-that has gone takes its request out of the queue; a command is told when its request has ended. They hold no
-connection: pidfds tell of their end, and one thread waits for these, made with the first such request."""
+"""Commands that wait for their request (`mpprun` for an application, ``qsub -I`` for a session). When such a
+command has ended, its request is deleted; when the request has ended, the command gets a signal. They hold no
+connection: pidfds report their end, and one thread waits for these, started with the first such request."""
 
 import contextlib
 import os
@@ -18,16 +18,16 @@ from nqspy.model.requests import Spec
 from nqspy.model.site import Site
 
 ENDED = signal.SIGURG
-"""Told to who waits; where nobody listens to it, it does nothing."""
+"""Signal to a command that waits; without a handler it does nothing."""
 MOST = 16_384
-"""Callers watched at most: each takes a descriptor. At most a quarter of those that this process may open."""
+"""Most callers that are watched, each by a descriptor; at most a quarter of the descriptors allowed here."""
 
 
 class CallerWatch:
-    """``gone`` is called on the watch's thread, with requests of callers that have ended."""
+    """Calls ``ended`` on its own thread, with requests of callers that have ended."""
 
-    def __init__(self, gone: Callable[[Seq], None]) -> None:
-        self._gone = gone
+    def __init__(self, ended: Callable[[Seq], None]) -> None:
+        self._ended = ended
         soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = MOST if soft == resource.RLIM_INFINITY else min(MOST, soft // 4)
         self._fds: dict[Seq, int] = {}
@@ -37,14 +37,14 @@ class CallerWatch:
         self._thread: threading.Thread | None = None
 
     def begin(self, site: Site) -> list[Seq]:
-        """Watch commands that waited before this daemon came; return the requests of those that have gone."""
+        """Watch commands that waited before this daemon started; return the requests of ended ones."""
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
-    def look(self, happened: Sequence[Recorded], site: Site) -> None:
-        """Takes note of what was committed: such requests that have come, and that have ended."""
+    def follow(self, happened: Sequence[Recorded], site: Site) -> None:
+        """Note what was committed: such requests that were submitted or have ended."""
         for each in happened:
             if isinstance(each.event, Submitted) and not self._watch(each.event.seq, each.event.spec):
-                self._gone(each.event.seq)
+                self._ended(each.event.seq)
             seq = getattr(each.event, "seq", None)
             if seq in self._fds and site.to_be(seq) is None:
                 fd = self._fds.pop(seq)
@@ -54,12 +54,12 @@ class CallerWatch:
                 os.close(fd)
 
     def waits(self, seq: Seq) -> bool:
-        """True if a command still waits for that request: its descriptor may be another's by now."""
+        """True if a command still waits for that request; its descriptor may have been reused."""
         fd = self._fds.get(seq)
         return fd is not None and not readable(fd)
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stop the thread."""
         if self._thread is not None and self._poll is not None:
             os.write(self._stopper, b"x")
             self._thread.join()
@@ -68,7 +68,7 @@ class CallerWatch:
                 os.close(fd)
 
     def _watch(self, seq: Seq, spec: Spec) -> bool:
-        """Watch the command that waits for a request, if any does; false if that has gone."""
+        """Watch the command that waits for a request, if there is one; return False if it has ended."""
         caller = spec.caller or spec.session
         if caller is None or len(self._fds) >= self._most:  # it asks by itself, later
             return True
@@ -95,7 +95,7 @@ class CallerWatch:
                 if fd == self._stop:
                     return
                 if (seq := self._seqs.get(fd)) is not None:
-                    self._gone(seq)
+                    self._ended(seq)
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:
@@ -104,7 +104,7 @@ def _opened(pid: int, began: int, uid: int) -> int | None:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):
         return None
-    with contextlib.suppress(OSError):  # once it is held: its number is not another's meanwhile
+    with contextlib.suppress(OSError):  # with the pidfd open the number is not reused
         same = Stat(pid).start == began and os.stat(f"/proc/{pid}").st_uid == uid
         if same and not readable(fd):
             return fd

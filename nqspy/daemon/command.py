@@ -10,7 +10,7 @@ import typer
 
 from nqspy.daemon.home import HomeError, home_of, init, init_if_new, running_pid
 from nqspy.daemon.process import become, begin
-from nqspy.daemon.starting import StartOptions, check, else_taken_back
+from nqspy.daemon.starting import StartOptions, check, undone_on_failure
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -66,7 +66,7 @@ def start_or_run(
     clock: ClockOption = None, site: SiteOption = None,
 ) -> None:  # fmt: skip
     """Start a daemon in the background, or be it."""
-    for fd in range(3):  # else what is opened next would be taken for a standard descriptor
+    for fd in range(3):  # else the next open file would become a standard descriptor
         try:
             os.fstat(fd)
         except OSError:
@@ -75,7 +75,7 @@ def start_or_run(
     typed, background = StartOptions(queues, exits, clock), context.info_name == "start"
     there = StartOptions(_absolute(queues), _absolute(exits), clock, True) if background else typed
     check(where, typed)
-    with else_taken_back(where):
+    with undone_on_failure(where):
         init_if_new(where, chosen)
         if not background:
             become(where, typed, lambda text: None)
@@ -107,7 +107,7 @@ def stop(
         try:
             signal.pidfd_send_signal(fd, signal.SIGTERM)
         except PermissionError:
-            raise HomeError(str(error)) from None  # it is another's daemon: what it has said stands
+            raise HomeError(str(error)) from None  # another user's daemon: report its error
     select.select([fd], [], [], 60 if mode == "leave" else None)
     if running_pid(where) == pid:
         raise HomeError(f"process {pid} has not stopped; see {where.log}")

@@ -167,8 +167,8 @@ def refuse_syncs() -> None:
     steps = ((load, 0, 0, 0), (equal, 2, 0, fsync), (equal, 1, 0, fdatasync), (answer, 0, 0, allow),
              (answer, 0, 0, refuse | errno.EIO))  # fmt: skip
     code = b"".join(struct.pack("=HBBI", *step) for step in steps)
-    held = ctypes.create_string_buffer(code)
-    program = struct.pack("@HP", len(steps), ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
     for option, value, argument in ((_NO_NEW_PRIVILEGES, 1, None), (_SECCOMP, 2, program)):
         if libc.prctl(option, value, argument, 0, 0) != 0:
@@ -176,7 +176,7 @@ def refuse_syncs() -> None:
 
 
 class SteppedClock(Clock, frozen=True):
-    """A clock that was set wrong: ``file`` holds by how many ms, read at each look; none: it is right."""
+    """A clock that was set wrong: ``file`` has the error in ms, read each time; without it there is none."""
 
     file: Path = Path()
 

@@ -1,6 +1,6 @@
-"""The process's own memory: what big work leaves behind goes back to the system (glibc; nothing elsewhere).
-Left alone, glibc gives each thread a heap of its own, and lets freed blocks of megabytes raise the size from
-which it asks the kernel for a block alone, so that the next ones lie in heaps and stay."""
+"""Memory of this process: give back what big work has freed (glibc only). By default glibc gives
+each thread a heap of its own; and freed blocks of megabytes raise the size from which it asks the kernel for
+a separate block, so that later ones lie in heaps and stay."""
 
 import ctypes
 import gc
@@ -19,48 +19,48 @@ _libc = ctypes.CDLL(None)
 
 
 def settle() -> None:
-    """To be called before there are threads: one heap for all, large blocks apart."""
+    """Use one heap for all threads, and separate large blocks. Call it before there are threads."""
     if hasattr(_libc, "mallopt"):
         for option, value in ((_MMAP_THRESHOLD, LARGE), (_TRIM_THRESHOLD, LARGE), (_ARENA_MAX, 1)):
             _libc.mallopt(ctypes.c_int(option), ctypes.c_int(value))
 
 
 def calm() -> None:
-    """Keep what was loaded: looking for circles in 100,000 requests would stall the engine."""
+    """Exclude loaded objects from collection: searching 100,000 requests for cycles stalls the engine."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 5, 400)
 
 
 class Clearance:
-    """Has freed memory given back soon after big work, in the engine's thread: some ms."""
+    """Gives freed memory back soon after big work, in the engine's thread: some ms."""
 
     def __init__(self) -> None:
-        self._wanted = self._cluttered = False
+        self._wanted = self._collect = False
         self._due: float | None = None
 
     def sent(self, size: int) -> None:
-        """So many bytes were sent out."""
+        """Note that so many bytes were sent."""
         self._wanted = self._wanted or size >= BIG
 
-    def taken(self, size: int) -> None:
-        """So many bytes were taken in: what was made of them on the way is looked for as well."""
-        self.sent(size)  # they go as what is sent out does
-        self._cluttered = self._cluttered or size >= BIG
+    def received(self, size: int) -> None:
+        """Note that so many bytes were received: objects made from them are collected as well."""
+        self.sent(size)  # they are freed like sent ones
+        self._collect = self._collect or size >= BIG
 
-    def patience(self) -> float | None:
-        """Real seconds until `look` has something to do."""
+    def timeout(self) -> float | None:
+        """Return the real seconds until `check` has something to do."""
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
-    def look(self) -> None:
-        """Does it when it is time."""
+    def check(self) -> None:
+        """Give memory back when it is due."""
         now = time.monotonic()
         if self._wanted:  # its pause begins when the turn is over
             self._wanted, self._due = False, now + PAUSE
         elif self._due is not None and now >= self._due:
             self._due = None
-            if self._cluttered:
-                self._cluttered = False
+            if self._collect:
+                self._collect = False
                 gc.collect()
             if hasattr(_libc, "malloc_trim"):
                 _libc.malloc_trim(ctypes.c_size_t(0))

@@ -30,7 +30,7 @@ class HomeError(NqspyError):
 
 
 SITES = frozenset({"queues.d", "exits"})
-"""Folders in which the site says what it wants."""
+"""Folders with the site's configuration."""
 MADE = frozenset({"spool", "log", "mail", "reports", "history", "backups"})
 """Folders that a daemon makes in its home."""
 
@@ -107,7 +107,7 @@ def not_empty(home: Home) -> HomeError:
 
 
 def init_if_new(home: Home, site: SiteName | None = None) -> None:
-    """Fills a new home; leaves one that is there as it is. Raises HomeError for a folder that is neither."""
+    """Fill a new home; leave an existing one as it is. Raises HomeError for another folder."""
     if home.is_new():
         init(home, site)
     elif not home.is_one():
@@ -133,8 +133,8 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
     return site
 
 
-def take_back(home: Home, before: set[str]) -> None:
-    """Remove what a refused first start has begun, unless a database lay in the home ``before``."""
+def undo(home: Home, before: set[str]) -> None:
+    """Undo a refused first start, unless a database was in the home ``before``."""
     if home.database.name in before:
         return
     for name in home.names() - before:
@@ -143,7 +143,7 @@ def take_back(home: Home, before: set[str]) -> None:
 
 
 def make(home: Home) -> None:
-    """Makes the folders that are missing, and checks that the home can be used. Raises HomeError."""
+    """Make the missing folders, and check that the home can be used. Raises HomeError."""
     try:
         if (kind := file_system(home.path)) in _NETWORK:
             where = f"home {home.path} lies on a network file system ({kind})"
@@ -161,7 +161,7 @@ def make(home: Home) -> None:
 
 
 def _make_folder(path: Path, mode: int | None) -> None:
-    """Makes a folder that is missing, with that mode whatever the umask; one that is there stays as it is."""
+    """Make a missing folder, with that mode whatever the umask; leave an existing one as it is."""
     if not path.is_dir():
         path.mkdir(parents=True)
         if mode is not None:
@@ -169,8 +169,8 @@ def _make_folder(path: Path, mode: int | None) -> None:
 
 
 def file_system(path: Path) -> str:
-    """Kind of the file system a path lies on, by the longest mount point above it."""
-    real = str(path.resolve())  # what is not there yet lies where its parent does
+    """Return the kind of a path's file system, by the longest mount point above it."""
+    real = str(path.resolve())  # a missing file counts where its parent is
     best, kind = "", ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         where, what = line.split()[1:3]
@@ -181,12 +181,12 @@ def file_system(path: Path) -> str:
 
 
 def lock(home: Home) -> int:
-    """Take the home for the life of this process; return the open file. Raises HomeError if it is taken."""
+    """Lock the home for the life of this process; return the open file. Raises HomeError if it is locked."""
     try:
         fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise unusable(home, error) from None
-    for attempt in range(20):  # whatever asks for the pid (`running_pid`) has the lock for an instant
+    for attempt in range(20):  # `running_pid` holds the lock for an instant
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -208,17 +208,17 @@ def lock(home: Home) -> int:
 
 
 def unlock(fd: int) -> None:
-    """Give the home back; the file stays without a pid, so that clients know that a daemon may come back."""
+    """Unlock the home; the file stays without a pid, so that clients know that a daemon may come back."""
     os.ftruncate(fd, 0)
     os.close(fd)
 
 
 COMING = 15.0
-"""Real seconds that a start may take until it has the lock, as clients see it."""
+"""Real seconds for which clients believe that a daemon is starting."""
 
 
 def announce(home: Home, coming: bool) -> None:
-    """Tell clients by the date of the lock's file that a daemon is coming (`rpc.home.standing`), or not."""
+    """Show clients by the date of the lock file that a daemon is starting (`rpc.home.standing`), or not."""
     date = time.time() + COMING if coming else 0.0
     with contextlib.suppress(OSError):
         if not home.pid_file.read_bytes().strip():
@@ -226,7 +226,7 @@ def announce(home: Home, coming: bool) -> None:
 
 
 def running_pid(home: Home) -> int | None:
-    """Process number of the daemon that has the home, None when there is none."""
+    """Return the pid of the daemon that has the home locked; None without one."""
     try:
         fd = os.open(home.pid_file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

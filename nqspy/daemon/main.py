@@ -62,9 +62,9 @@ from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
 
 PENDING = 0.1
-"""Longest time that events nobody waits for stay uncommitted, real seconds."""
+"""Longest time that events stay uncommitted if no reply waits for them, real seconds."""
 MESSAGES = 512
-"""Messages that one turn takes at most."""
+"""Most messages in one turn."""
 
 
 class Daemon:
@@ -86,8 +86,8 @@ class Daemon:
         self.exits = RemoteExits(self.decider)
         self.executor = LocalExecutor(str(home.path), put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)
-        self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put, self.tell_trouble)
-        self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
+        self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put, self.report_trouble)
+        self.notices = Notices(MailQueue(home.mail, self.clock, self.report_trouble))
         self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(EngineCall(work)))
         self.hooks = ExitNotices(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
@@ -137,16 +137,16 @@ class Daemon:
             self.damage.append(f"{each} is not in force: nothing declares it any more (is a file gone?)")
             self.note(Alarm("settings", self.damage[-1]))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        later, found = self._later(), self._look()
+        later, found = self._later(), self._examine()
         self._found = found
-        # Before anything ends: who waits for an application that was lost meanwhile is told so.
-        deserted = self.callers.begin(self.engine.site)
+        # Before anything ends: a command that waits for a lost application must learn of it.
+        abandoned = self.callers.begin(self.engine.site)
         self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
-        for seq in deserted:
+        for seq in abandoned:
             self.caller_gone(seq)
         if loaded:
             exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
@@ -165,7 +165,7 @@ class Daemon:
         self.journal.set_aside()
 
     def go(self) -> None:
-        """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
+        """Do what had to wait for the exits, now that they are loaded. Raises NqspyError."""
         exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
         try:
             self.queue_files.apply_changed()
@@ -175,20 +175,20 @@ class Daemon:
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
-        """Return what a restore has left behind, and what the spool has that the database does not know."""
-        note, told = restoring.rewound(self.home.database), None
+        """Return what a restore has lost, and attempts in the spool that the database does not know."""
+        note, later = restoring.rewound(self.home.database), None
         if note is not None:
-            told = restart.Later(note.text, note.next_seq, note.attempts)
-        elif self.journal.lost is not None:  # committed before a crash, and gone with the database's log
+            later = restart.Later(note.text, note.next_seq, note.attempts)
+        elif self.journal.lost is not None:  # committed before a crash, lost with the database's log
             count, next_seq = self.journal.lost
             self.damage.append(open_mark.told(count))
-            told = restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
-        return restart.later_than(self.engine.site, self.executor.latest(), told)
+            later = restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
+        return restart.later_than(self.engine.site, self.executor.latest(), later)
 
-    def _look(self) -> Found:
-        """Return what there is of the machine now; devices are looked for again where some are given out."""
-        known = None if self._found is None or self.engine.site.settings.consumables else self._found.devices
-        return replace(self.executor.found(), devices=devices.found() if known is None else known)
+    def _examine(self) -> Found:
+        """Return the machine's resources now; search for devices again only if some are consumables."""
+        last = None if self._found is None or self.engine.site.settings.consumables else self._found.devices
+        return replace(self.executor.found(), devices=devices.found() if last is None else last)
 
     # ------------------------------------------------------------ the loop
 
@@ -196,20 +196,20 @@ class Daemon:
         """Serve until the daemon is asked to stop and is done."""
         while not self._done():
             self.watchdog.beat()
-            times = [each for each in (self._patience(), self.watchdog.patience()) if each is not None]
+            times = [each for each in (self._timeout(), self.watchdog.timeout()) if each is not None]
             self.turn(self.inbox.drain(min(times, default=None)))
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
         times = (
-            self.dispatcher.patience(), self.decider.patience(), self.clearance.patience(),
+            self.dispatcher.patience(), self.decider.patience(), self.clearance.timeout(),
             None if self.stopping is None else 0.2,
         )  # fmt: skip
         return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
-        """Takes what has arrived, and of the messages as many as there is time for."""
+        """Handle what has arrived, and as many messages as there is time for."""
         inputs: list[Input] = []
         for item in items:
             if isinstance(item, Observation | SiteObservation):
@@ -220,7 +220,7 @@ class Daemon:
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
             elif isinstance(item, WakeUp):
-                found = self._look()
+                found = self._examine()
                 if found != self._found:
                     self._found = found
                     inputs.append(ObservedMachine(found.cpus, found.memory, found.devices))
@@ -239,12 +239,12 @@ class Daemon:
         self.inbox.put_back(self.dispatcher.answer_questions(self.part()))
         self.dispatcher.after_turn(self.part)
         if self.stopping is None:
-            self.night_report.look()
-        self.clearance.look()
+            self.night_report.check()
+        self.clearance.check()
 
     def _commands(self, enough: Enough) -> Iterator[CommandAsked]:
-        """The commands of the messages that this turn takes, from each user in turn; questions among them are
-        answered when the commands are done. What one connection asks is done in its order."""
+        """Yield the commands among the messages of this turn, from each user in turn; questions are answered
+        when the commands are done. Messages of one connection are handled in their order."""
         carrying = self.dispatcher.slow.carrying()
         asking = set(carrying)
         later = self.dispatcher.slow.crowded()
@@ -257,7 +257,7 @@ class Daemon:
                 self.inbox.put_back([asked])
                 later.add(person(asked.caller))
                 continue
-            self.clearance.taken(asked.size)
+            self.clearance.received(asked.size)
             command = self.dispatcher.take(asked)
             if command is not None:
                 yield command
@@ -267,12 +267,12 @@ class Daemon:
                 break
 
     def pump(self, outcome: Outcome) -> None:
-        """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
+        """Send an outcome's replies and notices, and feed the engine while a pass is due."""
         while True:
             self.dispatcher.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
-            self.callers.look(outcome.happened, self.engine.site)
-            self.run_times.look(outcome.happened)
+            self.callers.follow(outcome.happened, self.engine.site)
+            self.run_times.follow(outcome.happened)
             self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
             if any(_is_of(("probe/", "consumable/"), each.event) for each in outcome.happened):
@@ -298,11 +298,11 @@ class Daemon:
         self.probes.follow(probes, self.engine.site.resources)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
-        """Has one command done now, the pass it calls for included, and returns its reply."""
+        """Do one command now, with the pass that it needs, and return its reply."""
         return self.ask_all([command], caller)[0]
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Have several commands done in one transaction; a refused one does not keep the others back."""
+        """Do several commands in one transaction; a refused one does not block the others."""
         handles = [object() for _ in commands]
         asked = [CommandAsked(each, caller, handle) for each, handle in zip(commands, handles, strict=True)]
         outcome = self.engine.feed(asked, self.clock.now())
@@ -313,7 +313,7 @@ class Daemon:
         return [found[id(handle)] for handle in handles]
 
     def note(self, event: Event) -> None:
-        """Have an event journaled that belongs to no command."""
+        """Journal an event that belongs to no command."""
         self.pump(self.engine.note(event, self.clock.now()))
 
     def commit(self) -> None:
@@ -321,35 +321,35 @@ class Daemon:
         if self._pending is not None:
             self.pump(self.engine.flush(self.clock.now()))
 
-    # ------------------------------------------------------------ what answers may have done (`Serving`)
+    # ------------------------------------------------------------ services for answers (`Serving`)
 
     def reload_queues(self) -> str:
-        """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
+        """Apply the files of ``queues.d`` that changed. Raises NqspyError."""
         return self.queue_files.reload()
 
     def alarms(self) -> list[str]:
-        """A line for each thing that is wrong."""
+        """Return a line for each thing that is wrong."""
         return self.troubles.lines()
 
     def last_try(self, probe: str) -> Last | None:
-        """The last try of a probe, None before its first."""
+        """Return the last try of a probe; None before its first."""
         return self.probes.last(probe)
 
     def sent(self, size: int) -> None:
-        """So many bytes were sent out."""
+        """Note that so many bytes were sent."""
         self.clearance.sent(size)
 
-    def tell_trouble(self, text: str, who: str = "mail") -> None:
-        """Have an alarm journaled that cannot be mailed; from any thread."""
+    def report_trouble(self, text: str, who: str = "mail") -> None:
+        """Journal an alarm that cannot be mailed; from any thread."""
         self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:
-        """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
+        """Journal and report that the process of the exits was lost; fed with what comes next."""
         tx = self.engine.transaction(self.clock.now())
         exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request that no command waits for any more; one that runs sees so itself."""
+        """Delete a request that no command waits for any more; a running one notices that itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)
@@ -357,7 +357,7 @@ class Daemon:
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
-        """Takes the wish to stop: leave what runs, drain or requeue it first."""
+        """Begin to stop: leave what runs, drain or requeue it first."""
         LOG.info("stopping (%s)", mode)
         self.stopping = mode
         self.engine.resting = True
@@ -368,7 +368,7 @@ class Daemon:
 
     def _done(self) -> bool:
         if self.stopping == "drain":
-            # What is parked cannot go on while nothing is decided: the next start adopts it.
+            # A request with released PEs cannot go on without passes: the next start adopts it.
             return all(request.pes_released for request in self.engine.site.started.values())
         if self.stopping == "requeue":
             orders = (request.ending for request in self.engine.site.started.values())
@@ -376,7 +376,7 @@ class Daemon:
         return self.stopping is not None
 
     def close(self) -> None:
-        """Closes the counter first, then the rest; shepherds and their jobs go on."""
+        """Close the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,

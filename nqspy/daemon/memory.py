@@ -1,7 +1,7 @@
-"""The machine's memory, and people at terminals, as the kernel shows them; watched while swap control is on
-and something may follow from it: a thread that reads the kernel's figures and puts observations into the
-inbox. It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is
-needed and none of its wake-ups while it is not."""
+"""Memory of the machine, and people at terminals, as the kernel shows them; watched while swap control is on
+and could act: a thread reads the kernel's figures and puts observations into the inbox. It checks every 2 s
+while memory is or may become scarce, else every 5 s. The thread starts when it is first needed, and sleeps
+while it is not."""
 
 import contextlib
 import re
@@ -38,18 +38,18 @@ class MachineMemory(Struct, frozen=True):
         return 100 * (self.total - self.available) / self.total if self.total else 0.0
 
 
-def look() -> MachineMemory:
+def read() -> MachineMemory:
     """Return the memory now. Raises OSError."""
-    told = proc.contents("/proc/meminfo").decode("ascii")
+    text = proc.contents("/proc/meminfo").decode("ascii")
     names = ("MemTotal:", "MemAvailable:", "SwapTotal:")
-    total, available, size = (proc.field(told, name) * 1024 for name in names)
+    total, available, size = (proc.field(text, name) * 1024 for name in names)
     # There is no such file where the kernel has no CONFIG_PSI, or it is switched off.
     stalled = re.match(r"some avg10=([\d.]+)", proc.text("/proc/pressure/memory"))
     return MachineMemory(total, available, size, float(stalled[1]) if stalled else 0.0)
 
 
 def people_at_work(idle: float) -> bool:
-    """True if a terminal was typed at in the last ``idle`` real seconds, by its time of access (as w(1))."""
+    """True if a terminal had input in the last ``idle`` real seconds, by its access time (as w(1))."""
     since = time.time() - idle
     for entry in _TERMINALS.iterdir() if _TERMINALS.is_dir() else ():
         with contextlib.suppress(OSError):  # closed meanwhile
@@ -59,15 +59,15 @@ def people_at_work(idle: float) -> bool:
 
 
 OFTEN = 2.0
-"""Between two looks while it matters, real seconds."""
+"""Real seconds between two checks while memory is or may become scarce."""
 SELDOM = 5.0
-"""Between two looks far from scarcity, real seconds."""
+"""Real seconds between two checks otherwise."""
 
 Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
 class _Task(Struct, frozen=True):
-    """Things to be watched: settings, attempts by request, the level known, whether requests gave way."""
+    """Things to watch: settings, attempts by request, the last level, ``away``: requests gave way."""
 
     control: swap.SwapControl
     attempts: dict[Seq, int]
@@ -76,7 +76,7 @@ class _Task(Struct, frozen=True):
 
 
 class PressureWatch:
-    """``put`` takes observations, on the watch's thread; ``residents`` measures attempts."""
+    """Calls ``put`` with observations, on its own thread; ``residents`` measures attempts."""
 
     def __init__(self, put: Callable[[ObservedPressure], None], residents: Residents) -> None:
         self._put = put
@@ -87,7 +87,7 @@ class PressureWatch:
         self._thread: threading.Thread | None = None
 
     def follow(self, site: Site) -> None:
-        """Takes note of the site, after each turn: begins to look, goes on or rests."""
+        """Follow the site after each turn: start, continue or pause the checks."""
         control, level = swap.CONTROL.one(site.settings), site.pressure.level
         task = None
         if control.enabled and (site.started or level != "calm"):
@@ -103,7 +103,7 @@ class PressureWatch:
             self._wake.set()
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stop the thread."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
@@ -114,16 +114,16 @@ class PressureWatch:
             task, pause = self._task, None
             if task is not None:
                 try:
-                    pause = self._look(task)
+                    pause = self._check(task)
                 except Exception:
                     LOG.exception("the memory could not be looked at")
                     pause = SELDOM
             self._wake.wait(pause)
             self._wake.clear()
 
-    def _look(self, task: _Task) -> float:
-        """Look once; return the real seconds until the next."""
-        now = look()
+    def _check(self, task: _Task) -> float:
+        """Check once; return the real seconds until the next check."""
+        now = read()
         people = task.control.interactive and people_at_work(task.control.idle / 1000)
         reading = swap.Reading(now.used, now.stalled, people)
         level, text = swap.judge(task.control, reading, task.level)

@@ -1,7 +1,7 @@
-"""The report of the night just over, made by itself: once for each night, whatever happens in between. Made
-in the reports' thread: files first, the mails as a file beside them; then the event `Reported` is committed;
-only then the mails leave. A daemon that dies before the commit makes it anew, one that dies after it has the
-next one send what still lies there."""
+"""Report of the night that has just ended, made automatically, once for each night, in the reports' thread.
+First the files are written, with the mails as a file beside them; then the event `Reported` is committed;
+only then the mails are sent. After a crash before the commit the report is made again; after a crash behind
+it the next daemon sends the remaining mails."""
 
 import json
 import threading
@@ -29,10 +29,10 @@ from nqspy.report.time_text import Zone
 from nqspy.system.private_files import write_private
 
 REPORT = "report"
-"""Name of the shift at whose start the night is reported; where there is none, at leaving the night."""
+"""Name of the shift at whose start the night is reported; without one, at the end of the night."""
 
 RETRY = 60.0
-"""Real seconds after which a report that could not be made is tried again."""
+"""Real seconds until a report that failed is tried again."""
 
 ROWS = 40
 """Rows of a table in a mail; the page and the data have all."""
@@ -47,28 +47,28 @@ _Made = tuple[Reported, dict[str, Any]]
 
 
 class NightReportJob:
-    """Lives in the engine's thread; what takes long is handed to the reports' thread."""
+    """Belongs to the engine's thread; long work is given to the reports' thread."""
 
     def __init__(
         self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: ExitNotices
     ) -> None:
-        """``work``: has something done by the reports' thread."""
+        """``work``: runs a function in the reports' thread."""
         self._host, self._in_reports_thread, self._notices, self._hooks = host, work, notices, hooks
         self._due = False
         self._busy = False
-        self._told = False
+        self._alarmed = False
 
     def begin(self) -> None:
-        """Begin with a night that has no report yet, and with mails that have not left."""
+        """Begin with a night that has no report yet, and with unsent mails."""
         self._due = True
-        self.look()
+        self.check()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Notes that another shift is in force."""
+        """Note that another shift is in force."""
         self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
 
-    def look(self) -> None:
-        """Have the report made when it is time; a night left by hand may be entered again."""
+    def check(self) -> None:
+        """Start the report when it is due; a night that was left by hand may be entered again."""
         if not self._due or self._busy:
             return
         self._due = False
@@ -99,7 +99,7 @@ class NightReportJob:
         self, picture: nights.Picture, zone: Zone, done: str,
         people: tuple[Addresses, Addresses, tuple[str, ...]],
     ) -> _Made | None:  # fmt: skip
-        """Write the files of the night that is over, unless it is reported; in the reports' thread."""
+        """Write the files of the last night, unless it is reported; in the reports' thread."""
         past = nights.Past(self._host.readers.reports, picture.n)
         bounds = past.night_over(zone, picture.at)
         if bounds is None or bounds.day.isoformat() <= done:
@@ -121,7 +121,7 @@ class NightReportJob:
         event = nights.event_of(picture, day, ("night.json", *files), len(messages))
         if not self._host.exits.has("night_report"):
             cut.clear()
-            let_go(data)
+            empty(data)
         return event, data
 
     def _finish(self, made: _Made | None, error: str) -> None:
@@ -132,8 +132,8 @@ class NightReportJob:
             if host.engine.site.reported != made[0].day:
                 error = "the night's report could not be journaled; it is tried again every minute"
         if error:
-            if not self._told:
-                self._told = True
+            if not self._alarmed:
+                self._alarmed = True
                 host.note(Alarm("report", error))
                 notice = Notify("", "nqspy: the night could not be reported", error)
                 self._notices.mail(notice, host.engine.site)
@@ -142,7 +142,7 @@ class NightReportJob:
             timer.daemon = True
             timer.start()
             return
-        self._told = False
+        self._alarmed = False
         site = host.engine.site
         if site.reported:
             mails = host.home.reports / site.reported / MAILS
@@ -154,22 +154,22 @@ class NightReportJob:
 
 
 def json_of(data: dict[str, Any]) -> Iterator[str]:
-    """Return in short pieces what ``nqspy report night --json`` prints, for the sake of other threads."""
+    """Return the output of ``nqspy report night --json`` in short pieces, so that other threads can run."""
     chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
     while piece := "".join(islice(chunks, 10_000)):
         yield piece
     yield "\n"
 
 
-def let_go(data: dict[str, Any]) -> None:
-    """Empties the long lists little by little: freeing 100,000 rows at once would stall the other threads."""
+def empty(data: dict[str, Any]) -> None:
+    """Empty the long lists in parts: freeing 100,000 rows at once would stall the other threads."""
     for value in data.values():
         while isinstance(value, list) and value:
             del value[-1_000:]
 
 
 def file_of(group: str) -> str:
-    """Name of a department's page; none takes the operators' place."""
+    """Return the name of a department's page, never that of the operators' page."""
     return f"{group}.html" if group != "operators" else "group-operators.html"
 
 
@@ -177,7 +177,7 @@ def digests(
     data: dict[str, Any], cut: dict[str, dict[str, Any]], mails: Addresses, members: Addresses,
     operators: Iterable[str],
 ) -> list[MailMessage]:  # fmt: skip
-    """Messages to each department's addresses (or members with requests that night), and to operators."""
+    """Return messages to each department's addresses (or members with requests), and to operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]

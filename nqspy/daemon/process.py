@@ -1,4 +1,4 @@
-"""The daemon's process: begun in the background, or this one. Nothing heavy: a start waits for it."""
+"""Process of the daemon: started in the background, or this one. It imports little: a start waits for it."""
 
 import contextlib
 import gc
@@ -13,12 +13,12 @@ from typing import NoReturn
 import msgspec
 
 from nqspy.daemon.home import Home, HomeError, announce
-from nqspy.daemon.starting import NotTold, StartOptions
+from nqspy.daemon.starting import NoReason, StartOptions
 from nqspy.model.errors import NqspyError
 
 
 def begin(where: Home, options: StartOptions) -> str:
-    """Start a daemon in the background; return what people should know of it. Raises HomeError, `NotTold`."""
+    """Start a daemon in the background; return its warnings. Raises HomeError, `NoReason`."""
     announce(where, coming=True)
     try:
         return _await_ready(_spawn(where, options), where)
@@ -31,11 +31,11 @@ def begin(where: Home, options: StartOptions) -> str:
 
 
 def become(where: Home, options: StartOptions, ready: Callable[[str], None]) -> None:
-    """This process is the daemon until it is asked to stop, as `running.serve` has it. Raises NqspyError."""
+    """Be the daemon in this process until it is stopped, by `running.serve`. Raises NqspyError."""
     # Threads of a numeric library would be lost in forked children, which may begin none.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
-    gc.disable()  # all that is loaded stays: to look for circles in it is a seventh of a start
+    gc.disable()  # all loaded objects stay: searching them for cycles takes a seventh of a start
     from nqspy.daemon.running import serve
 
     gc.enable()
@@ -43,9 +43,9 @@ def become(where: Home, options: StartOptions, ready: Callable[[str], None]) -> 
 
 
 def _spawn(where: Home, options: StartOptions) -> int:
-    """A daemon of its own; gives the pipe in which it says how it came up. Raises OSError."""
+    """Start a separate daemon; return the pipe in which it reports how that went. Raises OSError."""
     read, write = os.pipe()
-    # -P: what lies where one stands is no module of ours, nor of Python.
+    # -P: files in the current folder are not modules.
     command = [sys.executable, "-P", "-m", "nqspy.daemon.process", str(where.path), str(write)]
     try:
         subprocess.Popen(
@@ -62,38 +62,38 @@ def _spawn(where: Home, options: StartOptions) -> int:
 
 
 def _await_ready(read: int, where: Home) -> str:
-    """Return what people should know of a daemon that has come up. Raises HomeError when it has not."""
-    said = b""
+    """Return the warnings of a daemon that has started. Raises HomeError if it has not."""
+    data = b""
     while select.select([read], [], [], 120)[0]:
         more = os.read(read, 65536)
         if not more:
             break
-        said += more
-    word, _, text = said.decode(errors="replace").partition("\n")
+        data += more
+    word, _, text = data.decode(errors="replace").partition("\n")
     if word == "ok":
         return text.strip()
-    if said.strip():
-        raise HomeError(said.decode(errors="replace").strip())
-    raise NotTold(f"the daemon did not come up; see {where.log}")
+    if data.strip():
+        raise HomeError(data.decode(errors="replace").strip())
+    raise NoReason(f"the daemon did not come up; see {where.log}")
 
 
-def _say(ready: int, text: str) -> None:
-    """Tell the starting process, which may have gone meanwhile."""
+def _report(ready: int, text: str) -> None:
+    """Report to the starting process, which may have ended."""
     with contextlib.suppress(OSError):
         os.write(ready, text.encode())
         os.close(ready)
 
 
 def main() -> NoReturn:
-    """In the background; its words: the home, a descriptor for how it came up, the options as JSON."""
+    """Run in the background; arguments: home, descriptor for the report, options as JSON."""
     home, number, options = sys.argv[1:]
     ready = int(number)
     os.chdir("/")
     try:
-        told = msgspec.json.decode(options, type=StartOptions)
-        become(Home(Path(home)), told, lambda text: _say(ready, f"ok\n{text}"))
+        given = msgspec.json.decode(options, type=StartOptions)
+        become(Home(Path(home)), given, lambda text: _report(ready, f"ok\n{text}"))
     except NqspyError as error:
-        _say(ready, str(error))
+        _report(ready, str(error))
         raise SystemExit(1) from None
     raise SystemExit(0)
 

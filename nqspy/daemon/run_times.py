@@ -9,7 +9,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 
 _LEAST = 1_000.0
-"""Real ms: less is how clocks are adjusted, or a pause between two readings."""
+"""Real ms; less is an adjustment of the clock, or a pause between two readings."""
 
 
 class RunTimes:
@@ -20,12 +20,12 @@ class RunTimes:
         self._offsets: dict[Seq, float] = {}
 
     def begin(self, site: Site) -> None:
-        """Take note of the attempts that run already."""
+        """Note the attempts that run already."""
         offset = self._offset()
         self._offsets = dict.fromkeys(site.started, offset)
 
-    def look(self, happened: Sequence[Recorded]) -> None:
-        """Take note of what was committed: starts and ends of attempts."""
+    def follow(self, happened: Sequence[Recorded]) -> None:
+        """Note the committed starts and ends of attempts."""
         for each in happened:
             if isinstance(each.event, Started):
                 self._offsets[each.event.seq] = self._offset()

@@ -1,4 +1,4 @@
-"""A daemon's life in this process: the home made and locked, the log, signals, systemd; then the loop."""
+"""Run the daemon in this process: make and lock the home, set up log, signals and systemd; then the loop."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from nqspy.daemon import heap, log, systemd
-from nqspy.daemon.home import Home, HomeError, lock, make, take_back, unlock
+from nqspy.daemon.home import Home, HomeError, lock, make, undo, unlock
 from nqspy.daemon.inbox import Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.main import Daemon
@@ -19,23 +19,23 @@ from nqspy.system import urgency
 
 
 def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> None:
-    """Run a daemon until it is to stop; ``ready`` gets what to say once it answers. Raises NqspyError."""
+    """Run a daemon until it is stopped; ``ready`` gets its warnings once it answers. Raises NqspyError."""
     reserve = Reserve(home.reserve, time.monotonic)
     reserve.open_up()
-    before, came = home.names(), False
+    before, started = home.names(), False
     make(home)
     clean = True
-    with contextlib.suppress(OSError):  # a lock that still names a process was not given back
+    with contextlib.suppress(OSError):  # a lock file that names a process was not released
         clean = not home.pid_file.read_bytes().strip()
-    held = reserve.let(lambda: lock(home))
+    fd = reserve.let(lambda: lock(home))
     log.set_up(home.log if options.background else None)
     heap.settle()
     urgency.hurry()
     sys.setswitchinterval(0.0005)
 
     def answers(text: str) -> None:
-        nonlocal came
-        came = True
+        nonlocal started
+        started = True
         ready(text)
 
     try:
@@ -50,9 +50,9 @@ def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> No
         LOG.exception("nqsd ends by an error of its own")
         raise
     finally:
-        if not came:
-            take_back(home, before)
-        unlock(held)
+        if not started:
+            undo(home, before)
+        unlock(fd)
 
 
 def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean: bool) -> None:
@@ -60,7 +60,7 @@ def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Whoever begins it may ignore or block these: no child could be waited for then, and none would end it.
+    # The parent may ignore or block these: then no child could be reaped, and no signal would end it.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
@@ -68,8 +68,8 @@ def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean
         heap.calm()
         clock = f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), clock)
-        told = (daemon.reloads.trouble, daemon.queue_files.trouble, *daemon.exits.problems)
-        ready("\n".join(filter(None, told)))
+        warnings = (daemon.reloads.trouble, daemon.queue_files.trouble, *daemon.exits.problems)
+        ready("\n".join(filter(None, warnings)))
         systemd.notify("READY=1")
         daemon.run()
     finally:

@@ -49,19 +49,19 @@ def check(home: Home, options: StartOptions) -> None:
         raise unusable(home, error) from None
 
 
-class NotTold(HomeError):
-    """A daemon did not come up and has not said why: its log may."""
+class NoReason(HomeError):
+    """A daemon did not start and has sent no reason; its log may have one."""
 
 
 @contextlib.contextmanager
-def else_taken_back(home: Home) -> Iterator[None]:
-    """Take back what a failed start made in a new home, unless only its log says why. Raises HomeError."""
+def undone_on_failure(home: Home) -> Iterator[None]:
+    """Undo what a failed start made in a new home, unless only its log has the reason. Raises HomeError."""
     new, there = home.is_new(), os.path.lexists(home.path)
     try:
         yield
     except NqspyError as error:
-        if new and not isinstance(error, NotTold):
-            with contextlib.suppress(NqspyError, OSError):  # a daemon has it, or something is in the way
+        if new and not isinstance(error, NoReason):
+            with contextlib.suppress(NqspyError, OSError):  # a daemon uses it, or removing fails
                 if not home.is_new():
                     _clear(home)
                 if not there:
@@ -70,8 +70,8 @@ def else_taken_back(home: Home) -> Iterator[None]:
 
 
 def _clear(home: Home) -> None:
-    """Remove only what a start makes: there may be something else by now."""
-    held = lock(home)
+    """Remove only what a start makes: other files may have been added."""
+    fd = lock(home)
     try:
         if home.database.exists():
             return
@@ -87,4 +87,4 @@ def _clear(home: Home) -> None:
                 (home.path / folder).rmdir()
         home.pid_file.unlink()
     finally:
-        os.close(held)
+        os.close(fd)

@@ -50,7 +50,7 @@ SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
 [Install]
 WantedBy={target}
 """
-"""The unit. Hardening stops where it would reach into the users' requests, which inherit it."""
+"""Unit file. It does not harden what would also restrict the users' requests, which inherit it."""
 
 _ROOT = """\
 # To start requests as their submitters, hold them to their limits and end them, and no more.
@@ -76,7 +76,7 @@ def unit(home: str, *, user: bool = False, words: str = "") -> str:
 
 
 def notify(text: str) -> None:
-    """Tell systemd by a datagram to ``$NOTIFY_SOCKET``; where there is none, or it fails, nothing happens."""
+    """Notify systemd by a datagram to ``$NOTIFY_SOCKET``; do nothing if there is none, or if it fails."""
     path = os.environ.get("NOTIFY_SOCKET")
     if path:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -85,20 +85,20 @@ def notify(text: str) -> None:
 
 
 class Watchdog:
-    """Tell systemd that the loop is alive, each ``period`` seconds; None unless this process is watched."""
+    """Reports to systemd that the loop is alive, every ``period`` seconds (None: not watched)."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        told, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
-        watched = told.isdigit() and int(told) > 0 and pid in ("", str(os.getpid()))
-        self.period = int(told) / 3e6 if watched else None
+        value, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+        watched = value.isdigit() and int(value) > 0 and pid in ("", str(os.getpid()))
+        self.period = int(value) / 3e6 if watched else None
         self._next = 0.0
 
-    def patience(self) -> float | None:
-        """Longest time that the loop may wait for its inbox; None without a watchdog."""
+    def timeout(self) -> float | None:
+        """Return the longest time that the loop may wait for its inbox; None without a watchdog."""
         return None if self.period is None else max(0.0, self._next - time.monotonic())
 
     def beat(self) -> None:
-        """The loop came by."""
+        """Report that the loop is alive, if that is due."""
         if self.period is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + self.period
             notify("WATCHDOG=1")

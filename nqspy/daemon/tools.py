@@ -1,4 +1,4 @@
-"""Tools for an installation itself: ``nqspy exits check FILE``, ``doctor``, ``backup`` and ``restore``."""
+"""Tools for an installation: ``nqspy exits check FILE``, ``doctor``, ``backup`` and ``restore``."""
 
 import json
 import os
@@ -90,13 +90,13 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
         raise StoreError(f"home {where.path} does not exist; make it with: nqsd init --home {where.path}")
     if not where.is_new() and not where.is_one():
         raise not_empty(where)
-    held = lock(where)
+    fd = lock(where)
     try:
         now = clock_of(where.path, None).now()
         date = copies.name_of(now).removeprefix("nqs-").removesuffix(".db")
         done = restoring.restore(where.database, file, date)
     finally:
-        unlock(held)
+        unlock(fd)
     kept = f"what it replaced is {done.kept}" if done.kept else "there was none before"
     if done.lost is None:
         lost = f"what happened after event {done.n} ({_utc(done.at)}) is not in it"
@@ -124,20 +124,20 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
 
 
 def examine(home: Home) -> Iterator[DoctorFinding]:
-    """Everything the doctor looks at, in order; nothing is changed."""
+    """Run all checks of the doctor, in order; change nothing."""
     if why := _no_home(home):
         yield DoctorFinding("home", "bad", why)
         return
-    mine = may_look(home)
-    for what, look in _LOOKS.items() if mine else _ASKED.items():
+    mine = may_read(home)
+    for what, check in _CHECKS.items() if mine else _FOR_ALL.items():
         try:
-            yield from (DoctorFinding(what, state, text) for state, text in look(home))
+            yield from (DoctorFinding(what, state, text) for state, text in check(home))
         except (NqspyError, OSError, ValueError) as error:
             yield DoctorFinding(what, "bad", str(error))
     if not mine:
-        left = ", ".join(what for what in _LOOKS if what not in _ASKED)
+        others = ", ".join(what for what in _CHECKS if what not in _FOR_ALL)
         owner = name_of(home.path.stat().st_uid, "user")
-        yield DoctorFinding("others", "note", f"{owner}, whose home it is, can look at {left}")
+        yield DoctorFinding("others", "note", f"{owner}, whose home it is, can look at {others}")
 
 
 def _no_home(home: Home) -> str:
@@ -156,22 +156,22 @@ def _no_home(home: Home) -> str:
     return ""
 
 
-def may_look(home: Home) -> bool:
-    """True if this process can read what the doctor looks at: it is root's or the home's owner's."""
+def may_read(home: Home) -> bool:
+    """True if this process can read all that the doctor checks: it runs as root or the home's owner."""
     return os.geteuid() in (0, home.path.stat().st_uid)
 
 
-_Said = Iterator[tuple[str, str]]
+_Results = Iterator[tuple[str, str]]
 
 
-def _home(home: Home) -> _Said:
+def _home(home: Home) -> _Results:
     kind = file_system(home.path)
     yield "ok", f"{home.path} on {kind}"
     full, free = list(full_disks(home)), shutil.disk_usage(home.path).free
     yield from (("bad", text) for text in full)
     if not full:
         yield "ok", f"{free // 1_000_000} MB free"
-    if not may_look(home):
+    if not may_read(home):
         return
     for path, most in ((home.spool, 0o700), (home.database, 0o600)):
         if path.exists():
@@ -179,7 +179,7 @@ def _home(home: Home) -> _Said:
             yield ("ok" if not mode & ~most else "bad"), f"{path.name} has mode {mode:o}"
 
 
-def _daemon(home: Home) -> _Said:
+def _daemon(home: Home) -> _Results:
     pid = running_pid(home)
     if pid is None:
         yield "note", "no nqsd runs"
@@ -193,12 +193,12 @@ def _daemon(home: Home) -> _Said:
         yield "bad", alarm
 
 
-def _clock(home: Home) -> _Said:
+def _clock(home: Home) -> _Results:
     clock = clock_of(home.path, None)
     yield ("note", f"accelerated: {clock.text}") if clock.accelerated else ("ok", "the wall clock")
 
 
-def _cgroups(home: Home) -> _Said:
+def _cgroups(home: Home) -> _Results:
     groups = Cgroups(f"doctor-{os.getpid()}")
     found = groups.controls.found
     groups.remove()
@@ -207,13 +207,13 @@ def _cgroups(home: Home) -> _Said:
     counts = groups.kind == "cgroup2" or bool(groups.counter)
     how = f"counted by {groups.kind}" if counts else "measured in /proc"
     yield "ok", f"CPU time: {how}, limits by rlimit too"
-    for controller, (what, otherwise) in _KEPT.items():
+    for controller, (what, otherwise) in _ENFORCED.items():
         place = found.get(controller)
         yield "ok", f"{what}: " + (f"kept by cgroup version {place.version}" if place else otherwise)
     yield "ok", f"{len(os.sched_getaffinity(0))} CPUs may be used"
 
 
-_KEPT = {
+_ENFORCED = {
     "memory": ("memory of a request", "measured in /proc, each 0.05 to 1 s"),
     "cpuset": ("PEs of a request", "kept by affinity, which a request may change"),
     "pids": ("processes of a request", "counted in /proc, each 0.05 to 1 s"),
@@ -221,8 +221,8 @@ _KEPT = {
 }
 
 
-def _memory(home: Home) -> _Said:
-    size = memory.look().swap
+def _memory(home: Home) -> _Results:
+    size = memory.read().swap
     if not size:
         yield "note", "no swap: requests that give way to memory pressure are stopped and keep their pages"
     elif not pageout.may():
@@ -231,13 +231,13 @@ def _memory(home: Home) -> _Said:
         yield "ok", f"requests that give way to memory pressure can leave it ({size >> 20} MB of swap)"
 
 
-def _exits(home: Home) -> _Said:
+def _exits(home: Home) -> _Results:
     for file in sorted((home.path / "exits").glob("[!_.]*.py")):
         problems = _problems_of(file)
         yield ("bad", problems[0]) if problems else ("ok", file.name)
 
 
-def _queues(home: Home) -> _Said:
+def _queues(home: Home) -> _Results:
     for file in sorted((home.path / "queues.d").glob("*.qmgr")):
         try:
             parse_text(file.read_text(), file.name)
@@ -248,7 +248,7 @@ def _queues(home: Home) -> _Said:
             yield "bad", f"{file.name} cannot be read: {error}"
 
 
-def _database(home: Home) -> _Said:
+def _database(home: Home) -> _Results:
     if not home.database.exists():
         yield "note", "there is none yet; the first start makes it"
         return
@@ -261,10 +261,10 @@ def _database(home: Home) -> _Said:
 
 
 _OLD_BACKUP = 2
-"""A last backup that is older than so many times what the site has set is bad."""
+"""A last backup is bad if it is older than so many times the interval that the site has set."""
 
 
-def _backups(home: Home) -> _Said:
+def _backups(home: Home) -> _Results:
     if not home.database.exists():
         return
     with Reader(home.database) as reader:
@@ -284,7 +284,7 @@ def _backups(home: Home) -> _Said:
     yield state, f"{last.path.name}, {old}, {checked}; {len(found)} in {places.backups(home.database)}"
 
 
-def _history(home: Home) -> _Said:
+def _history(home: Home) -> _Results:
     if not home.database.exists():
         return
     with Reader(home.database) as reader:
@@ -305,7 +305,7 @@ def _age(ms: int) -> str:
     return f"{ms / DAY:.1f} days" if ms >= 2 * DAY else f"{max(0, ms) / HOUR:.1f} hours"
 
 
-_LOOKS: dict[str, Callable[[Home], _Said]] = {
+_CHECKS: dict[str, Callable[[Home], _Results]] = {
     "home": _home,
     "daemon": _daemon,
     "clock": _clock,
@@ -318,8 +318,8 @@ _LOOKS: dict[str, Callable[[Home], _Said]] = {
     "history": _history,
 }
 
-_ASKED = {what: _LOOKS[what] for what in ("home", "daemon")}
-"""What whoever it is can look at: the daemon tells its alarms to everybody."""
+_FOR_ALL = {what: _CHECKS[what] for what in ("home", "daemon")}
+"""Checks that every user can run: the daemon reports its alarms to all."""
 
 if __name__ == "__main__":
     try:

@@ -1,4 +1,4 @@
-"""Troubles of an installation as it stands: each is there as long as its cause is."""
+"""Troubles of an installation now; each stays as long as its cause."""
 
 import os
 import time
@@ -21,46 +21,46 @@ from nqspy.userexit.loader import read_folder
 
 T = TypeVar("T")
 _SETTLED = 2_000_000_000
-"""Nanoseconds after which a file that was changed once more bears another time for certain."""
+"""Nanoseconds after which another change of a file surely gets another time."""
 
 
-class Glance(Generic[T]):
+class FolderCache(Generic[T]):
     """Last reading of one folder, for `status`; it is read again only when a file has changed."""
 
     def __init__(self) -> None:
         self._marks: object = None
-        self._said: T | None = None
+        self._result: T | None = None
 
-    def look(self, folder: Path, read: Callable[[], T]) -> T:
-        """Return what ``read`` says, or said when all files were as they are. Raises what ``read`` raises."""
+    def get(self, folder: Path, read: Callable[[], T]) -> T:
+        """Return the result of ``read``, or the last one if no file has changed. Raises as ``read`` does."""
         marks, newest = _marks(folder)
-        if self._said is None or marks != self._marks:
-            self._said = None
-            said = read()
+        if self._result is None or marks != self._marks:
+            self._result = None
+            result = read()
             if time.time_ns() - newest < _SETTLED:
-                return said
-            self._said, self._marks = said, marks
-        return self._said
+                return result
+            self._result, self._marks = result, marks
+        return self._result
 
 
 def _marks(folder: Path) -> tuple[object, int]:
-    """Return what changes with a folder or a file in it (rights and owner too), and the latest change."""
+    """Return marks that change with a folder or a file in it (mode and owner too), and the latest change."""
     try:
         found = [(".", os.stat(folder))]
         with os.scandir(folder) as entries:
             found += [(entry.name, entry.stat()) for entry in entries]
     except OSError:
         return object(), time.time_ns()
-    marks = sorted((name, seen.st_dev, seen.st_ino, seen.st_size, seen.st_ctime_ns) for name, seen in found)
-    return marks, max(seen.st_ctime_ns for _, seen in found)
+    marks = sorted((name, each.st_dev, each.st_ino, each.st_size, each.st_ctime_ns) for name, each in found)
+    return marks, max(each.st_ctime_ns for _, each in found)
 
 
 QUIET = 5 * MINUTE
-"""An exit that has not failed for so long (site's time) is no trouble: it was asked again meanwhile."""
+"""An exit that has not failed for so long (site's time) is no trouble: it has been called again."""
 
 
 class Troubles:
-    """Lives in the engine's thread. `watch` takes what happens, `lines` says how it stands."""
+    """Belongs to the engine's thread. `watch` gets what happened, `lines` returns the troubles."""
 
     def __init__(
         self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: MailQueue
@@ -69,12 +69,12 @@ class Troubles:
         self._runner, self._mail = runner, mail
         self._exits: dict[str, tuple[Instant, str]] = {}
         self._sources: object = None
-        self._queues: Glance[dict[str, str]] = Glance()
-        self._folder: Glance[dict[str, bytes]] = Glance()
+        self._queues: FolderCache[dict[str, str]] = FolderCache()
+        self._folder: FolderCache[dict[str, bytes]] = FolderCache()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Takes note of exits that fail."""
-        self._look_at_exits()
+        """Note exits that fail."""
+        self._forget_if_loaded()
         for recorded in happened:
             event = recorded.event
             if isinstance(event, ExitOff):
@@ -84,8 +84,8 @@ class Troubles:
             elif isinstance(event, Alarm) and event.who.startswith("exit "):
                 self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
 
-    def _look_at_exits(self) -> None:
-        """Forget failures when exits were loaded: those have not failed yet."""
+    def _forget_if_loaded(self) -> None:
+        """Forget failures when exits were loaded again."""
         sources = self._host.decider.sources
         if sources is not self._sources:
             self._sources = sources
@@ -93,7 +93,7 @@ class Troubles:
             self._runner.failing.clear()
 
     def lines(self) -> list[str]:
-        """A line for each trouble, for people."""
+        """Return a line for each trouble."""
         return [*self._of_the_site(), *full_disks(self._host.home), *self._files(), *self._exit_lines(),
                 *self._runner.failing.values(), *filter(None, (self._mail.failing,))]  # fmt: skip
 
@@ -117,7 +117,7 @@ class Troubles:
     def _files(self) -> Iterator[str]:
         files = self._queue_files
         try:
-            found = self._queues.look(
+            found = self._queues.get(
                 files.folder, lambda: {name: digest for name, digest, _ in files.current()}
             )
         except NqspyError as error:
@@ -126,20 +126,20 @@ class Troubles:
         known = self._host.engine.site.files
         if files.trouble:
             if found == known:
-                files.trouble = ""  # they are again what was applied last
+                files.trouble = ""  # they are the same as those applied last
             else:
                 yield files.trouble
                 return
         yield from _changes("queues.d", known, found, "applied", "reload queues, or restart")
 
     def _exit_lines(self) -> Iterator[str]:
-        self._look_at_exits()
+        self._forget_if_loaded()
         decider, exits = self._host.decider, self._host.exits
         yield from exits.problems
         if exits.refused:
             yield f"reload exits was refused: {exits.refused}"
         folder = decider.folder
-        sources = self._folder.look(
+        sources = self._folder.get(
             folder, lambda: {each.path.name: each.text for each in read_folder(folder)[0]}
         )
         before = {source.path.name: source.text for source in decider.sources}
@@ -160,7 +160,7 @@ class Troubles:
 def _changes(
     where: str, before: Mapping[str, object], now: Mapping[str, object], done: str, how: str
 ) -> Iterator[str]:
-    """A line for files that are new, and one for those that are others now or gone."""
+    """Yield a line for new files, and one for changed or removed ones."""
     new = [name for name in sorted(now) if name not in before]
     if new:
         yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new, not {done} yet: {how}"
@@ -171,6 +171,6 @@ def _changes(
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Names with another content, and those that came or went."""
+    """Return the names with another content, and those that were added or removed."""
     names = sorted({*before, *now})
     return [name for name in names if before.get(name) != now.get(name)]

@@ -134,7 +134,7 @@ def test_what_has_come_is_done_in_one_turn_where_there_is_time(fresh):
 
 def test_the_executor_is_heard_between_two_messages(hasty):
     heard = []
-    hasty.daemon.tell_trouble("the mail is gone")
+    hasty.daemon.report_trouble("the mail is gone")
     put(hasty, "owner", *[{"cmd": "status"}] * 20)
     hasty.daemon.note = heard.append
     turns(hasty, 1)

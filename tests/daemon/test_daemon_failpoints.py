@@ -10,7 +10,7 @@ from daemon.live import alive, shared, until
 from nqspy.daemon.clock import Clock, parse_clock
 from nqspy.daemon.failpoints import POINTS, VARIABLE, Failpoints, parse
 from nqspy.daemon.home import Home, running_pid
-from nqspy.daemon.starting import NotTold
+from nqspy.daemon.starting import NoReason
 from nqspy.executors import proc
 from nqspy.model.errors import BadValue, NqspyError, Refusal
 from nqspy.rpc.client import Client
@@ -25,7 +25,7 @@ def armed(live, rules):
     live.environment[VARIABLE] = rules
     try:
         live.start()
-    except NotTold:
+    except NoReason:
         assert "=kill@" in rules
     finally:
         live.environment[VARIABLE] = ""

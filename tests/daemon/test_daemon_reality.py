@@ -110,4 +110,4 @@ def test_doctor_says_what_keeps_each_limit_and_what_giving_way_means_here(live):
     told = [(each["what"], each["text"]) for each in live.run("nqspy", "doctor", "--json").ok().data]
     for what in ("memory of a request: ", "PEs of a request: ", "CPU time: ", "reach: "):
         assert [text for _, text in told if text.startswith(what)], told
-    assert ("no swap" in dict(told)["memory"]) == (memory.look().swap == 0)
+    assert ("no swap" in dict(told)["memory"]) == (memory.read().swap == 0)

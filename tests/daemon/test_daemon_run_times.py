@@ -34,11 +34,11 @@ def started(seq):
 def test_a_step_of_the_clock_is_no_run_time(speed, step):
     clocks = Clocks(speed)
     times = RunTimes(clocks, clocks.monotonic)
-    times.look(started(1))
+    times.follow(started(1))
     began = clocks.now()
     clocks.real += 3
     clocks.off += step * speed
-    times.look(started(2))
+    times.follow(started(2))
     later = clocks.now()
     assert times.unset(1, later) - began == pytest.approx(3_000 * speed, abs=1)
     assert times.unset(2, later) == later
@@ -46,7 +46,7 @@ def test_a_step_of_the_clock_is_no_run_time(speed, step):
     assert times.moved() == ({1: pytest.approx(step * speed, abs=1)} if step else {})
     clocks.real += 2
     assert times.unset(1, clocks.now()) - began == pytest.approx(5_000 * speed, abs=1)
-    times.look([Recorded(2, later, Ended(1, 1, "exit", 0))])
+    times.follow([Recorded(2, later, Ended(1, 1, "exit", 0))])
     assert times.unset(1, later) == later
 
 

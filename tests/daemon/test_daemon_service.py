@@ -69,7 +69,7 @@ def test_signs_of_life_are_for_the_process_that_is_watched():
     assert Watchdog({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}).period is None
     for nothing in ({}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "soon"}):
         watchdog = Watchdog(nothing)
-        assert (watchdog.period, watchdog.patience()) == (None, None)
+        assert (watchdog.period, watchdog.timeout()) == (None, None)
 
 
 @pytest.mark.parametrize("journal", [False, True], ids=["stderr", "journal"])

@@ -24,12 +24,12 @@ BATCH = 300
 """MB that a request holds."""
 STEP = 3.0
 """Per cent of the memory: room for what else the machine does meanwhile."""
-TOTAL = memory.look().total
+TOTAL = memory.read().total
 PEOPLE = int(TOTAL * (2 * STEP + 0.5) / 100) // MB
 """MB that people take: beyond the upper mark by as much as that is above what is in use before."""
 
 needs_room = pytest.mark.skipif(
-    memory.look().available < 3 * PEOPLE * MB or PEOPLE > 8000,
+    memory.read().available < 3 * PEOPLE * MB or PEOPLE > 8000,
     reason="needs a fifth of the memory free, and a machine of less than 120 GB",
 )
 
@@ -76,7 +76,7 @@ def _comes(condition, seconds: float) -> bool:
 
 def marks() -> str:
     """Swap control with the upper mark a little above what is in use now."""
-    used = memory.look().used
+    used = memory.read().used
     high, low = used + STEP + 1, used + STEP
     return f"set swap_control on high={high:.1f} low={low:.1f} min_resident=1 interactive=off psi=100"
 
@@ -155,12 +155,12 @@ def test_with_nothing_to_do_nobody_looks_at_the_memory(monkeypatch):
 
 
 def test_the_kernels_figures_are_read(monkeypatch):
-    now = memory.look()
+    now = memory.read()
     assert 0 < now.available < now.total
     assert 0 < now.used < 100
     for text, stalled in (("some avg10=12.34 avg60=1.00\nfull avg10=3.00", 12.34), ("", 0.0)):
         monkeypatch.setattr(memory.proc, "text", lambda path, text=text: text)
-        assert memory.look().stalled == stalled
+        assert memory.read().stalled == stalled
 
 
 def test_people_work_where_somebody_typed_of_late(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nqspy.daemon.troubles import Glance
+from nqspy.daemon.troubles import FolderCache
 
 LONG_AGO = 1_000_000_000_000_000_000
 CHANGES = (
@@ -19,7 +19,7 @@ CHANGES = (
 
 
 def test_any_change_is_seen_and_nothing_else_is_read_again(tmp_path, monkeypatch):
-    glance, readings = Glance(), []
+    cache, readings = FolderCache(), []
 
     def read():
         readings.append(1)
@@ -27,17 +27,17 @@ def test_any_change_is_seen_and_nothing_else_is_read_again(tmp_path, monkeypatch
 
     for name in ("a", "b"):
         (tmp_path / name).write_text("1")
-    assert glance.look(tmp_path, read) == glance.look(tmp_path, read) == ["a1", "b1"]
+    assert cache.get(tmp_path, read) == cache.get(tmp_path, read) == ["a1", "b1"]
     assert len(readings) == 2, "what was written just now is read again each time"
     monkeypatch.setattr("nqspy.daemon.troubles.time.time_ns", lambda: 4 * LONG_AGO)
     for change in CHANGES:
-        glance.look(tmp_path, read)
+        cache.get(tmp_path, read)
         readings.clear()
-        glance.look(tmp_path, read)
+        cache.get(tmp_path, read)
         assert not readings
         change(tmp_path)
-        said = glance.look(tmp_path, read)
-        assert (said, len(readings)) == (read(), 1), change
+        result = cache.get(tmp_path, read)
+        assert (result, len(readings)) == (read(), 1), change
     with pytest.raises(ValueError, match="no"):
-        Glance().look(tmp_path, lambda: int("no"))
-    assert glance.look(tmp_path / "missing", lambda: 8) == 8
+        FolderCache().get(tmp_path, lambda: int("no"))
+    assert cache.get(tmp_path / "missing", lambda: 8) == 8
