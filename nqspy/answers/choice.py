@@ -82,9 +82,9 @@ class RequestChoice:
         self._expand = bool(message.get("expand")) if strict else not {"t", "T"}.isdisjoint(letters)
         self._indices = strict and message.get("text") == "json" and not self._expand
         self._newest_first = self._states == _NARROWED["H"] and not self._expand
-        keep = None if strict else self.site.settings.history.keep
-        kept = 0 if keep is None else serving.clock.now() - keep
-        self._since = Instant(max(kept, message.get("since") or 0))
+        span = None if strict else self.site.settings.history.keep
+        oldest = 0 if span is None else serving.clock.now() - span
+        self._since = Instant(max(oldest, message.get("since") or 0))
         self._most: int | None = message.get("limit")  # the last ones of what has ended
         self._cut = False
 
@@ -207,9 +207,9 @@ class Listing:
             orders += choice.orders(seqs)
             into += write(made)
             if time.thread_time() >= end:
-                left = time.monotonic()
+                paused = time.monotonic()
                 yield None
-                end = time.thread_time() + _time_for_slice(time.monotonic() - left)
+                end = time.thread_time() + _time_for_slice(time.monotonic() - paused)
         if any(map(gt, orders, islice(orders, 1, None))):
             into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
 

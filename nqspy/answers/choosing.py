@@ -52,10 +52,10 @@ class Meant:
 
     def what(self) -> str:
         """The wish, as a refusal quotes it."""
-        said = [" ".join(self.operands)] if self.operands else []
-        said += [f"name {self.name}"] if self.name else []
-        said += [f"state {self.state.value}"] if self.state else []
-        return f"{', '.join(said)[:200] or 'any'} of {self.user}'s"
+        words = [" ".join(self.operands)] if self.operands else []
+        words += [f"name {self.name}"] if self.name else []
+        words += [f"state {self.state.value}"] if self.state else []
+        return f"{', '.join(words)[:200] or 'any'} of {self.user}'s"
 
 
 def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
@@ -68,7 +68,7 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
         if number % SLICE == 0:
             yield None
     if wish.ended:
-        for last in _gone(serving, wish, bool(found)):
+        for last in _ended(serving, wish, bool(found)):
             yield None
             found.update(last)
     if not found and (wish.operands or wish.name or wish.state):
@@ -78,7 +78,7 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     yield either(asked, {"ids": ids}, "".join(f"{id}\n" for id in ids))
 
 
-def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
+def _ended(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
     """Find those that have ended: all of these numbers; of a name the last, if none of it is left."""
     numbers = {seq for each in wish.ranges for seq in each}
     some = sorted({*numbers, *map(array_key, numbers)} - wish.site.requests.keys())

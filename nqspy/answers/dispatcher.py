@@ -30,7 +30,7 @@ DIRECT = {
     "automatic_shift", "reload_exits",
 }  # fmt: skip
 """Messages that are commands of the engine."""
-_HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}
+_DEFERRED = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}
 """Messages that wait while the exits of the start are not loaded yet."""
 
 LOG = logging.getLogger("nqspy.answers")
@@ -42,40 +42,40 @@ class Pending(Struct, frozen=True):
     asked: rpc.Asked
 
     def answer(self, reply: Reply) -> bytes:
-        """The reply in the form that was asked for."""
+        """Return the reply in the requested form."""
         return texts.reply(self.asked.handle.id, self.asked.message.get("text"), reply)
 
     def late(self, value: LateValue) -> bytes:
-        """The reply with a value that is made now."""
+        """Return the reply with a value that is made now."""
         return self.answer(Reply(value.make(PATIENCE)))
 
 
 class Dispatcher:
-    """Sorts messages that come in, renders answers that go out, and keeps open questions."""
+    """Sorts incoming messages, renders outgoing answers, and stores open questions."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
-        self.waiting: OpenQuestions = OpenQuestions(serving, self.answer, self.told)
-        self.slow = SlowAnswers(serving, self.told, self.answer)
+        self.waiting: OpenQuestions = OpenQuestions(serving, self.answer, self.errors)
+        self.slow = SlowAnswers(serving, self.errors, self.answer)
         self._questions: list[rpc.Asked] = []
-        self._held_back: list[rpc.Asked] | None = None
+        self._deferred: list[rpc.Asked] | None = None
 
     def close(self) -> None:
-        """Ends the slow answers, then closes what they read from."""
+        """End the slow answers, then close their readers."""
         self.slow.close()
         self.serving.readers.close()
 
-    def take(self, asked: rpc.Asked) -> CommandAsked | None:
-        """The engine's input for a message; a question is kept for `answer_questions`, a bad one refused."""
+    def accept(self, asked: rpc.Asked) -> CommandAsked | None:
+        """Return the engine's input for a message; store a question for `answer_questions`."""
         wanted: list[CommandAsked | None] = [None]
-        with self.told(asked):
-            wanted = [self._take(asked)]
+        with self.errors(asked):
+            wanted = [self._accept(asked)]
         return wanted[0]
 
-    def _take(self, asked: rpc.Asked) -> CommandAsked | None:
+    def _accept(self, asked: rpc.Asked) -> CommandAsked | None:
         name = asked.message["cmd"]
-        if self._held_back is not None and name in _HELD_BACK:
-            self._held_back.append(asked)
+        if self._deferred is not None and name in _DEFERRED:
+            self._deferred.append(asked)
             return None
         form = asked.message.get("text")
         if form is not None and not isinstance(form, str):
@@ -98,7 +98,7 @@ class Dispatcher:
                 return None
             if many.is_long(command):
                 answer = Pending(asked).answer
-                self.slow.take(asked, many.carried_out(self.serving, command, asked.caller, answer))
+                self.slow.add(asked, many.carried_out(self.serving, command, asked.caller, answer))
                 return None
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise fields.bad_message(name, error) from None
@@ -106,15 +106,15 @@ class Dispatcher:
 
     def hold_back(self) -> None:
         """Keeps what needs the exits until they are loaded."""
-        self._held_back = []
+        self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:
         """Takes what was kept: the engine's inputs among it."""
-        held, self._held_back = self._held_back or [], None
-        return [command for asked in held if (command := self.take(asked)) is not None]
+        held, self._deferred = self._deferred or [], None
+        return [command for asked in held if (command := self.accept(asked)) is not None]
 
     def _reload(self, asked: rpc.Asked, command: cm.ReloadExits) -> bool:
-        with self.told(asked):
+        with self.errors(asked):
             reply = self.serving.ask(command, asked.caller)
             self.reply([(Pending(asked), reply)])
         return False
@@ -128,7 +128,7 @@ class Dispatcher:
             finally:
                 self.serving.reloads.over()
 
-        with self.told(asked):
+        with self.errors(asked):
             data = language.answer(self.serving, asked)
             self._give(asked, to_its_end(data) if isinstance(data, Iterator) else data)
         return isinstance(data, Iterator)
@@ -142,11 +142,11 @@ class Dispatcher:
         return language.answer(self.serving, asked)
 
     def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
-        """Answer the questions of this turn until it is ``enough``; return those that are left."""
+        """Answer the questions of this turn until it is ``enough``; return the remaining ones."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
-            with self.told(asked):
+            with self.errors(asked):
                 key = key_of(asked) if asked.message["cmd"] == "qstat" else None
                 alike.setdefault(key or id(asked), []).append(asked)
         groups = list(alike.values())
@@ -155,13 +155,13 @@ class Dispatcher:
             self.answer(first, others)
             if enough():
                 break
-        left = {id(asked) for group in groups for asked in group}
-        return [asked for asked in questions if id(asked) in left]
+        remaining = {id(asked) for group in groups for asked in group}
+        return [asked for asked in questions if id(asked) in remaining]
 
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
-        """Answer a question: now, in slices, or when it is due. ``others`` asked the same together."""
+        """Answer a question: now, in slices, or when it is due. ``others``: the same question by others."""
         cmd = asked.message["cmd"]
-        with self.told(asked):
+        with self.errors(asked):
             if cmd not in QUESTIONS:
                 raise Refusal("unknown_command", cmd=cmd[:40])
             data = _OPEN[cmd](self, asked) if cmd in _OPEN else _OF_STATE[cmd](self.serving, asked)
@@ -173,8 +173,8 @@ class Dispatcher:
             self.answer(each)
 
     @contextlib.contextmanager
-    def told(self, asked: rpc.Asked) -> Iterator[None]:
-        """Whoever asked is told what is wrong, whatever it is: no message ends the daemon."""
+    def errors(self, asked: rpc.Asked) -> Iterator[None]:
+        """Send any error to the client that asked: no message ends the daemon."""
         try:
             yield
         except NqspyError as error:
@@ -189,7 +189,7 @@ class Dispatcher:
         if isinstance(data, bytes):
             self.serving.server.reply(asked.handle, data)
         elif isinstance(data, Iterator) or callable(data):
-            self.slow.take(asked, data)
+            self.slow.add(asked, data)
         else:
             self.serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
 
@@ -198,11 +198,11 @@ class Dispatcher:
         self.serving.server.reply(asked.handle, refusal)
 
     def reply(self, replies: Sequence[tuple[Any, Reply]]) -> None:
-        """Sends the engine's replies of one group."""
+        """Send the engine's replies of one group."""
         ready = []
         for to, reply in replies:
             if isinstance(to, Pending) and isinstance(reply.value, LateValue):
-                self.slow.take(to.asked, partial(to.late, reply.value))
+                self.slow.add(to.asked, partial(to.late, reply.value))
             elif isinstance(to, Pending):
                 ready.append((to.asked.handle, to.answer(reply)))
         if ready:
@@ -211,7 +211,7 @@ class Dispatcher:
     def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
         """Go on with slow answers, then answer open questions that are due; ``part``: the time for each."""
         self.slow.go_on(part())
-        self.waiting.look(part())
+        self.waiting.check(part())
 
     def patience(self) -> float | None:
         """Longest time to wait for the inbox."""

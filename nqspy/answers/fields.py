@@ -1,4 +1,4 @@
-"""Fields of questions, checked before anything is done, so that an odd message gets no further."""
+"""Check the fields of questions before anything is done."""
 
 import threading
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ _KINDS = {
 
 
 def check_list(message: dict[str, Any]) -> None:
-    """Raises Refusal for a list of requests, or of identifiers, that is longer than one message may have."""
+    """Raise Refusal for a list of requests or identifiers that is too long for one message."""
     for name in ("items", "ids", "changes"):
         listed = message.get(name)
         if isinstance(listed, msgspec.Raw):
@@ -90,14 +90,14 @@ def check_changes(changes: Sequence[Change]) -> None:
 
 def _check_undecoded(items: msgspec.Raw) -> None:
     """Raise Refusal for too many undecoded items or words, before any object is made of them."""
-    _counting.left = IDS_MAX
+    _counting.remaining = IDS_MAX
     try:
         msgspec.json.decode(items, type=list[_Counted])
     except msgspec.ValidationError:
-        if _counting.left < 0:
+        if _counting.remaining < 0:
             raise Refusal("too_many_requests", most=IDS_MAX, count="more") from None
         raise
-    count = IDS_MAX - int(_counting.left)
+    count = IDS_MAX - int(_counting.remaining)
     most = WORDS_MAX + ITEM_WORDS_MAX * count
     data = bytes(items)
     if data.count(b'"') // 2 > most and strings(data) > most:
@@ -108,11 +108,11 @@ _counting = threading.local()
 
 
 class _Counted(msgspec.Struct):
-    """An item of which only that it is there counts."""
+    """An item that is only counted."""
 
     def __post_init__(self) -> None:
-        _counting.left -= 1
-        if _counting.left < 0:
+        _counting.remaining -= 1
+        if _counting.remaining < 0:
             raise ValueError("too many")
 
 
@@ -120,7 +120,7 @@ _ITEMS = msgspec.json.Decoder(tuple[Submission, ...])
 
 
 def items_of(items: msgspec.Raw) -> tuple[Submission, ...]:
-    """The requests of a submission that was not decoded. Raises msgspec.ValidationError."""
+    """Return the requests of an undecoded submission. Raises msgspec.ValidationError."""
     try:
         return _ITEMS.decode(items)
     except msgspec.ValidationError as error:
@@ -128,7 +128,7 @@ def items_of(items: msgspec.Raw) -> tuple[Submission, ...]:
 
 
 def check(message: dict[str, Any]) -> None:
-    """Raises Refusal when a field of a question is missing or of another kind."""
+    """Raise Refusal if a field of a question is missing or of another kind."""
     kind = _KINDS.get(message["cmd"])
     if kind is None:
         return
@@ -139,7 +139,7 @@ def check(message: dict[str, Any]) -> None:
 
 
 def bad_message(cmd: str, error: Exception) -> Refusal:
-    """A message that cannot be read, in a line of at most 300 characters."""
-    said = str(error)
-    over = len(str(Refusal("bad_message", cmd=cmd, error=said))) - 300
-    return Refusal("bad_message", cmd=cmd, error=said[: len(said) - max(0, over)])
+    """Return the refusal of an unreadable message, at most 300 characters."""
+    text = str(error)
+    over = len(str(Refusal("bad_message", cmd=cmd, error=text))) - 300
+    return Refusal("bad_message", cmd=cmd, error=text[: len(text) - max(0, over)])

@@ -13,25 +13,25 @@ from nqspy.model.requests import Request
 from nqspy.rpc import server as rpc
 
 Edges = Mapping[Seq, Sequence[tuple[str, Seq]]]
-"""Those that wait for a request, each with the word for which it does (`requests.Dependency`)."""
+"""Requests that wait for a request, each with its condition (`requests.Dependency`)."""
 
 MOST = 10_000
-"""Lines that are drawn; then it is said how many requests are left out."""
+"""Lines that are drawn; a last line has the number of omitted requests."""
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """The trees of these requests (``ids``), or of all that wait or are awaited. Raises Refusal."""
+    """Return the trees of these requests (``ids``), or of all with dependencies. Raises Refusal."""
     site, sight = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, sight, asked.message.get("ids") or ())
     sight.need(*asked_for)
     wanted = set() if asked_for else set(site.dependants)
-    left = [seq for seq in asked_for if seq in site.requests]
-    while left:  # and all that is connected with them by waiting
-        seq = left.pop()
+    pending = [seq for seq in asked_for if seq in site.requests]
+    while pending:  # and all that is connected with them by waiting
+        seq = pending.pop()
         if seq not in wanted:
             wanted.add(seq)
             awaited = site.requests[seq].awaits()
-            left += [each for each in (*awaited, *site.dependants.get(seq, ())) if each in site.requests]
+            pending += [each for each in (*awaited, *site.dependants.get(seq, ())) if each in site.requests]
     edges: dict[Seq, list[tuple[str, Seq]]] = {}
     behind: set[Seq] = set()
     for number, seq in enumerate(sorted(wanted, key=rank_of), 1):
@@ -47,9 +47,9 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
             behind.update(each.seq for _, each in below)
         if number % SLICE == 0:
             yield None
-    seen = [site.requests[seq] for seq in sorted(wanted | behind, key=rank_of) if seq in site.requests]
+    requests = [site.requests[seq] for seq in sorted(wanted | behind, key=rank_of) if seq in site.requests]
     labels = {}
-    for each in seen:
+    for each in requests:
         if sight.sees(each.spec):
             never = "  (what it waits for can never come about)" if each.never else ""
             state = each.shown_state.value

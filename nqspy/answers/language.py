@@ -32,7 +32,7 @@ FEWEST_TOGETHER, MOST_TOGETHER = 24, 96
 
 
 @dataclass(slots=True)
-class _Said:
+class _Log:
     source: str
     out: list[str | Callable[[], str]] = field(default_factory=list)
     err: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
     """None after each slice, then the answer."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
-    said, clock = _Said(source), after(SLICE)
+    log, clock = _Log(source), after(SLICE)
     try:
         for each in read_text(str(message["script"]), source):
             if isinstance(each.command, cm.Configure):  # nobody reads advice
@@ -66,37 +66,37 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
                 yield None
                 clock = after(SLICE)
     except ParseError as error:
-        said.err.append(f"{error}\n{error.caret()}")
+        log.err.append(f"{error}\n{error.caret()}")
     shown = sum(isinstance(each.command, cm.ShowObject) for each in parsed)
-    if not said.err and shown > MOST_SHOWN:
-        said.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
+    if not log.err and shown > MOST_SHOWN:
+        log.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
     tried = bool(message.get("check") or message.get("plan"))
     as_one = tried or bool(message.get("atomic"))
-    if not said.err and message.get("atomic") and (mixed := _no_setting(parsed, said)) is not None:
-        said.err.append(mixed)
-    if not said.err and as_one and (wrong := _first_wrong(serving, parsed, asked.caller, said)) is not None:
-        said.err.append(wrong)
-    if not said.err:
+    if not log.err and message.get("atomic") and (mixed := _no_setting(parsed, log)) is not None:
+        log.err.append(mixed)
+    if not log.err and as_one and (wrong := _first_wrong(serving, parsed, asked.caller, log)) is not None:
+        log.err.append(wrong)
+    if not log.err:
         parsed = _merged(parsed, tried) if as_one else parsed
-        yield from _run_all(serving, asked, parsed, said)
-    if message.get("plan") and not said.err:
-        said.out.append(shows.plan(serving, parsed))
+        yield from _run_all(serving, asked, parsed, log)
+    if message.get("plan") and not log.err:
+        log.out.append(shows.plan(serving, parsed))
 
     def work() -> bytes:
-        texts = [str(text() if callable(text) else text) for text in said.out]
+        texts = [str(text() if callable(text) else text) for text in log.out]
         out = "".join(text if text.endswith("\n") else text + "\n" for text in texts if text)
-        err = "".join(f"{text}\n" for text in said.err)
+        err = "".join(f"{text}\n" for text in log.err)
         if message.get("text") is not None:
-            more: dict[str, Any] = {"files": said.files} if said.files else {}
+            more: dict[str, Any] = {"files": log.files} if log.files else {}
             return messages.text_answer(asked.handle.id, 1 if err else 0, out, err, **more)
         if err:
             return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
         return messages.result_answer(asked.handle.id, {"out": out})
 
-    yield work if any(callable(text) for text in said.out) else work()
+    yield work if any(callable(text) for text in log.out) else work()
 
 
-def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
+def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], log: _Log) -> Iterator[None]:
     """Runs the commands; lines that only set something are committed some at a time."""
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
     clock, some, done = after(SLICE), 1, 0
@@ -107,8 +107,8 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Sa
         if len(now) > 1:
             replies = serving.ask_all([cast(cm.Command, each.command) for each in now], asked.caller)
             wrong = ((each, reply.refusal) for each, reply in zip(now, replies, strict=True) if reply.refusal)
-            said.err += [f"{said.place(each.line)}: {refusal}" for each, refusal in wrong]
-        elif not _run(serving, now[0], asked.caller, said, as_json) and atomic:
+            log.err += [f"{log.place(each.line)}: {refusal}" for each, refusal in wrong]
+        elif not _run(serving, now[0], asked.caller, log, as_json) and atomic:
             return
         some = max(FEWEST_TOGETHER, some // 2) if part() else min(MOST_TOGETHER, 2 * some)
         if clock():
@@ -124,7 +124,7 @@ def _only_sets(each: Parsed) -> bool:
     )
 
 
-def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
+def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
     """Name a command that is no setting: it cannot be taken back, so that the script is not all or none."""
     telling = (cm.ShowObject, ClientWord)
     doing = [each for each in parsed if not isinstance(each.command, telling)]
@@ -133,10 +133,10 @@ def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
         return None
     words = " ".join(other.text.split()[:2])
     text = f"{words!r} is no setting and could not be taken back; give it by itself, or without --atomic"
-    return f"{said.place(other.line)}: {text}; nothing was done"
+    return f"{log.place(other.line)}: {text}; nothing was done"
 
 
-def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
+def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, log: _Log) -> str | None:
     """Find the first line with settings that cannot be carried out, by halving, and say why."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
@@ -145,7 +145,7 @@ def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (good, middle) if _wrong(serving, settings[:middle], caller) == whole else (middle, bad)
-    return f"{said.place(settings[bad - 1].line)}: {whole}"
+    return f"{log.place(settings[bad - 1].line)}: {whole}"
 
 
 def _wrong(serving: Serving, settings: list[Parsed], caller: Caller) -> str | None:
@@ -166,27 +166,27 @@ def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
     return [Parsed(merged, first.line, first.text), *others]
 
 
-def _run(serving: Serving, each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:
+def _run(serving: Serving, each: Parsed, caller: Caller, log: _Log, as_json: bool) -> bool:
     try:
-        text = _carry_out(serving, each.command, caller, as_json, said)
+        text = _carry_out(serving, each.command, caller, as_json, log)
     except NqspyError as error:
-        said.err.append(f"{said.place(each.line)}: {error}")
+        log.err.append(f"{log.place(each.line)}: {error}")
         return False
     command = each.command
     if isinstance(command, cm.ShowObject) and command.what == "snap" and "file" in (command.options or {}):
         # The client writes the file, with the rights of the person who asks.
-        said.files.append({"name": (command.options or {})["file"], "text": str(text)})
+        log.files.append({"name": (command.options or {})["file"], "text": str(text)})
     elif text:
-        said.out.append(text)
+        log.out.append(text)
     return True
 
 
 def _carry_out(
-    serving: Serving, command: Any, caller: Caller, as_json: bool, said: _Said
+    serving: Serving, command: Any, caller: Caller, as_json: bool, log: _Log
 ) -> str | Callable[[], str]:
     if isinstance(command, cm.ShowObject):
         if command.what == "counters":
-            made = said.counting = said.counting or shows.counting(serving)
+            made = log.counting = log.counting or shows.counting(serving)
             return lambda: shows.as_json(made()) if as_json else counters_text(made())
         if command.what == "shares":
             return shows.show_shares(serving, as_json)

@@ -29,9 +29,9 @@ from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 SLICE = 1_000
-"""Requests looked at between two looks at the inbox."""
+"""Requests examined in one slice."""
 A_FEW = 5
-"""Requests of which it is told why they wait, between two looks at the inbox."""
+"""Requests whose reasons are shown in one slice."""
 
 NEVER = 1 << 62
 """For who starts nobody knows when."""
@@ -166,9 +166,9 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     named = choice.sight.namer()
 
     def work() -> bytes:
-        told = ahead(PATIENCE)
+        runs = ahead(PATIENCE)
         for each, key in zip(found, keys, strict=True):
-            each["estimate"] = told[key].told(zone.text, named, now) if key in told else None
+            each["estimate"] = runs[key].told(zone.text, named, now) if key in runs else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
@@ -190,15 +190,15 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
 
     def work() -> bytes:
-        told = ahead(PATIENCE)
-        rows = [each for each, key in zip(found, keys, strict=True) if key in told]
-        starts = {each["id"]: told[key] for each, key in zip(found, keys, strict=True) if key in told}
+        runs = ahead(PATIENCE)
+        rows = [each for each, key in zip(found, keys, strict=True) if key in runs]
+        starts = {each["id"]: runs[key] for each, key in zip(found, keys, strict=True) if key in runs}
         for each in rows:
             each["estimate"] = starts[each["id"]].told(zone.text, named, now)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         none = not found and bool(choice.wrong)  # nobody asked about anything that is there
-        told_text = "" if none else why.eta_text(rows)
-        text = json_objects.encode(rows).decode() + "\n" if asked.message.get("json") else told_text
+        eta = "" if none else why.eta_text(rows)
+        text = json_objects.encode(rows).decode() + "\n" if asked.message.get("json") else eta
         return listing.answer(text)
 
     yield work
@@ -218,11 +218,11 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     lister, site = Lister(serving, sight), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]
     live = lister.objects([request for request in there if sight.sees(request.spec)])
-    gone = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
-    objects = {_key(serving, each): each for each in (*live, *gone)}
-    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
+    past = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
+    objects = {_key(serving, each): each for each in (*live, *past)}
+    names = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
     return [
-        {"needed_by": site.id_of(link.needed_by), "word": link.word} | {key: each[key] for key in kept}
+        {"needed_by": site.id_of(link.needed_by), "word": link.word} | {key: each[key] for key in names}
         for link in links
         if (each := objects.get(link.seq)) is not None
     ]
@@ -233,8 +233,8 @@ def _more(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any]:
     site, zone = serving.engine.site, Zone(serving.engine.site.timezone)
     found = causes(serving.engine, seq)
     made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]
-    told = [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
-    more: dict[str, Any] = {"redated": None, "causes": told, "reservation": None}
+    many = [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
+    more: dict[str, Any] = {"redated": None, "causes": many, "reservation": None}
     request = site.requests.get(seq)
     if request is None:
         return more
@@ -246,7 +246,7 @@ def _more(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any]:
         more["redated"] |= {"cause": None} if hidden else {}
     if request.reservation is not None:
         going = tuple(seq for seq in request.reservation.by if seq in site.started)
-        kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
+        shown = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
         sure = guarantees_times(site, request.queue)
-        more["reservation"] = json_objects.reservation_object(kept, sure, place)
+        more["reservation"] = json_objects.reservation_object(shown, sure, place)
     return more

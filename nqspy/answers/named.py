@@ -37,17 +37,17 @@ def seqs_of(
             wrong.append(refusal)
     requests = serving.engine.site.requests
     bare = [seq for seq in found if seq == number_of(seq) and seq not in requests]
-    arrays = ((seq, requests.get(array_key(seq))) for seq in bare)
-    meant = {seq: each.seq for seq, each in arrays if each is not None and sight.sees(each.spec)}
-    gone = [seq for seq in bare if seq not in meant and seq < serving.engine.site.next_seq]
-    if gone:
+    known = ((seq, requests.get(array_key(seq))) for seq in bare)
+    meant = {seq: each.seq for seq, each in known if each is not None and sight.sees(each.spec)}
+    ended = [seq for seq in bare if seq not in meant and seq < serving.engine.site.next_seq]
+    if ended:
         # A number is a request's or an array's: of what has ended, nearly always a request's.
-        own = {row["seq"] for row in serving.readers.live.ended(seqs=gone)}
-        gone = [array_key(seq) for seq in gone if seq not in own]
-    if gone:
-        rows = serving.readers.live.ended(seqs=gone)
-        seen = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
-        meant |= {number_of(seq): seq for seq in seen}
+        own = {row["seq"] for row in serving.readers.live.ended(seqs=ended)}
+        ended = [array_key(seq) for seq in ended if seq not in own]
+    if ended:
+        rows = serving.readers.live.ended(seqs=ended)
+        arrays = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
+        meant |= {number_of(seq): seq for seq in arrays}
     return [meant.get(seq, seq) for seq in found]
 
 

@@ -28,12 +28,12 @@ from nqspy.store.reader import Reader
 from nqspy.store.rows import no_collector
 
 MOST_REASONS = 1_000
-"""Requests whose own reasons are kept with a report; the others have their queue's."""
+"""Requests whose own reasons are stored with a report; others get their queue's."""
 
 WEEK = 7 * DAY
-"""How far ahead holidays are told, ms."""
+"""How far ahead holidays are shown, ms."""
 COMING = 3 * DAY
-"""How far the outlook looks for switches of shifts."""
+"""How far ahead the outlook shows switches of shifts."""
 
 Named = tuple[str, str, str]
 
@@ -56,7 +56,7 @@ class Picture(Struct, frozen=True):
         return None if found is None else quoted(*found)
 
 
-def take(serving: Serving) -> Picture:
+def capture(serving: Serving) -> Picture:
     """The picture as of now; what is decided is committed first."""
     serving.commit()
     engine = serving.engine
@@ -194,7 +194,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Work:
     day = parse_day(str(message["date"])) if message.get("date") else None
     group = str(message["group"]) if message.get("group") else None
     final = bool(message.get("final")) or day is None
-    picture, reader, clock = take(serving), serving.readers.reports, serving.clock
+    picture, reader, clock = capture(serving), serving.readers.reports, serving.clock
     sight = Visibility(serving, asked.caller)
 
     def work() -> dict[str, Any]:

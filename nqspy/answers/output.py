@@ -44,6 +44,6 @@ def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
         os.close(fd)
 
 
-def _check(seen: os.stat_result, uid: int) -> None:
-    if not stat.S_ISREG(seen.st_mode) or seen.st_uid not in (uid, os.geteuid()):
+def _check(status: os.stat_result, uid: int) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_uid not in (uid, os.geteuid()):
         raise PermissionError("it is no output of the request")

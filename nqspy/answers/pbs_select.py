@@ -198,8 +198,8 @@ def _times(value: str, date: ReadDate) -> Criterion:
     """A moment of a job, by its letter, compared in whole seconds."""
     moment = _MOMENTS.get(value[:1])
     if moment is None:
-        kept = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
-        raise BadValue(kept.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
+        gaps = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
+        raise BadValue(gaps.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
     compare, text = _compared(value[1:])
     at = date(text) // 1000
     return lambda subject: _holds(compare, None if (had := moment(subject)) is None else had // 1000, at)

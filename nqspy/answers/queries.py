@@ -155,11 +155,11 @@ def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
     found = next((each for each in reasons.reach if alike.covers(each, request)), None)
     if found is None:
         return []
-    said = "never" if found.reason.code is ReasonCode.NEVER else "refuse"
+    verdict = "never" if found.reason.code is ReasonCode.NEVER else "refuse"
     row = {"at": int(serving.clock.now()), "exit": found.reason.who, "hook": "jobselect", "error": None}
     named = [name for name, _ in found.fields if name in ALIKE]
     bounded = [name for name, *_ in found.within]
-    return [row | {"answer": f"{said}({found.reason.text!r})", "alike": named, "within": bounded}]
+    return [row | {"answer": f"{verdict}({found.reason.text!r})", "alike": named, "within": bounded}]
 
 
 QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {

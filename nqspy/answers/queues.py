@@ -118,12 +118,12 @@ def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refus
     return [site.settings.queues[name] for name in dict.fromkeys(found)], wrong
 
 
-def _named(asked: rpc.Asked, look: Callable[[str], T]) -> tuple[list[T], list[Refusal]]:
-    """Return what ``look`` gives for each operand, and what is wrong with the others."""
+def _named(asked: rpc.Asked, find: Callable[[str], T]) -> tuple[list[T], list[Refusal]]:
+    """Return what ``find`` gives for each operand, and what is wrong with the others."""
     found, wrong = list[T](), list[Refusal]()
     for word in asked.message.get("operands") or ():
         try:
-            found.append(look(str(word)))
+            found.append(find(str(word)))
         except Refusal as refusal:
             wrong.append(refusal)
     return found, wrong

@@ -90,7 +90,7 @@ class LastTry(Protocol):
 
 
 class ExitReloads(Protocol):
-    """`reload exits`: the files are loaded beside before the command is carried out."""
+    """`reload exits`: the files are loaded in the background before the command is carried out."""
 
     def allowed(self, caller: Caller) -> bool:
         """True if the caller may reload exits."""
@@ -102,12 +102,12 @@ class ExitReloads(Protocol):
         """Load the files, then call ``go``, which returns True if it goes on and calls `over` at its end."""
 
     def over(self) -> None:
-        """Whoever had them loaded is done."""
+        """Note that the reload is done."""
 
 
 class Serving(Protocol):
     """A daemon that answers questions. Site, plan and samples are read only: commands change them.
-    ``written``: what lists wrote before. Other threads may use ``clock``, ``server``, ``readers.reports``
+    ``written``: stored parts of lists. Other threads may use ``clock``, ``server``, ``readers.reports``
     alone."""
 
     engine: Engine
@@ -119,7 +119,7 @@ class Serving(Protocol):
 
     @property
     def home(self) -> HomeFolder:
-        """The folder it lives in."""
+        """The daemon's home."""
 
     @property
     def clock(self) -> SiteClock:
@@ -131,28 +131,28 @@ class Serving(Protocol):
 
     @property
     def reloads(self) -> ExitReloads:
-        """The loader of exits beside."""
+        """The background loader of exits."""
 
     def ask(self, command: Command, caller: Caller) -> Reply:
-        """Has one command done now, the pass it calls for included."""
+        """Carry out one command now, with the pass that it needs."""
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Has several commands done in one transaction, each for itself."""
+        """Carry out several commands in one transaction, each for itself."""
 
     def commit(self) -> None:
-        """Commit what no caller has waited for yet."""
+        """Commit events for which no caller has waited yet."""
 
     def stop(self, mode: str) -> None:
-        """Has the daemon stop: ``leave`` what runs, ``drain`` or ``requeue`` it first."""
+        """Stop the daemon: ``leave`` running requests, ``drain`` or ``requeue`` them first."""
 
     def reload_queues(self) -> str:
-        """Applies the files of ``queues.d`` that changed; a sentence. Raises NqspyError."""
+        """Apply the changed files of ``queues.d``; return a sentence. Raises NqspyError."""
 
     def alarms(self) -> list[str]:
-        """A line for each thing that is wrong with the installation."""
+        """Return a line for each problem of the installation."""
 
     def last_try(self, resource: str) -> LastTry | None:
-        """The last try of one, None before its first."""
+        """Return the last try of a resource, None before its first."""
 
     def sent(self, size: int) -> None:
-        """So many bytes of an answer were sent: freed memory goes back to the system soon."""
+        """Note bytes of a sent answer: freed memory goes back to the system soon."""

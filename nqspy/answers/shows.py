@@ -151,8 +151,8 @@ def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str,
     each: dict[str, dict[str, Any]] = {}
     for domain, ledger in ledgers.items():
         standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
-        kept_entry = accounts[0].entry if accounts else Entry()
-        entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
+        former = accounts[0].entry if accounts else Entry()
+        entry = ledger.stocks.accounts(ALL).members().get(group) or former
         each[domain] = {
             "works": group in standing.parts, "target": standing.targets.get(group),
             "stock": ledger.stock(None, group), "past_s": entry.past / 1000,
@@ -160,15 +160,15 @@ def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str,
         }  # fmt: skip
     own = each[APPLICATION]
     present = {name: sum(one[name] for one in each.values()) for name in ("past_s", "present_s")}
-    told = {
+    text = {
         "rule": site.settings.global_.share_rule,
         "works": any(one["works"] for one in each.values()), "target": own["target"],
         "stock": own["stock"], **present,
         "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
     }  # fmt: skip
     if len(each) > 1:
-        told["domains"] = [{"domain": domain, **one} for domain, one in each.items()]
-    return told
+        text["domains"] = [{"domain": domain, **one} for domain, one in each.items()]
+    return text
 
 
 _MOST = 10_000
@@ -236,12 +236,12 @@ def _probes_text(serving: Serving, asked: cm.ShowObject, rows: list[dict[str, An
     by_name = {row["name"]: row for row in rows}
     found = {}
     for own, probe in PROBES.all(site.settings).items():
-        told = [by_name[name] for name in tried_by(site, probe) if name in by_name]
+        text = [by_name[name] for name in tried_by(site, probe) if name in by_name]
         if probe.units is not None:
-            each = "\n  ".join(f"{row['name']} {_state(row)}, {_last(row)}" for row in told)
+            each = "\n  ".join(f"{row['name']} {_state(row)}, {_last(row)}" for row in text)
             found[own] = f"[units of {probe.units}]", each
-        elif told:
-            found[own] = _state(told[0]), _last(told[0])
+        elif text:
+            found[own] = _state(text[0]), _last(text[0])
     return qmgr_show.show_listed(site.settings, PROBES, asked.names, found)
 
 
@@ -307,8 +307,8 @@ def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[S
             word = "earlier" if new < old else "later"
         else:
             continue
-        told = " -> ".join(short(zone.text(at)) if at is not None else "not in sight" for at in (old, new))
-        lines.append(f"{full_id(seq, host)} would start {word}: {told}")
+        text = " -> ".join(short(zone.text(at)) if at is not None else "not in sight" for at in (old, new))
+        lines.append(f"{full_id(seq, host)} would start {word}: {text}")
     return lines
 
 
@@ -327,12 +327,12 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         for key in dict.fromkeys((*old, *new)):
             if old.get(key) != new.get(key) and key not in ("values", "commands", "counts"):
                 place = f"{path}/{key}"
-                told = f"{_told(place, old, key)} -> {_told(place, new, key)}"
-                lines.append(f"{place.replace('/', ' ')}: {told}")
+                text = f"{_shown(place, old, key)} -> {_shown(place, new, key)}"
+                lines.append(f"{place.replace('/', ' ')}: {text}")
     return lines
 
 
-def _told(path: str, row: Mapping[str, Any], key: str) -> Any:
+def _shown(path: str, row: Mapping[str, Any], key: str) -> Any:
     """A setting of an object's row as the command language writes it."""
     info = registry.declared_at(path)
     if info is None:

@@ -1,7 +1,7 @@
-"""Answers that take longer than the engine may be kept: an iterator of steps in its thread, between two looks
-at the inbox (None after a slice, at last the answer or work), or work that makes it in the reports' thread.
-What reads the journal works on a snapshot there. Lists and scripts are made in slices: a script changes the
-site, and a copy of all requests for each list would keep the engine longer than any slice."""
+"""Answers that take too long for one step of the engine: an iterator of steps in its thread, one at each turn
+(None after a slice, at last the answer or work), or work in the reports' thread. Reports from the journal use
+a snapshot there. Lists and scripts are made in slices: a script changes the site, and a copy of all requests
+for each list would block the engine longer than any slice."""
 
 import logging
 from collections import Counter
@@ -24,11 +24,11 @@ from nqspy.rpc.limits import person
 AT_ONCE = 4
 """Slow answers to one user that are made at a time."""
 MOST = 64
-"""Slow answers to one user that are under way; beyond, nothing more of his is taken."""
-OURS = -2
-"""Stands for the daemon among those whose reports are made."""
-LOOK_AGAIN = 0.1
-"""When a client that did not read is looked at again, real seconds."""
+"""Slow answers to one user that are under way; with so many, the user's other questions wait."""
+DAEMON = -2
+"""The daemon, as a user of the reports' thread."""
+RETRY = 0.1
+"""Interval of checks of a client that does not read, real seconds."""
 
 LOG = logging.getLogger("nqspy.answers")
 
@@ -39,8 +39,8 @@ Steps = Iterator[bytes | Work | None]
 
 @dataclass(slots=True)
 class SlowAnswer:
-    """An answer that is made in steps. ``key`` of a long list: such are made one at a time, and the same
-    question, while the list is not begun, is one of the ``others``."""
+    """An answer made in steps. ``key``: of a long list. Long lists are made one at a time; equal questions
+    that come before its beginning are ``others``."""
 
     asked: rpc.Asked
     steps: Steps
@@ -50,23 +50,23 @@ class SlowAnswer:
 
     @property
     def lasting(self) -> bool:
-        """True if it is made to its end whoever waits: a script or a command carries something out."""
+        """True if it goes on without a waiting client: a script or a command changes something."""
         name = self.asked.message["cmd"]
         return bool(name == "qmgr" or COMMANDS.get(name) in EACH_ALONE)
 
-    def gone(self) -> bool:
-        """True if no client waits for it any more."""
+    def abandoned(self) -> bool:
+        """True if no client waits for it."""
         return all(asked.handle.gone for asked in (self.asked, *self.others))
 
 
 class SlowAnswers:
-    """Slow answers, in the engine's thread. ``told``: tells what is wrong in it; ``again``: asks anew."""
+    """Slow answers, in the engine's thread. ``errors``: sends errors of its block; ``again``: asks anew."""
 
     def __init__(
-        self, serving: Serving, told: Callable[[rpc.Asked], AbstractContextManager[None]],
+        self, serving: Serving, errors: Callable[[rpc.Asked], AbstractContextManager[None]],
         again: Callable[[rpc.Asked], None],
     ) -> None:  # fmt: skip
-        self._serving, self._told, self._again = serving, told, again
+        self._serving, self._errors, self._again = serving, errors, again
         self._answers: list[SlowAnswer] = []
         self._served: dict[tuple[int, bool], int] = {}  # by person, and whether it was a short one
         self._steps = 0
@@ -74,12 +74,12 @@ class SlowAnswers:
         self._worker = ThreadPoolExecutor(1, "reports")
 
     def close(self) -> None:
-        """Ends the reports' thread; what is not begun is not made."""
+        """End the reports' thread; drop work that has not begun."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def work(self, work: Work) -> None:
-        """Has something done by the reports' thread."""
-        self._do(OURS, work)
+        """Do work in the reports' thread."""
+        self._do(DAEMON, work)
 
     def _do(self, who: int, work: Work) -> None:
         self._works.add(who, work)
@@ -91,8 +91,8 @@ class SlowAnswers:
         if found is not None:
             found[1]()
 
-    def take(self, asked: rpc.Asked, answer: Work | Steps) -> None:
-        """Has an answer made and given."""
+    def add(self, asked: rpc.Asked, answer: Work | Steps) -> None:
+        """Add an answer to make and send."""
         if not isinstance(answer, Iterator):
             self._do(person(asked.caller), partial(self._finish, asked, answer))
             return
@@ -104,7 +104,7 @@ class SlowAnswers:
         self._answers.append(SlowAnswer(asked, answer, key))
 
     def _finish(self, asked: rpc.Asked, work: Work) -> None:
-        """In the reports' thread."""
+        """Do the work in the reports' thread, and send its answer."""
         try:
             made = work()
             answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)
@@ -128,21 +128,21 @@ class SlowAnswers:
                 break
 
     def crowded(self) -> set[int]:
-        """Users with so many under way that no more of theirs is taken: it waits where it is counted."""
+        """Return users with too many answers under way: their other questions wait in the inbox."""
         turns = Counter(person(slow.asked.caller) for slow in self._answers if not slow.asked.handle.stuck)
         return {who for who, count in turns.items() if count >= MOST}
 
     def carrying(self) -> set[object]:
-        """Connections with a script or command that is being carried out: what they ask next waits."""
+        """Return connections with a script or command under way: their next questions wait."""
         return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Answers made now, a few of each user, those served last come last; of long ones the begun one."""
+        """Return the answers in turn: a few of each user, last served last; of long ones the begun one."""
         turns: dict[int, int] = {}
         found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:
             who = person(slow.asked.caller)
-            if slow.asked.handle.stuck and not (slow.gone() or slow.lasting):
+            if slow.asked.handle.stuck and not (slow.abandoned() or slow.lasting):
                 continue
             turns[who] = turns.get(who, 0) + (slow.key is None)
             if turns[who] <= AT_ONCE:
@@ -152,13 +152,13 @@ class SlowAnswers:
         return [slow for *_, slow in sorted(found, key=lambda each: each[:3])]
 
     def _step(self, slow: SlowAnswer) -> bool:
-        """Makes a step; True when it was the last."""
+        """Make a step; True if it was the last."""
         made: bytes | Work | None = b""
         slow.begun = True
         self._steps += 1
         self._served[person(slow.asked.caller), slow.key is None] = self._steps
-        with self._told(slow.asked):
-            if slow.lasting or not slow.gone():
+        with self._errors(slow.asked):
+            if slow.lasting or not slow.abandoned():
                 made = next(slow.steps)
         if made is None:
             return False
@@ -172,22 +172,22 @@ class SlowAnswers:
                 self._serving.server.reply_alike([asked.handle for asked in slow.others], made)
             return True
         if not isinstance(made, bytes):
-            self.take(slow.asked, made)
-        for asked in slow.others:  # what was wrong with the first is told to each
+            self.add(slow.asked, made)
+        for asked in slow.others:  # each gets its own error
             self._again(asked)
         return True
 
     def patience(self) -> float | None:
-        """Longest time to wait for the inbox: none while an answer is half made, None: for ever."""
+        """Return the longest wait for the inbox: 0 while an answer is unfinished, None: for ever."""
         if not self._answers:
             return None
-        return 0.0 if self._in_turn() else LOOK_AGAIN
+        return 0.0 if self._in_turn() else RETRY
 
 
 def key_of(asked: rpc.Asked) -> tuple[Any, ...] | None:
-    """Key that two questions share if they get the same answer; None: it is about single requests."""
+    """Return a key that is equal for questions with the same answer; None: about single requests."""
     message = asked.message
     if message.get("operands") or message.get("ids") or message.get("request"):
         return None
-    read = ("cmd", "text", *fields.FIELDS.get(message["cmd"], ()))  # what nobody reads may be nested deeply
+    read = ("cmd", "text", *fields.FIELDS.get(message["cmd"], ()))  # other fields may be nested deeply
     return asked.caller, *((name, repr(message.get(name))) for name in read)

@@ -13,7 +13,7 @@ from nqspy.rpc import server as rpc
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
-    """A refusal: lines for stderr, or an error object, as always if the command shall ask again."""
+    """Return a refusal: lines for stderr, or an error object (always if the command shall ask again)."""
     refusal = as_refusal(error)
     if form is None or refusal.code == "busy":
         return messages.answer_of_error(id, refusal)
@@ -21,26 +21,26 @@ def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
 
 
 def with_text(data: dict[str, Any], text_of: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
-    """Data for programs, with their text for people."""
+    """Return data for programs, with a text for people."""
     return {"text": text_of(data), **data}
 
 
 def either(asked: rpc.Asked, data: dict[str, Any], text: str) -> bytes:
-    """Data for programs, or text where a text form was asked for."""
+    """Return data for programs, or text if the client asked for text."""
     if asked.message.get("text") is None:
         return messages.result_answer(asked.handle.id, data)
     return messages.text_answer(asked.handle.id, 0, text)
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:
-    """The answer to a command."""
+    """Return the answer to a command."""
     if reply.refusal is not None:
         return refusal(id, form, reply.refusal)
     if form is None:
         return messages.result_answer(id, reply.value)
     value: Any = reply.value
-    said = value.get("warnings")  # lines behind the text form: the command shows them on a terminal only
-    warned = {"warnings": "".join(f"{each}\n" for each in said)} if said else {}
+    lines = value.get("warnings")  # lines behind the text form: the command shows them on a terminal only
+    warned = {"warnings": "".join(f"{each}\n" for each in lines)} if lines else {}
     if "ids" in value:
         ids = value["ids"]
         pairs = list(zip(ids, value.get("queues", [""] * len(ids)), strict=False))
@@ -49,8 +49,8 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
             words = ((name, f'"{queue}"' if queue else "null") for name, queue in pairs)
             rows = [f'{{"id":"{name}","queue":{word}}}' for name, word in words]
             text = (rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]") + "\n"
-        told = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
-        return messages.text_answer(id, 0, text, "", **warned, said=told)
+        report = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
+        return messages.text_answer(id, 0, text, "", **warned, said=report)
     if "dry_run" in value:
         rows, lines = value["dry_run"], list[str]()
         if form == "json":
@@ -58,7 +58,7 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
         for row in rows if form != "json" else ():
             line = f"{row['name']}: would be accepted into queue {row['queue']}, group {row['group']}"
             if row.get("estimate"):
-                line += "".join(f"; {word}: {said}" for word, said in both(row["estimate"]))
+                line += "".join(f"; {word}: {text}" for word, text in both(row["estimate"]))
                 line += f"; {row['note']}" if row.get("note") else ""
             lines.append(line)
         return messages.text_answer(id, 0, "".join(f"{line}\n" for line in lines), **warned)

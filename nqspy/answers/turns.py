@@ -1,4 +1,4 @@
-"""Turns: what users want is taken from each in turn, of one user in order; none waits for all of another."""
+"""Turns: users are served in turn, entries of one user in order: no user waits for all of another."""
 
 import time
 from collections import deque

@@ -109,14 +109,14 @@ class Visibility:
         if not groups:
             raise Refusal("night_of_others")
         user, fellows = self._caller.user, self._settings.server.privacy == "group"
-        kept = {"groups": [each for each in data["groups"] if each["name"] in groups]}
+        shown = {"groups": [each for each in data["groups"] if each["name"] in groups]}
         for part in ("failed", "waiting", "running"):
             rows = [row for row in data[part] if row["owner"] == user or (fellows and row["group"] in groups)]
-            kept[part] = [self.mask(row) if "reason" in row else row for row in rows]
+            shown[part] = [self.mask(row) if "reason" in row else row for row in rows]
         outlook = data["outlook"]
         outlook = outlook | {"departments": [e for e in outlook["departments"] if e["name"] in groups]}
         nothing: dict[str, Any] = {key: [] for key in ("overtaken", "incidents", "story", "exits")}
-        return data | kept | nothing | {"outlook": outlook}
+        return data | shown | nothing | {"outlook": outlook}
 
     def usage(self, data: dict[str, Any]) -> dict[str, Any]:
         """Use of the departments; of single users the own, and with privacy ``group`` the fellow members'."""
@@ -162,7 +162,7 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
         )
     if isinstance(event, ev.Reserved):
         starts = {
-            seq: kept and promise_for(kept, known) for seq, kept in event.starts.items() if seq in known
+            seq: start and promise_for(start, known) for seq, start in event.starts.items() if seq in known
         }
         causes = {seq: text for seq, text in event.causes.items() if seq in known}
         return replace(event, starts=starts, causes=causes) if starts else None
@@ -177,9 +177,9 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
     return found
 
 
-def promise_for(kept: Reservation, known: set[Seq]) -> Reservation:
+def promise_for(start: Reservation, known: set[Seq]) -> Reservation:
     """A reservation as it is told to a person that knows these requests only."""
-    if known.issuperset(kept.by):
-        return kept
-    by = tuple(seq for seq in kept.by if seq in known)
-    return replace(kept, by=by, late="others are in its way" if kept.late else "")
+    if known.issuperset(start.by):
+        return start
+    by = tuple(seq for seq in start.by if seq in known)
+    return replace(start, by=by, late="others are in its way" if start.late else "")

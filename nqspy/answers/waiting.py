@@ -29,64 +29,64 @@ from nqspy.rpc.limits import person
 PAGE = 1_000
 """Events in one answer."""
 SLICE = 100
-"""Of these, so many between two looks at the inbox."""
+"""Events of one slice."""
 TAIL = 0.25
-"""How often a file that somebody follows is looked at, real seconds; only while somebody does."""
+"""Interval of checks of a followed file, real seconds; only while a client follows it."""
 
-Told = Callable[[rpc.Asked], AbstractContextManager[None]]
-"""Tells whoever asked what is wrong in its block."""
+Errors = Callable[[rpc.Asked], AbstractContextManager[None]]
+"""Sends errors of its block to the client that asked."""
 
 
 @dataclass(slots=True)
 class _Ends:
-    """``left``: those of ``seqs`` not ended; ``any``: one end suffices; ``wrong``: refused identifiers."""
+    """``open``: those of ``seqs`` not ended; ``any``: one end suffices; ``wrong``: refused identifiers."""
 
     asked: rpc.Asked
     seqs: list[Seq]
-    left: set[Seq] = field(default_factory=set)
+    open: set[Seq] = field(default_factory=set)
     any: bool = False
     wrong: list[Refusal] = field(default_factory=list)
 
-    def look(self, site: Site) -> None:
-        """Strikes out those that have ended; where all are waited for, the first that has not says enough."""
-        while not self.any and self.left:
-            seq = self.left.pop()
+    def check(self, site: Site) -> None:
+        """Remove those that have ended; if all must end, stop at the first that has not."""
+        while not self.any and self.open:
+            seq = self.open.pop()
             if site.to_be(seq) is not None:
-                self.left.add(seq)
+                self.open.add(seq)
                 return
-        self.left = {seq for seq in self.left if seq in site.requests or site.to_be(seq) is not None}
+        self.open = {seq for seq in self.open if seq in site.requests or site.to_be(seq) is not None}
 
     def due(self) -> bool:
-        """True if that has come for which it was waited."""
-        return not self.left or (self.any and len(self.left) < len(set(self.seqs)))
+        """True if the condition is met."""
+        return not self.open or (self.any and len(self.open) < len(set(self.seqs)))
 
 
 class OpenQuestions:
-    """Keeps open questions; `look` answers those that are due."""
+    """Stores open questions; `check` answers those that are due."""
 
-    def __init__(self, serving: Serving, answer: Callable[[rpc.Asked], None], told: Told) -> None:
-        """``answer``: answers a question, perhaps by keeping it here once more."""
-        self._serving, self._answer, self._told = serving, answer, told
+    def __init__(self, serving: Serving, answer: Callable[[rpc.Asked], None], errors: Errors) -> None:
+        """``answer``: answers a question, perhaps by storing it here again."""
+        self._serving, self._answer, self._errors = serving, answer, errors
         self._ends: list[_Ends] = []
         self._events: list[rpc.Asked] = []
         self._tails: list[rpc.Asked] = []
         self._due: Turns[rpc.Asked] = Turns()
         self._commits = -1
-        self._looked_at = 0
+        self._checked = 0
         self._tailed = time.monotonic()
 
     def patience(self) -> float | None:
-        """Longest time before the next look."""
+        """Return the longest time before the next check."""
         if self._due.count:
             return 0.0
         return TAIL if self._tails else None
 
-    def look(self, enough: Enough = never) -> None:
-        """Answers whoever waited for what has happened, from each user in turn until it is ``enough``."""
+    def check(self, enough: Enough = never) -> None:
+        """Answer questions that are due, of each user in turn, until it is ``enough``."""
         now, commits = time.monotonic(), self._serving.engine.commits
-        if commits != self._commits or len(self._ends) > 2 * self._looked_at:
-            self._look_at_ends()
-            self._looked_at = len(self._ends)
+        if commits != self._commits or len(self._ends) > 2 * self._checked:
+            self._check_ends()
+            self._checked = len(self._ends)
         if commits != self._commits:
             self._events = self._again(self._events)
         self._commits = commits
@@ -117,26 +117,26 @@ class OpenQuestions:
         if wrong and not (known and asked.message.get("text") == "qwait"):
             raise wrong[0]
         seqs = [seq for seq in seqs if seq in known]
-        left = {seq for seq in seqs if site.to_be(seq) is not None}
-        ends = _Ends(asked, seqs, left, bool(asked.message.get("any")), wrong)
+        open_seqs = {seq for seq in seqs if site.to_be(seq) is not None}
+        ends = _Ends(asked, seqs, open_seqs, bool(asked.message.get("any")), wrong)
         if ends.due():
             return self._ended(ends)
         self._ends.append(ends)
         return None
 
-    def _look_at_ends(self) -> None:
+    def _check_ends(self) -> None:
         site = self._serving.engine.site
         waiting, self._ends = self._ends, []
         for ends in waiting:
-            ends.look(site)
+            ends.check(site)
             if not ends.due() and not ends.asked.handle.gone:
                 self._ends.append(ends)
             elif not ends.asked.handle.gone:
-                with self._told(ends.asked):
+                with self._errors(ends.asked):
                     self._serving.server.reply(ends.asked.handle, self._ended(ends))
 
     def _ended(self, ends: _Ends) -> bytes:
-        seqs = [seq for seq in ends.seqs if seq not in ends.left]
+        seqs = [seq for seq in ends.seqs if seq not in ends.open]
         rows = listing.ended_objects(self._serving, seqs, Visibility(self._serving, ends.asked.caller))
         id, form = ends.asked.handle.id, ends.asked.message.get("text")
         if form is None:

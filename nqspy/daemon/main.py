@@ -258,7 +258,7 @@ class Daemon:
                 later.add(person(asked.caller))
                 continue
             self.clearance.received(asked.size)
-            command = self.dispatcher.take(asked)
+            command = self.dispatcher.accept(asked)
             if command is not None:
                 yield command
             elif not direct:

@@ -77,7 +77,7 @@ class NightReportJob:
         if shift.current in (None, NIGHT) or (shift.manual and shift.current != REPORT):
             return
         self._busy = True
-        picture = nights.take(self._host)
+        picture = nights.capture(self._host)
         site = self._host.engine.site
         zone, done = Zone(site.timezone), site.reported
         mails = {name: group.mail for name, group in site.settings.groups.items()}

@@ -27,7 +27,7 @@ def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
     last = Catch(99)
     dispatcher.answer_questions()
     for each in (*crowd, Asked(last, PEOPLE["owner"], message | {"id": 99})):
-        assert dispatcher.take(each) is None
+        assert dispatcher.accept(each) is None
     dispatcher.answer_questions()
     assert [slow.asked.handle.id for slow in dispatcher.slow._in_turn()] == [1, 2, 3, 4, 99]
     handles[0].stuck = True
@@ -41,7 +41,7 @@ def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
 def test_who_does_not_read_does_not_keep_the_engine_awake(fresh):
     handle = Catch(1)
     handle.stuck = True
-    fresh.daemon.dispatcher.take(
+    fresh.daemon.dispatcher.accept(
         Asked(handle, PEOPLE["other"], {"v": 1, "id": 1, "cmd": "qstat", "text": "json"})
     )
     fresh.daemon.dispatcher.answer_questions()

@@ -151,10 +151,10 @@ class Crowd:
     def __init__(self):
         self.made, self.told, self.served = 0, [], []
         self.dispatcher = Dispatcher.__new__(Dispatcher)
-        self.slow = self.dispatcher.slow = SlowAnswers(self, self.dispatcher.told, self.dispatcher.answer)
+        self.slow = self.dispatcher.slow = SlowAnswers(self, self.dispatcher.errors, self.dispatcher.answer)
         self.dispatcher.serving = self.dispatcher.waiting = self.server = self
 
-    def look(self, enough):
+    def check(self, enough):
         """Nobody waits for anything else."""
 
     def sent(self, size):
@@ -165,7 +165,7 @@ class Crowd:
             handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), id)
             message = {"v": 1, "id": id, "cmd": "qstat", "text": "table", **fields}
             asked = Asked(handle, Caller(f"user{uid}", uid), message)
-            self.slow.take(asked, self._steps(asked, steps))
+            self.slow.add(asked, self._steps(asked, steps))
         return handle
 
     def _steps(self, asked, steps):

@@ -50,8 +50,8 @@ def test_who_waits_is_looked_at_when_something_was_committed(fresh):
     turns(fresh, 2)
     looks = []
     kept = fresh.daemon.dispatcher.waiting
-    look = kept._look_at_ends
-    kept._look_at_ends = lambda: (looks.append(1), look())
+    look = kept._check_ends
+    kept._check_ends = lambda: (looks.append(1), look())
     turns(fresh, 5)
     assert looks == []
     fresh.result("owner", "delete", ids=ids[:2])
