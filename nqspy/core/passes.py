@@ -11,12 +11,14 @@ from nqspy.core.explain import behind
 from nqspy.core.gate.gate import Gate
 from nqspy.core.gate.room import asking
 from nqspy.core.runtime import goes_since
+from nqspy.core.variants.sizes import first_fit, variants_of, waits_for
 from nqspy.model.actions import Plan
 from nqspy.model.arrays import HeldIndices
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, quoted, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 from nqspy.ports import Exits
 
 
@@ -104,16 +106,28 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
             reason = reason or gate.reserved.delaying(request)
     if reason is not None:
         return reason
-    lacks_pes = closing is None or closing.code is ReasonCode.NO_PES
-    if lacks_pes and request.reservation is not None and request.spec.mold is not None:
-        return _NOTHING_FREED("scheduler")  # it waits for its size, not for any size that is free
-    if closing is not None:
-        # Requests with a reservation were examined before the others.
-        ahead = 0 if request.reservation is not None else closing.ahead
-        return replace(_behind(gate, request, closing), ahead=ahead)
-    if request.reservation is None:
+    if request.reservation is not None and (closing is None or closing.code in _OF_OTHERS):
+        return _of_reserved(gate, request)
+    if closing is None:
         return _NOT_YET("scheduler")
-    return gate.room.refuses(request) or _NOTHING_FREED("scheduler")  # the pass examined others alone
+    # Requests with a reservation were examined before the others.
+    ahead = 0 if request.reservation is not None else closing.ahead
+    return replace(_behind(gate, request, closing), ahead=ahead)
+
+
+_OF_OTHERS = (ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.RESERVED)
+"""Codes of reasons that close a queue and say nothing of a request with a reservation: it is examined before
+the others, or not at all while nothing becomes free."""
+
+
+def _of_reserved(gate: Gate, request: Request) -> Reason:
+    """Return why a request with a reservation does not start now, on any of its sizes."""
+    site, kept = gate.site, request.reservation
+    fit = first_fit(variants_of(site, request), gate.refuses)
+    better = None
+    if fit.ask is not None and kept is not None and kept.at is not None and request.spec.mold is not None:
+        better = waits_for(site, gate.now, fit.ask, (sized(request, kept.pes), kept.at))
+    return fit.why or better or _NOTHING_FREED("scheduler")
 
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:

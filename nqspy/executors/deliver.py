@@ -57,16 +57,23 @@ def size_of(record: dict[str, Any]) -> int:
 
 def destination(output: dict[str, Any], home: str) -> str:
     """Return the path where one stream goes; a folder stands for the default name in it."""
-    path = output["path"] or output["folder"]
-    if output["keep"]:
-        path = os.path.join(home, output["name"])
+    path = output["path"]
+    if output["keep"] or not path:
+        path = os.path.join(home if output["keep"] else output["folder"], output["name"])
     elif os.path.isdir(path):
-        inside = output.get("inside") if output["path"] else None
-        path = os.path.join(str(path), inside or output["name"])
+        path = os.path.join(path, output.get("inside") or output["name"])
     elif not _shares(output):
         path = f"{path}{output.get('clash', '')}"
     numbered = output.get("rerun") == "number" and _written_before(output, path)
     return f"{path}.{output['attempt']}" if numbered else str(path)
+
+
+def join(output: dict[str, Any]) -> None:
+    """Join the streams if both name one file, which is no folder: one would replace the other there."""
+    ways = [output["stdout"], output["stderr"]]
+    named = [os.path.normpath(each["path"]) for each in ways if each["path"] and not each["keep"]]
+    one = len(named) == 2 and named[0] == named[1] and not ways[0]["path"].endswith("/")
+    output["join"] = output["join"] or (one and not os.path.isdir(named[0]))
 
 
 def _shares(output: dict[str, Any]) -> bool:

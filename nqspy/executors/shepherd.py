@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cgroups, child, deadline, forks, person, prepare, proc, records, scratch
+from nqspy.executors import cgroups, child, deadline, deliver, forks, person, prepare, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
 from nqspy.executors.control_messages import ControlMessages
@@ -96,6 +96,7 @@ class Shepherd(AttemptReporter):
         try:
             who = person.find(order)
             self.home = who.home
+            deliver.join(order["output"])
             out = self._open_stream("stdout")
             self.streams = out, out if order["output"]["join"] else self._open_stream("stderr")
         except person.NotFound as error:

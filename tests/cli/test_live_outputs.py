@@ -64,9 +64,6 @@ def test_who_writes_the_same_file_is_told_on_a_terminal_however_its_path_is_writ
     for id, others in ((first, (second, third)), (third, (first, second))):
         told = office.run("qstat", "-f", id).out.replace("\n\t", "")
         assert f"output_clash = {office.work}/res.out (also {', '.join(others)})" in told
-    both = at_a_terminal(office, "qsub", "-h", "-o", "x", "-e", "./x", stdin="true\n")
-    assert "-o and -e name one file" in both.err
-    office.run("qdel", both.out.strip()).ok()
     written = []
     for id in (first, second, third):
         office.run("qrls", id).ok()
@@ -74,16 +71,14 @@ def test_who_writes_the_same_file_is_told_on_a_terminal_however_its_path_is_writ
     assert written == ["first\n", "second\n", "third\n"]
 
 
-def test_a_list_and_both_streams_of_one_request_are_looked_at_too(office):
+def test_a_list_is_examined_too(office):
     office.write("job.sh", "true\n")
     office.write("same.list", "-h -o all.log job.sh\n-h -o all.log job.sh\n-h -o b.log -e b.log job.sh\n")
     done = at_a_terminal(office, "qsub", "--list", "same.list")
     assert done.status == 0
     warned = [line for line in done.err.splitlines() if "warning" in line]
-    assert len(warned) == 2, done.err
-    assert "b.log" in warned[0]
-    assert "-eo" in warned[0]
-    assert "all.log" in warned[1]
+    assert len(warned) == 1, done.err
+    assert "all.log" in warned[0]
     office.run("qdel", *done.out.split()).ok()
 
 
@@ -152,3 +147,24 @@ def test_a_shell_that_cannot_work_is_refused(office, tmp_path):
         office.run("qsub", "-s", shell, stdin="true\n").refused("-s", shell)
     office.write("bad.sh", "#QSUB -s /no/such/shell\n")
     office.run("qsub", "bad.sh").refused("bad.sh line 1", "-s")
+
+
+def test_both_streams_into_one_file_lose_nothing(office):
+    ended = office.ended(office.qsub("echo o; echo e >&2; echo p\n", "-o", "both", "-e", "./both"))
+    assert ended["output"] == ended["error"] == f"{office.work}/both"
+    assert Path(ended["output"]).read_text() == "o\ne\np\n"
+    (office.work / "logs").mkdir()
+    apart = office.ended(office.qsub("echo o; echo e >&2\n", "-o", "logs", "-e", "logs"))
+    assert [Path(apart[name]).read_text() for name in ("output", "error")] == ["o\n", "e\n"]
+
+
+def test_output_of_a_request_whose_folder_has_gone_stays_in_the_spool(office):
+    folder = office.work / "gone"
+    folder.mkdir()
+    id = office.submit("sleep 1; echo o; echo e >&2", workdir=folder)
+    office.running(id)
+    folder.rmdir()
+    ended = office.ended(id)
+    assert not folder.exists()
+    assert Path(ended["output"]).read_text() == "o\n"
+    assert Path(ended["error"]).read_text() == "e\n"

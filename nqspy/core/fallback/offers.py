@@ -198,18 +198,21 @@ class Offers:
         return self._exits.jobselect(view, views.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
-        """Note a refusal, and pass over the rows that it reaches. Return True if it closes the queue."""
-        draft, place = self._draft, None
+        """Note a refusal, and pass over the rows that it reaches. What it refuses loses a reservation that is
+        due. Return True if it closes the queue."""
+        draft, place, refused = self._draft, None, [request]
         draft.reasons[request.seq] = reason = self._reason(answer)
         if answer.alike is not None:
             fields = alike.fields_of(request, answer.alike)
             place, reach = len(self.reach), Reach(request.queue, fields, reason, answer.within)
             self.reach.append(reach)
+            due = [r for r in self._gate.reserved.due(request.queue) if alike.covers(reach, r)]
+            refused += [each for each in due if candidates.is_left(candidates.row_of(each))]
             candidates.pass_over(reach)
         offered = len(draft.offered[request.queue]) - 1
         self._refused.append((request, answer, offered, place, draft.proposals))
-        if self._gate.reserved.is_due(request):
-            self._gate.drop(request, f"{answer.who}: {answer.text}")
+        for each in filter(self._gate.reserved.is_due, refused):
+            self._gate.drop(each, f"{answer.who}: {answer.text}")
         return answer.verdict == "hold_line"
 
     def _reason(self, answer: Answer) -> Reason:

@@ -8,7 +8,7 @@ from itertools import islice
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import may_see
 from nqspy.model.ids import Seq
-from nqspy.model.output_paths import files, fill, of_all_indices, plain, streams
+from nqspy.model.output_paths import files, of_all_indices
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
@@ -44,8 +44,7 @@ def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
 
 
 def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
-    """Yield warnings about files that several requests write, or both streams of one."""
-    host = tx.site.name
+    """Yield warnings about files that several requests write."""
     written: dict[str, list[Seq]] = {}
     for seq, spec, queue in taken:
         if spec.output.stdout is None and spec.output.stderr is None:
@@ -54,11 +53,8 @@ def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Ca
             for file in sorted(of_all_indices(seq, spec, queue)):
                 name = tx.site.id_of(seq)
                 yield f"all indices of {name} overwrite {file}; with %a in its name each has its own"
-        named = [plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec)]
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)
-            if named.count(file) > 1:
-                yield f"-o and -e name one file, {file}: join them with -eo (PBS: -j oe)"
     mine = {seq for seq, _, _ in taken}
     for file, seqs in written.items():
         fellows = islice(tx.site.writers.get(file, {}), LOOKED_AT)
