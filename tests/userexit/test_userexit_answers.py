@@ -6,6 +6,7 @@ import pytest
 from nqspy.model.actions import Redate
 from nqspy.model.machine import ExitSettings
 from nqspy.userexit.answers import Nonsense, changes, check_jobselect, check_route, refuse
+from nqspy.userexit.testing import Site
 
 
 def says(answer):
@@ -209,3 +210,29 @@ def test_bounds_beyond_all_numbers_come_to_the_greatest_there_is():
     answer = refuse("too much", within={"memory": (-(10**400), 10**400)})
     assert answer.within == (("memory", -(2**63) + 1, 2**63 - 1),)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=type(answer)) == answer
+
+
+EARLY = """
+from nqspy.userexit import refuse, userexit
+from nqspy.userexit.testing import Site
+
+@userexit
+def jobselect(request, view):
+    if request.owner == "ben" and (view.local.hour, view.local.minute) >= (20, 5):
+        return refuse("not ben", alike=("owner",))
+"""
+
+
+@pytest.mark.parametrize("first", ["priority", "schedule"])
+def test_a_refusal_that_reaches_one_with_a_due_reservation_takes_that_back(first):
+    site = Site(exits={"early": EARLY}, pes=2)
+    site.qmgr("set queue batch order=fcfs reserve=1")
+    site.submit("runs", owner="anne", pes=2, wall="10:00", runs="10min")
+    site.submit("reserved", owner="ben", pes=2, wall="5:00")
+    site.submit("in front", owner="ben", wall="20:00", named="x", priority=5 if first == "priority" else 0)
+    site.submit("behind", owner="dora", pes=2, wall="2:00", runs="2min")
+    if first == "schedule":
+        site.qmgr(f"schedule request {site.job('in front').id} first")
+    site.let_pass("11min")
+    site.must_run("behind")
+    assert site.job("reserved").request.reservation is None
