@@ -214,7 +214,6 @@ def test_bounds_beyond_all_numbers_come_to_the_greatest_there_is():
 
 EARLY = """
 from nqspy.userexit import refuse, userexit
-from nqspy.userexit.testing import Site
 
 @userexit
 def jobselect(request, view):
