@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,11 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     found = []
     for file in sorted(path.glob("*.qmgr")):
         try:
-            with file.open("rb") as opened:
-                if (why := writable_by_others(os.fstat(opened.fileno()), owner)) is not None:
+            with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+                found_as = os.fstat(opened.fileno())
+                if not stat.S_ISREG(found_as.st_mode):
+                    raise NqspyError(f"{file.name} was not read: it is no file")
+                if (why := writable_by_others(found_as, owner)) is not None:
                     raise NqspyError(f"{file.name} was not read: it {why}")
                 data = opened.read()
             found.append((file.name, sha256(data).hexdigest()[:32], converted(data)[0].decode()))

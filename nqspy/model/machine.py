@@ -1,5 +1,6 @@
 """The machine and the installation: PEs, memory, names and times that hold for the whole site."""
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +18,8 @@ SCRIPT_MAX = 64 << 20
 RUN = "it names a program that the daemon runs"
 AUTH = "the mail server is told a password"
 """Why a setting is the home's owner's alone."""
+SHELL_STRATEGY = re.compile(r"login|login_each|free|fixed=/.+")
+"""The values of `Server.shell_strategy`."""
 
 
 @dataclass(slots=True)

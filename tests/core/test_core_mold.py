@@ -42,8 +42,9 @@ STORIES = {
     "the reason holds as time goes by": f"""{NONE}; run ben pes=6 wall=5:00; run anne {SIZES}; {ENDS_SOONER}
         later 1; submit cleo pes=4 wall=1:00; starts -; later 1; submit cleo pes=4 wall=1:00; starts -
         {ENDS_SOONER}""",
-    "beside a limit that holds others": f"""{EASY}; limit user_limit=1; run ben pes=5 wall=5:00, cleo wall=1:00
-        run anne {SIZES}; {ENDS_SOONER}; later 1; submit cleo wall=1:00; starts -; {ENDS_SOONER}""",
+    "beside a limit that holds others": f"""{EASY}; limit user_limit=1
+        run ben pes=5 wall=5:00, cleo wall=1:00; run anne {SIZES}; {ENDS_SOONER}
+        later 1; submit cleo wall=1:00; starts -; {ENDS_SOONER}""",
     "and while no size is free": f"""{EASY}; run ben pes=7 wall=5:00; submit anne {SIZES}; starts -
         why anne few_pes_free; later 1; submit cleo pes=2 wall=1:00; starts -; why anne few_pes_free""",
     "for no size for which a shift would have stopped its queue": f"""{EASY}; run ben pes=6 wall=5:00

@@ -21,6 +21,7 @@ from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.events import Change, FilesApplied, SettingsChanged, UsageCorrected
 from nqspy.model.ids import Instant
+from nqspy.model.machine import SHELL_STRATEGY
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role, with_default
 from nqspy.model.queues import accepts
 from nqspy.model.shifts import Shift
@@ -133,6 +134,11 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
         raise BadValue(f"there is no exit {name}; loaded: {', '.join(tx.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         zone_of(str(change.value))
+    elif head == "server" and rest == "shell_strategy":
+        if not SHELL_STRATEGY.fullmatch(str(change.value)):
+            raise BadValue(
+                f"shell_strategy={change.value} is none of login, login_each, free, fixed=(/bin/sh)"
+            )
     elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
         check_spool(change.value)
     elif change.path == "calendar/holidays" and change.op in _GIVES and isinstance(change.value, str):
