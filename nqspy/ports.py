@@ -311,7 +311,7 @@ class Exits(Protocol):
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
         """Return the rounds of offers that the last pass over a site did not finish, by queue."""
 
-    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+    def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
         """Keep the rounds of offers that a pass over a site did not finish. Return False where none are
         kept."""
 

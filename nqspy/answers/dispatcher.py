@@ -16,7 +16,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.turns import Enough, never
 from nqspy.answers.waiting import OpenQuestions
-from nqspy.decider.client import PATIENCE
+from nqspy.decider.client import MAX_WAIT
 from nqspy.engine.handlers.context import LateValue, Reply
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
@@ -47,7 +47,7 @@ class Pending(Struct, frozen=True):
 
     def late(self, value: LateValue) -> bytes:
         """Return the reply with a value that is made now."""
-        return self.answer(Reply(value.make(PATIENCE)))
+        return self.answer(Reply(value.make(MAX_WAIT)))
 
 
 class Dispatcher:

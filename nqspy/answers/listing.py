@@ -12,7 +12,7 @@ from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.core import guarantees_times, runtime
 from nqspy.core.classes import class_in
-from nqspy.decider.client import PATIENCE
+from nqspy.decider.client import MAX_WAIT
 from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.endings import End
@@ -166,7 +166,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     named = choice.sight.namer()
 
     def work() -> bytes:
-        runs = ahead(PATIENCE)
+        runs = ahead(MAX_WAIT)
         for each, key in zip(found, keys, strict=True):
             each["estimate"] = runs[key].told(zone.text, named, now) if key in runs else None
         if message.get("json"):
@@ -190,7 +190,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
 
     def work() -> bytes:
-        runs = ahead(PATIENCE)
+        runs = ahead(MAX_WAIT)
         rows = [each for each, key in zip(found, keys, strict=True) if key in runs]
         starts = {each["id"]: runs[key] for each, key in zip(found, keys, strict=True) if key in runs}
         for each in rows:

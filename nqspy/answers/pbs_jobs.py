@@ -10,7 +10,7 @@ from msgspec import structs
 from nqspy.answers.choice import SLICE, Listing, RequestChoice
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Steps
-from nqspy.decider.client import PATIENCE
+from nqspy.decider.client import MAX_WAIT
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.handlers.advice import shared
 from nqspy.engine.handlers.people import role_of
@@ -173,7 +173,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
     )
 
     def work() -> bytes:
-        starts, _ = ahead(PATIENCE)
+        starts, _ = ahead(MAX_WAIT)
         row, head = written(starts)
 
         def order(subject: Subject) -> tuple[bool, float]:

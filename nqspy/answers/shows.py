@@ -14,7 +14,7 @@ from nqspy.answers.nights import Past
 from nqspy.answers.serving import Serving
 from nqspy.core import consumables, domains
 from nqspy.core.resource_health import PROBES, tried_by
-from nqspy.decider.client import PATIENCE
+from nqspy.decider.client import MAX_WAIT
 from nqspy.engine import calendar
 from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
@@ -284,7 +284,7 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
 
     def work() -> str:
         try:
-            moves = _moves(host, zone, *starts(PATIENCE))
+            moves = _moves(host, zone, *starts(MAX_WAIT))
         except Refusal as refusal:
             moves = [str(refusal)]
         return "".join(f"{line}\n" for line in [*lines, *moves])

@@ -44,7 +44,7 @@ class NoExits:
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
         return {}
 
-    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+    def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
         return False
 
     def asks_again(self) -> Instant | None:

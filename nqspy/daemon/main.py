@@ -203,7 +203,7 @@ class Daemon:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
         times = (
-            self.dispatcher.patience(), self.decider.patience(), self.clearance.timeout(),
+            self.dispatcher.patience(), self.decider.timeout(), self.clearance.timeout(),
             None if self.stopping is None else 0.2,
         )  # fmt: skip
         return min((each for each in times if each is not None), default=None)
@@ -217,7 +217,7 @@ class Daemon:
             elif isinstance(item, rpc.Asked):
                 self.inbox.put_message(item)
             elif isinstance(item, FromWorker):
-                decision = self.decider.take(item)
+                decision = self.decider.receive(item)
                 inputs += [decision] if decision is not None else []
             elif isinstance(item, WakeUp):
                 found = self._examine()
@@ -229,7 +229,7 @@ class Daemon:
             elif isinstance(item, EngineCall):
                 item.work()
         now = self.clock.now()
-        if self.decider.look():
+        if self.decider.check():
             self.engine.transaction(now).dirty()
         self.pump(self.engine.feed(inputs, now, self._commands(self.part())))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:

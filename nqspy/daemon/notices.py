@@ -101,7 +101,7 @@ class ExitNotices:
 
     def _later(self, hook: str, arguments: dict[str, Any]) -> None:
         self._runner.ready()
-        self._notices.later(partial(self._runner.tell, hook, arguments))
+        self._notices.later(partial(self._runner.give, hook, arguments))
 
 
 def managers(site: Site, operators: bool = False) -> str:

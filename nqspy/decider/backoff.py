@@ -17,7 +17,7 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode, Reasons, reason_kinds
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import Mark, OwnerRest, Spare
+from nqspy.userexit.call_stats import Mark, OwnerBackoff, Skip
 
 HOUR = 3600.0
 DEADLY = 2
@@ -42,8 +42,8 @@ class _Strikes(Struct):
     off: dict[str, str]
     died: dict[str, list[tuple[float, str]]]
     files: dict[str, str]
-    spares: list[Spare]
-    rests: list[OwnerRest]
+    spares: list[Skip]
+    rests: list[OwnerBackoff]
 
 
 class Loss(Struct, frozen=True):
@@ -59,14 +59,14 @@ class Loss(Struct, frozen=True):
 @dataclass(slots=True)
 class Backoff:
     """``out``: exits that are left out, with why; ``off``: exits that were switched off for what they did,
-    with why, until a person switches them on; ``spares``: what exits died on and are not asked about;
-    ``rests``: owners with requests that they are not asked about; ``losses``: workers lost in all; ``files``:
-    content hash of each exit when this was so."""
+    with why, until a person switches them on; ``skips``: subjects that ended an exit and that it is not
+    asked about; ``backoffs``: owners that exits are not asked about; ``losses``: workers lost in all;
+    ``files``: content hash of each exit when this was so."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
-    spares: list[Spare] = field(default_factory=list)
-    rests: list[OwnerRest] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+    backoffs: list[OwnerBackoff] = field(default_factory=list)
     losses: int = 0
     files: dict[str, str] = field(default_factory=dict)
     _died: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class Backoff:
             return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
         about = f" about {call.owner}" if call.owner and call.seq is None else ""
         text = f"{call.hook}{about} ended the process of the exits: {how}"
-        self.spares = [each for each in self.spares if Mark(each.at).holds(now)]
+        self.skips = [each for each in self.skips if Mark(each.at).holds(now)]
         if call.subject is not None:
-            self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
+            self.skips.append(Skip(call.exit, call.hook, call.subject, now, text))
         real = time.monotonic()
         recent = [each for each in self._died.get(call.exit, ()) if real - each[0] < HOUR]
         self._died[call.exit] = [*recent, (real, call.owner)]
@@ -99,16 +99,16 @@ class Backoff:
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
         if self._row.count(call.owner) >= GIVE_UP:
-            text += self._rest(call.owner, exits, now)
+            text += self._back_off(call.owner, exits, now)
         elif owners.count(call.owner) >= DEADLY:
-            text += self._rest(call.owner, [call.exit], now)
+            text += self._back_off(call.owner, [call.exit], now)
         return Loss(call.exit, call.hook, call.seq, text, ())
 
-    def _rest(self, owner: str, exits: list[str], now: Instant) -> str:
+    def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
         """Have these exits not asked about this owner for a while. Return a clause that says so."""
-        held = [each for each in self.rests if Mark(each.at).holds(now)]
-        self.rests = [each for each in held if each.owner != owner or each.exit not in exits]
-        self.rests += [OwnerRest(name, owner, now) for name in exits]
+        held = [each for each in self.backoffs if Mark(each.at).holds(now)]
+        self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
+        self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
         who = " and ".join(exits)
         return f"; again on a request of {owner}: about theirs {who} is not asked for five minutes"
 
@@ -124,16 +124,17 @@ class Backoff:
         """Return what outlives the daemon, as JSON has it; workers lost at real times since the epoch."""
         shift = time.time() - time.monotonic()
         died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
-        spares, rests = [asdict(each) for each in self.spares], [asdict(each) for each in self.rests]
-        kept = {"out": self.out, "off": self.off, "died": died, "files": self.files}
-        return kept | {"spares": spares, "rests": rests}
+        stored = {"out": self.out, "off": self.off, "died": died, "files": self.files}
+        stored["spares"] = [asdict(each) for each in self.skips]
+        return stored | {"rests": [asdict(each) for each in self.backoffs]}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take that over. Raises msgspec.ValidationError for anything else."""
-        kept, shift = msgspec.convert(data, _Strikes), time.time() - time.monotonic()
-        self.out, self.off, self.files = kept.out, kept.off, kept.files
-        self.spares, self.rests = kept.spares, kept.rests
-        self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in kept.died.items()}
+        stored, shift = msgspec.convert(data, _Strikes), time.time() - time.monotonic()
+        self.out, self.off, self.files = stored.out, stored.off, stored.files
+        self.skips, self.backoffs = stored.spares, stored.rests
+        died = stored.died.items()
+        self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in died}
 
     def meet(self, files: Mapping[str, str]) -> None:
         """Exits are loaded from these files: one that is another now begins anew, unless it is left out."""
@@ -161,8 +162,8 @@ class Backoff:
         for name in [exit] if exit is not None else [*self.out, *self._died]:
             self.out.pop(name, None)
             self._died.pop(name, None)
-        self.spares = [each for each in self.spares if exit is not None and each.exit != exit]
-        self.rests = [each for each in self.rests if exit is not None and each.exit != exit]
+        self.skips = [each for each in self.skips if exit is not None and each.exit != exit]
+        self.backoffs = [each for each in self.backoffs if exit is not None and each.exit != exit]
         self._row, self._until = [], 0.0
 
 

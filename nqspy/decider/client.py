@@ -29,21 +29,21 @@ from nqspy.userexit.loader import Source
 
 LOG = logging.getLogger("nqspy.decider")
 
-LOOK = 0.25
-"""Real seconds between two looks at a worker that has something to answer."""
+CHECK = 0.25
+"""Real seconds between two checks of a worker that has something to answer."""
 GRACE = 1.0
 """Real seconds that a call may take beyond ten times its budget."""
 PASS = 30.0
 """Real seconds that an answer may take at most."""
 LOAD = 10.0
 """Real seconds that loading one file may take."""
-SEEN = 0.2
-"""Real seconds that the daemon itself must have seen a call at work before it judges: it may have slept."""
+OBSERVED = 0.2
+"""Real seconds that the daemon must observe a call before it judges it: the daemon may have slept."""
 QUESTION = 0.3
-"""Real seconds beyond ten times the budgets that somebody waits for a submit or route exit."""
+"""Real seconds beyond ten times the budgets to wait for a submit or route exit."""
 SILENT = "no estimate: the process of the user exits does not answer"
 
-PATIENCE = 5.0
+MAX_WAIT = 5.0
 """Real seconds that a look ahead may take in the worker, with what it does before."""
 
 Starts = Mapping[Seq, Instant]
@@ -54,7 +54,7 @@ LateOutlooks = Callable[[float], Outlooks]
 
 class DeciderClient:
     """``ports.Decider``: passes run in a worker where there are exits, else at once. All of it belongs to the
-    engine's thread. ``put``: the inbox; ``now``: the site's clock; ``tell``: what managers must know.
+    engine's thread. ``put``: the inbox; ``now``: the site's clock; ``report``: reports a loss to managers.
 
     ``problems``: one line for each file that was left out when the exits were loaded; ``user``: the user that
     exits run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
@@ -66,7 +66,7 @@ class DeciderClient:
         folder: Path,
         put: Callable[[Any], None],
         now: Callable[[], Instant],
-        tell: Callable[[Loss], None],
+        report: Callable[[Loss], None],
         home: Path | None = None,
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
@@ -74,7 +74,7 @@ class DeciderClient:
         # How far (ms) the clock was set while attempts ran, by request; the daemon knows.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.registry, self.backoff, self.saved = ExitRegistry(), Backoff(), SavedState(home)
-        self._put, self._now, self._tell = put, now, tell
+        self._put, self._now, self._report = put, now, report
         self._plain = AtOnce(NoExits())
         self.worker: WorkerProcess | None = None
         self.sources: tuple[Source, ...] = ()
@@ -84,7 +84,7 @@ class DeciderClient:
         self._ids = count(1)
         self._asked: PassAsked | None = None
         self._open = OpenOrders()
-        self._seen: tuple[int, float] = (0, 0.0)
+        self._observed: tuple[int, float] = (0, 0.0)
         self.saved.restore(self.backoff)
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
         for name in set(self.backoff.out) - self._was_off:
@@ -166,13 +166,13 @@ class DeciderClient:
         """Return when the waiting requests would probably start, as it is and after these changes of the
         settings. What it gives raises Refusal where nothing can be said."""
         if not self.needed:
-            looks = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
+            ahead = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
 
-            def look(seconds: float) -> tuple[Starts, Starts]:
-                before, then = (each.starts(NoExits(), part_of(LOOK_AHEAD)) for each in looks)
+            def simulate(seconds: float) -> tuple[Starts, Starts]:
+                before, then = (each.starts(NoExits(), part_of(LOOK_AHEAD)) for each in ahead)
                 return before, then
 
-            return look
+            return simulate
         answer = self.start_query(messages.AskStarts(0, 0, now, between, changes))
         silent = messages.StartsMade(0, {}, {})
 
@@ -185,14 +185,14 @@ class DeciderClient:
 
     # ------------------------------------------------------------ files
 
-    def take_on(
-        self, process: WorkerProcess, sources: tuple[Source, ...], said: messages.ExitsLoaded
+    def adopt(
+        self, process: WorkerProcess, sources: tuple[Source, ...], answer: messages.ExitsLoaded
     ) -> None:
-        """A worker that has loaded these files is the one from now on."""
-        known = {row["name"] for row in said.listing}
+        """Use this worker, which has loaded these files, from now on."""
+        known = {row["name"] for row in answer.listing}
         self.sources = tuple(source for source in sources if source.path.stem in known)
         self.backoff.files = digests(self.sources)
-        self.registry.take(said.listing, said.units, fresh=True)
+        self.registry.add(answer.listing, answer.units, fresh=True)
         self.worker = process if self.sources else None
         if not self.sources:
             process.kill("there is nothing to do for it")
@@ -215,9 +215,9 @@ class DeciderClient:
         self._memory = site.settings.decider.memory
         box = sandbox.Sandbox(self._memory, True, 64, self.user)
         self.backoff.meet({} if forgiving else digests(sources))
-        spares, rests = ((), ()) if forgiving else (tuple(self.backoff.spares), tuple(self.backoff.rests))
+        skips, backoffs = ((), ()) if forgiving else (tuple(self.backoff.skips), tuple(self.backoff.backoffs))
         work: Callable[[WorkerPipes], None] = WorkerTask(
-            self.folder, sources, site, spares, rests, listing or [], self.saved.read(), forgiving
+            self.folder, sources, site, skips, backoffs, listing or [], self.saved.read(), forgiving
         )
         self.saved.born()
         put = self._put  # called in the worker's own thread
@@ -231,7 +231,7 @@ class DeciderClient:
                 self.worker = self.fork(sources, self.registry.counted())
             except OSError as error:
                 how = f"it cannot be begun: {error}"
-                self._tell(self.backoff.lost(None, how, names(sources), self._now()))
+                self._report(self.backoff.lost(None, how, names(sources), self._now()))
                 return None
             self._open.add(0)  # until it says that the exits are loaded
             self._events.clear()
@@ -285,27 +285,27 @@ class DeciderClient:
             return fallback
         answer = self.start_query(order)
         try:
-            said = answer.result(deadline)
+            message = answer.result(deadline)
         except TimeoutError:
             self._open[order.id].overdue = True
             return fallback
         self._open.pop(order.id, None)
-        if isinstance(said, type(fallback)):
-            self._stamped(said)
-            return said
-        if said is not None:
-            self._useless(said, kill=isinstance(said, messages.OutOfStep))
+        if isinstance(message, type(fallback)):
+            self._stamped(message)
+            return message
+        if message is not None:
+            self._useless(message, kill=isinstance(message, messages.OutOfStep))
         return fallback
 
     def _forget_answered(self) -> None:
-        for said in self._open.answered():
-            if isinstance(said, messages.OrderFailed | messages.OutOfStep):
-                self._useless(said)
+        for answer in self._open.answered():
+            if isinstance(answer, messages.OrderFailed | messages.OutOfStep):
+                self._useless(answer)
 
-    def _useless(self, said: messages.WorkerMessage, kill: bool = True) -> None:
-        LOG.warning("the process of the exits failed: %s", getattr(said, "text", messages.why(said)))
+    def _useless(self, answer: messages.WorkerMessage, kill: bool = True) -> None:
+        LOG.warning("the process of the exits failed: %s", getattr(answer, "text", messages.why(answer)))
         if kill and self.worker is not None:
-            self.worker.kill(messages.why(said))
+            self.worker.kill(messages.why(answer))
 
     @property
     def busy(self) -> bool:
@@ -315,8 +315,8 @@ class DeciderClient:
 
     # ------------------------------------------------------------ what comes back
 
-    def take(self, heard: FromWorker) -> Decision | None:
-        """Return what a worker said, or that it has gone; a plan, or that none comes, is the engine's."""
+    def receive(self, heard: FromWorker) -> Decision | None:
+        """Take a message of a worker, or its end; return a decision for the engine: a plan, or none."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -328,7 +328,7 @@ class DeciderClient:
             return self._lost(heard.process, what.how)
         self._open.pop(what.id, None)
         if isinstance(what, messages.ExitsLoaded):
-            self.registry.take(what.listing, what.units)
+            self.registry.add(what.listing, what.units)
             self.registry.follow(self.site, self.backoff.out)
         elif isinstance(what, messages.PlanMade) and self._asked is not None and what.id == self._asked.id:
             try:
@@ -362,44 +362,44 @@ class DeciderClient:
         self.saved.save(self.backoff)
         if loss.exit:
             self.registry.failed(loss.exit)
-        self._tell(loss)
+        self._report(loss)
         self._was_off |= {name for name in loss.off if not self._enabled(name)}
         self.registry.follow(self.site, self.backoff.out)
         return self._nothing() if self._asked is not None else None
 
     # ------------------------------------------------------------ looking after it
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Each turn: tell the worker what has happened, end it if it hangs. True: a pass may be run again."""
         self.flush()
         self._forget_answered()
         worker = self.worker
         if worker is not None and self._open:
             now, call, limit = time.monotonic(), worker.heartbeat.read(), LOAD
-            if call is not None and call.since != self._seen[0]:
-                self._seen = (call.since, now)
+            if call is not None and call.since != self._observed[0]:
+                self._observed = (call.since, now)
             if call is not None and call.hook != "load":
                 limit = self.registry.settings_of(call.exit).budget / 100 + GRACE
-            if call is not None and now - self._seen[1] >= SEEN and call.age() > limit:
+            if call is not None and now - self._observed[1] >= OBSERVED and call.age() > limit:
                 worker.kill(f"it did not come back within {call.age():.1f} s")
             elif self._open.age() > PASS:
                 worker.kill(f"it did not answer within {PASS:.0f} s")
         if self.loading is not None:
-            self.loading.look()
+            self.loading.check()
         if worker is not None:
-            self.saved.look(self.start_query)
+            self.saved.check(self.start_query)
         if self._paused and self.backoff.pause() <= 0:
             self._paused = False
             return True
         return False
 
-    def patience(self) -> float | None:
-        """Real seconds until the next look; None: there is nothing to look for."""
+    def timeout(self) -> float | None:
+        """Real seconds until the next `check`; None: there is nothing to check."""
         if self._paused:
             return self.backoff.pause()
         if self.loading is not None or (self._open and self.worker is not None):
-            return LOOK
-        return self.saved.patience() if self.worker is not None else None
+            return CHECK
+        return self.saved.timeout() if self.worker is not None else None
 
     # ------------------------------------------------------------ settings
 

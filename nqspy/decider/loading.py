@@ -16,7 +16,7 @@ from nqspy.userexit.loader import loaded, read_folder
 
 class Loading:
     """A set of files on its way (`DeciderClient.loading`), in the engine's thread. ``done``: it is known what
-    becomes of it, and `take_on` has it count, unless `refusal` says why not.
+    becomes of it, and `adopt` has it count, unless `refusal` says why not.
 
     ``strict``: all files or none, and settings in force must fit; else files that cannot be loaded are left
     out, with a line in ``problems`` for each."""
@@ -26,7 +26,7 @@ class Loading:
         self.process: WorkerProcess | None = None
         self.done = False
         self._over: Callable[[], None] = lambda: None
-        self._said: messages.ExitsLoaded | None = None
+        self._loaded: messages.ExitsLoaded | None = None
         found, self.problems = read_folder(client.folder)
         self.sources = tuple(found)
         if strict and not client.folder.is_dir():  # taken away by mistake: no reason to let all rules go
@@ -62,14 +62,14 @@ class Loading:
         if self.done or process is not self.process:
             return
         if isinstance(what, messages.ExitsLoaded):
-            self._said = what
+            self._loaded = what
             self.problems = sorted([*self.problems, *what.problems])
             self._end()
         elif isinstance(what, WorkerEnded):
             call, known, self.process = process.heartbeat.read(), names(self.sources), None
             bad = call.exit if call is not None and call.exit in known else known[-1]
-            left, how = "" if self.strict else "left out: ", process.why or what.how
-            text = f"{self.client.folder.name}/{bad}.py: {left}loading it ended its process: {how}"
+            prefix, how = "" if self.strict else "left out: ", process.why or what.how
+            text = f"{self.client.folder.name}/{bad}.py: {prefix}loading it ended its process: {how}"
             self.problems.append(text)
             if self.strict:
                 self._end()
@@ -77,7 +77,7 @@ class Loading:
                 self.sources = tuple(source for source in self.sources if source.path.stem != bad)
                 self._begin()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Ends a process that hangs over a file."""
         process = self.process
         if process is None or self.done:
@@ -89,7 +89,7 @@ class Loading:
     def again(self) -> None:
         """The site is another one: its process was born with what never was."""
         if self.process is not None:
-            process, self.process, self._said, self.done = self.process, None, None, False
+            process, self.process, self._loaded, self.done = self.process, None, None, False
             process.kill("the site was read again")
             self._begin()
 
@@ -98,13 +98,13 @@ class Loading:
         end = time.monotonic() + seconds
         while not self.done and (process := self.process) is not None:
             try:
-                said = process.loaded.result(max(0.0, min(0.1, end - time.monotonic())))
+                message = process.loaded.result(max(0.0, min(0.1, end - time.monotonic())))
             except TimeoutError:
                 if time.monotonic() >= end:
                     break
-                self.look()
+                self.check()
             else:
-                self.hear(process, said if said is not None else WorkerEnded(process.how))
+                self.hear(process, message if message is not None else WorkerEnded(process.how))
         return self.done
 
     def drop(self) -> None:
@@ -115,21 +115,21 @@ class Loading:
         if self.process is not None:
             self.process.kill("it is not wanted")
 
-    def take_on(self) -> None:
+    def adopt(self) -> None:
         """Put its exits in force; without a process there are none."""
-        process, said = self.process, self._said
+        process, message = self.process, self._loaded
         self.client.loading = None
-        if process is None or said is None:
+        if process is None or message is None:
             self.client.forget()
         else:
             self.client.drop("the exits were loaded again")
-            self.client.take_on(process, self.sources, said)
+            self.client.adopt(process, self.sources, message)
             if process.dead:  # between its last word and now
                 self.client.drop("it has gone")
 
     def refusal(self) -> Refusal | None:
         """Return why it cannot count, all or none: one line."""
-        problems = self.problems or (self._said.unfit if self._said is not None else [])
+        problems = self.problems or (self._loaded.unfit if self._loaded is not None else [])
         return unloadable(problems) if problems else None
 
 
@@ -142,7 +142,7 @@ def load(client: DeciderClient) -> None:
 
 def settle(loading: Loading) -> None:
     """The exits of the start, as far as they could be loaded, count from now on."""
-    loading.take_on()
+    loading.adopt()
     loading.client.problems = loading.problems
 
 
@@ -158,6 +158,6 @@ def reload(client: DeciderClient) -> str:
         raise refusal
     client.backoff.forgive()
     client.saved.save(client.backoff)
-    loading.take_on()
+    loading.adopt()
     client.problems = []
     return loaded(client.registry.names, shadows(client.registry.listing(client.backoff.out)))

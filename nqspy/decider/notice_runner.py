@@ -21,7 +21,7 @@ FORK = 10.0
 
 
 class NoticeRunner:
-    """``tell`` is called by the notices' thread; workers are forked in the engine's (``in_engine``)."""
+    """``give`` is called by the notices' thread; workers are forked in the engine's (``in_engine``)."""
 
     def __init__(self, client: DeciderClient, in_engine: Callable[[Callable[[], None]], None]) -> None:
         self._client, self._in_engine = client, in_engine
@@ -32,7 +32,7 @@ class NoticeRunner:
         self.failing: dict[str, str] = {}
         """Notices that failed last, by exit and hook: what was wrong."""
 
-    def tell(self, hook: str, arguments: dict[str, Any]) -> None:
+    def give(self, hook: str, arguments: dict[str, Any]) -> None:
         """Gives a notice to every exit that has it. One that does not come back is ended."""
         worker = self._living()
         if worker is None:
@@ -67,7 +67,7 @@ class NoticeRunner:
     def ready(self) -> None:
         """In the engine's thread, before a notice: have a worker, and see if the exits are others by now."""
         if self._worker is None or self._worker.dead:
-            self._look()
+            self._check()
         elif self._born() != self._born_with:
             self._stale = True
 
@@ -76,16 +76,16 @@ class NoticeRunner:
             return self._worker
         done = threading.Event()
 
-        def look() -> None:
+        def check() -> None:
             try:
-                self._look()
+                self._check()
             finally:
                 done.set()
 
-        self._in_engine(look)
+        self._in_engine(check)
         return self._worker if done.wait(FORK) else None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """In the engine's thread: a worker that lives, born with the exits and settings in force."""
         born, self._stale = self._born(), False
         if born != self._born_with:

@@ -41,7 +41,7 @@ class WorkerPipes:
         self._orders, self._answers = orders, answers
         self.heartbeat = heartbeat
 
-    def take(self) -> messages.Order:
+    def receive(self) -> messages.Order:
         """The next order; waits for it. Ends the process when the daemon has gone."""
         return messages.order_of(self._read(int.from_bytes(self._read(4), "big")))
 
@@ -190,13 +190,13 @@ class WorkerProcess:
                             poll.unregister(self._orders)
                 elif fd == self._pidfd:
                     ended = True
-                elif not self._take(fd, heard if fd == self._answers else lines):
+                elif not self._drain(fd, heard if fd == self._answers else lines):
                     poll.unregister(fd)
-        self._take(self._answers, heard)
-        self._take(self._printed, lines)
+        self._drain(self._answers, heard)
+        self._drain(self._printed, lines)
         self._end()
 
-    def _take(self, fd: int, into: "_Frames | _Lines") -> bool:
+    def _drain(self, fd: int, into: "_Frames | _Lines") -> bool:
         """Takes what is there; False when there will be no more."""
         while True:
             try:
@@ -206,7 +206,7 @@ class WorkerProcess:
             if not data:
                 return False
             try:
-                for message in into.take(data):
+                for message in into.add(data):
                     self._heard += 1
                     if self._heard > self._sent + 1:
                         raise messages.BadWorkerMessage("it answers a question that was not asked")
@@ -254,7 +254,7 @@ class _Frames:
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def take(self, data: bytes) -> list[messages.WorkerMessage]:
+    def add(self, data: bytes) -> list[messages.WorkerMessage]:
         """Return what is complete now. Raises Nonsense."""
         self._data += data
         found = []
@@ -275,14 +275,14 @@ class _Lines:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._rest = b""
+        self._partial = b""
         self._minute = 0.0
         self._count = 0
 
-    def take(self, data: bytes) -> list[messages.WorkerMessage]:
+    def add(self, data: bytes) -> list[messages.WorkerMessage]:
         """Logs what is complete."""
-        *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest[-4096:]
+        *lines, rest = (self._partial + data).split(b"\n")
+        self._partial = rest[-4096:]
         for line in lines:
             now = time.monotonic()
             if now - self._minute >= 60:
@@ -303,7 +303,7 @@ def _live(
     work: Callable[[WorkerPipes], None],
     box: Sandbox,
     pipes: WorkerPipes,
-    keep: tuple[int, int],
+    open_fds: tuple[int, int],
     printed: int,
     parent: int,
 ) -> NoReturn:
@@ -311,7 +311,7 @@ def _live(
     status = 70
     try:
         # The frames below are the daemon's: they stay, so that nothing of it is finalised here.
-        sandbox.enter(box, keep, pipes.heartbeat.address, printed, parent)
+        sandbox.enter(box, open_fds, pipes.heartbeat.address, printed, parent)
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(message)s"))
         LOG.handlers[:] = [handler]

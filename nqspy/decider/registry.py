@@ -20,7 +20,7 @@ class ExitRegistry:
         self._active: frozenset[str] = frozenset()
         self._uncounted: Counter[str] = Counter()
 
-    def take(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
+    def add(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
         """A worker has loaded the exits. ``fresh``: they are all there is; else others are left out."""
         if fresh:
             self._rows, self._units = {}, {}
@@ -86,8 +86,8 @@ class ExitRegistry:
         for name in self.names:
             row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)
             values = {
-                setting: said | {"value": wanted.values.get(setting, said["default"])}
-                for setting, said in row["settings"].items()
+                setting: info | {"value": wanted.values.get(setting, info["default"])}
+                for setting, info in row["settings"].items()
             }
             now = {"enabled": wanted.enabled and why is None, "budget_ms": wanted.budget, "settings": values}
             now["failures"] = row["failures"] + self._uncounted[name]

@@ -65,12 +65,12 @@ class RemoteExits(NoExits):
             self.beside()
             return ""
         try:
-            told = loading.reload(self._client)
+            text = loading.reload(self._client)
         except Refusal as refusal:
             self.refused = str(refusal)
             raise
         self.refused = ""
-        return told
+        return text
 
     def files(self) -> Mapping[str, bytes]:
         """Return the text of each loaded exit, by name."""
@@ -89,8 +89,8 @@ class RemoteExits(NoExits):
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""
-        taken, self._failures = tuple(self._failures), []
-        return taken
+        failures, self._failures = tuple(self._failures), []
+        return failures
 
     # ------------------------------------------------------------ somebody waits
 

@@ -87,14 +87,14 @@ def _restrict(*, all_sockets: bool, files: bool) -> None:
 
     Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError.
     """
-    _keep_to_itself(nodes=all_sockets, files=files)
+    _isolate(nodes=all_sockets, files=files)
     machine = _MACHINES.get(os.uname().machine)
     if machine is None:
         os.write(2, b"user exits are not kept from sockets: their numbers on this machine are not known\n")
         return
     code = b"".join(_filter(machine, all_sockets))
-    kept = ctypes.create_string_buffer(code, len(code))
-    program = _Program(len(code) // 8, ctypes.addressof(kept))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(code) // 8, ctypes.addressof(buffer))
     if _libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) != 0:
         number = ctypes.get_errno()
         if number not in (errno.EINVAL, errno.ENOSYS):
@@ -102,7 +102,7 @@ def _restrict(*, all_sockets: bool, files: bool) -> None:
         os.write(2, b"user exits are not kept from sockets: this kernel has no filter of system calls\n")
 
 
-def _keep_to_itself(*, nodes: bool, files: bool) -> None:
+def _isolate(*, nodes: bool, files: bool) -> None:
     """Landlock: no tracing (nor reading and writing of memory by /proc) of processes outside, no signals to
     them where the kernel knows that. ``nodes``: also where the kernel asks for some right over files to be
     given up, which makes renames from folder to folder fail. ``files``: no file is changed but /dev/null."""
@@ -216,12 +216,12 @@ def user() -> tuple[str, int, int] | None:
     raise OSError(f"user exits do not run as root, and there is no user {' or '.join(USERS)}")
 
 
-def enter(box: Sandbox, keep: Collection[int], page: int, output: int, parent: int) -> None:
-    """Becomes a worker that can do nothing but answer: descriptors ``keep`` stay, ``output`` takes what is
-    printed, ``page`` is the address of the shared page. Raises OSError when anything of it fails."""
+def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, parent: int) -> None:
+    """Become a worker that can do nothing but answer: descriptors ``open_fds`` stay, ``output`` gets what
+    is printed, ``page`` is the address of the shared page. Raises OSError when anything of it fails."""
     os.setsid()
     _forget_signals()
-    _close_all_but(keep, output)
+    _close_all_but(open_fds, output)
     _unmap_shared(page)
     for name in PRELOADED:
         importlib.import_module(name)
@@ -248,14 +248,14 @@ def _forget_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _close_all_but(keep: Collection[int], output: int) -> None:
+def _close_all_but(open_fds: Collection[int], output: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     for fd in (1, 2):
         os.dup2(output, fd)
-    kept = {0, 1, 2, *keep}
+    stays = {0, 1, 2, *open_fds}
     for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
-        if fd not in kept:
+        if fd not in stays:
             try:
                 os.close(fd)
             except OSError:

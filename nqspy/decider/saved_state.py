@@ -1,8 +1,8 @@
 """State that outlives the exits' process and the daemon: what exits answered about requests, where they
 failed, which are left out. It lies in two files of the home that only the daemon reads.
 
-``exits.memory`` is what a worker says of itself (`userexit.call_stats.Kept`): the daemon keeps it and hands
-it to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes."""
+``exits.memory`` is a worker's state (`userexit.call_stats.SavedMemory`): the daemon stores it and hands it
+to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes."""
 
 import json
 import logging
@@ -63,15 +63,15 @@ class SavedState:
         due = time.monotonic() + pause
         self._due = due if self._due is None else min(self._due, due)
 
-    def patience(self) -> float | None:
-        """Real seconds until `look` has something to do."""
+    def timeout(self) -> float | None:
+        """Real seconds until `check` has something to do."""
         if self._asked is not None:
             return 0.0 if self._asked.done() else None
         if self._due is None:
             return None
         return max(0.0, self._due - time.monotonic())
 
-    def look(self, start_query: StartQuery) -> None:
+    def check(self, start_query: StartQuery) -> None:
         """Asks the worker when it is time, and keeps what it has said."""
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None

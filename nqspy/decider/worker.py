@@ -27,11 +27,11 @@ from nqspy.model.site import Site
 from nqspy.ports import PassView
 from nqspy.store.rows import no_collector
 from nqspy.system import urgency
-from nqspy.userexit.call_stats import Kept, OwnerRest, Spare
+from nqspy.userexit.call_stats import OwnerBackoff, SavedMemory, Skip
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
-_kept = msgspec.msgpack.Decoder(Kept)
+_memory = msgspec.msgpack.Decoder(SavedMemory)
 
 
 LOOK_AHEAD = 0.042
@@ -45,7 +45,7 @@ def part_of(seconds: float) -> Callable[[], float]:
     return lambda: (time.thread_time() - began) / seconds
 
 
-def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
+def part_of_wait(seconds: float, wall: float) -> Callable[[], float]:
     """Tell the part of a caller's patience that is used: of so many seconds of work, or of ``wall`` seconds
     that have gone by, whichever part is greater."""
     worked, began = part_of(seconds), time.monotonic()
@@ -59,8 +59,8 @@ class WorkerTask(Struct, frozen=True):
     folder: Path
     sources: tuple[Source, ...]
     site: Site
-    spares: tuple[Spare, ...] = ()
-    rests: tuple[OwnerRest, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    backoffs: tuple[OwnerBackoff, ...] = ()
     listing: messages.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""
     forgiving: bool = False
@@ -69,11 +69,11 @@ class WorkerTask(Struct, frozen=True):
         """Loads the exits and serves."""
         exits = SiteExits(self.folder, sources=self.sources, watch=pipes.heartbeat)
         exits.begin(self.site)
-        exits.lost(self.spares, self.rests)
+        exits.lost(self.skips, self.backoffs)
         exits.remember(self.listing)
         files = digests(self.sources)
         with suppress(msgspec.DecodeError, ValueError):  # another version's
-            exits.recollect(_kept.decode(self.memory), {} if self.forgiving else files)
+            exits.recollect(_memory.decode(self.memory), {} if self.forgiving else files)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
         unfit = exits.unfit(self.site.settings.exits)
         pipes.answer(messages.ExitsLoaded(0, exits.problems, unfit, exits.listing(), units))
@@ -112,7 +112,7 @@ class Worker:
     def serve(self) -> None:
         """Until it is ended."""
         while True:
-            order = self._pipes.take()
+            order = self._pipes.receive()
             if isinstance(order, messages.FollowEvents):
                 for recorded in messages.events_in(order.rows):
                     lifecycle.apply(self._site, recorded)
@@ -134,9 +134,9 @@ class Worker:
                 plan = run_pass(site, order.now, exits, dict(order.samples))
                 return plans.plan_made(id, plan, exits.listing(), exits.stamp)
             case messages.AskSubmit():
-                said = exits.submit(SentRequest(order.request), self._view(order.now))
-                fields = None if said is None else dict(said.changes)
-                refusal, who = (said.refusal, said.who) if said is not None else (None, "")
+                answer = exits.submit(SentRequest(order.request), self._view(order.now))
+                fields = None if answer is None else dict(answer.changes)
+                refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
                 failures, listing = self._failed()
                 return messages.SubmitAnswered(id, refusal, who, fields, failures, exits.stamp, listing)
             case messages.AskRoute():
@@ -163,7 +163,7 @@ class Worker:
             case messages.AskTrace():
                 return messages.TraceAnswered(id, messages.packed(exits.trace(order.seq)))
             case messages.AskState():
-                return messages.StateAnswered(id, msgspec.msgpack.encode(exits.kept(self._files)))
+                return messages.StateAnswered(id, msgspec.msgpack.encode(exits.memory(self._files)))
         raise TypeError(f"no order for a worker that decides: {order}")
 
     def _view(self, now: Instant, samples: messages.Samples = ()) -> PassView:
@@ -194,7 +194,7 @@ class NoticeTask(Struct, frozen=True):
         logging.getLogger("nqspy.userexit").addFilter(lambda record: record.levelno < logging.ERROR)
         pipes.answer(messages.ExitsLoaded(0, exits.problems, [], exits.listing(), {}))
         while True:
-            order = pipes.take()
+            order = pipes.receive()
             if isinstance(order, messages.GiveNotice):
                 arguments, failures = dict(order.arguments), list[ExitFailure]()
                 if "request" in arguments:

@@ -1,4 +1,4 @@
-"""Memory of the exits: figures, answers, failures; and what of it outlives their process (`Kept`)."""
+"""Memory of the exits: figures, answers, failures; and what of it outlives their process (`SavedMemory`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ IN_A_ROW = 5
 """Failures on so many different requests, without an answer between them, switch an exit off where they are
 of at least two owners; where they are of one alone it is not asked about theirs for RETRY."""
 
-KEPT = 10_000
+TRACED = 10_000
 """Latest answers that are kept for `Trace.of`, of all exits together."""
 
 Subject = object
@@ -47,7 +47,7 @@ class Mark(Struct, frozen=True):
 @dataclass(slots=True)
 class Record:
     """Figures and failures of a hook of an exit. Times in ns of real time; ``changes``: how often its row of
-    failures became another one; ``marked``: whether `rests` and `spared` need to be asked at all."""
+    failures became another one; ``marked``: whether `back_off_of` and `skipped` need to be asked at all."""
 
     calls: int = 0
     failures: int = 0
@@ -56,8 +56,8 @@ class Record:
     changes: int = 0
     marked: bool = False
     _row: list[tuple[Subject, str]] = field(default_factory=list)
-    _spared: dict[Subject, Mark] = field(default_factory=dict)
-    _resting: dict[str, Mark] = field(default_factory=dict)
+    _skipped: dict[Subject, Mark] = field(default_factory=dict)
+    _backed_off: dict[str, Mark] = field(default_factory=dict)
 
     def took(self, ns: int) -> None:
         """A call took so long."""
@@ -80,55 +80,55 @@ class Record:
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
         """A call failed. True: the fifth different request in a row, of two owners or more. If all are of
-        ``owner``, that one rests from now on: no owner alone has an exit switched off."""
+        ``owner``, that owner is backed off: no owner alone has an exit switched off."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
             self._row = [*self._row, (subject, owner)][-IN_A_ROW:]
-        self._spared = {subject: mark for subject, mark in self._spared.items() if mark.holds(now)}
-        self._resting = {owner: mark for owner, mark in self._resting.items() if mark.holds(now)}
+        self._skipped = {subject: mark for subject, mark in self._skipped.items() if mark.holds(now)}
+        self._backed_off = {owner: mark for owner, mark in self._backed_off.items() if mark.holds(now)}
         if subject is not None:
-            self._spared[subject] = Mark(now, text)
+            self._skipped[subject] = Mark(now, text)
         off = False
         if len(self._row) == IN_A_ROW:
             off = len({who for _, who in self._row if who}) > 1  # of older rows the owners are not known
             if not off:
-                self._resting[owner] = Mark(now)
-        self.marked = bool(self._spared or self._resting)
+                self._backed_off[owner] = Mark(now)
+        self.marked = bool(self._skipped or self._backed_off)
         return off
 
-    def rest(self, owner: str, mark: Mark) -> None:
-        """Do not ask it about anything of this owner for a while: of several marks the latest counts."""
-        _later(self._resting, owner, mark)
+    def back_off(self, owner: str, mark: Mark) -> None:
+        """Do not ask it about this owner's requests for a while; the latest mark counts."""
+        _later(self._backed_off, owner, mark)
         self.marked = True
 
-    def rests(self, owner: str, now: Instant, really: Instant | None = None) -> Mark | None:
-        """Since when and why it is not asked about anything of this owner; None: it is. Instants: `Mark`."""
-        mark = self._resting.get(owner)
+    def back_off_of(self, owner: str, now: Instant, really: Instant | None = None) -> Mark | None:
+        """Return the mark by which it is not asked about this owner; None: it is asked. Instants: `Mark`."""
+        mark = self._backed_off.get(owner)
         return mark if mark is not None and mark.holds(now, really) else None
 
-    def spare(self, subject: Subject, mark: Mark) -> None:
-        """Do not ask it about this subject for a while; its failure counts; marks as in `rest`."""
-        _later(self._spared, subject, mark)
+    def skip(self, subject: Subject, mark: Mark) -> None:
+        """Do not ask it about this subject for a while; its failure counts; marks as in `back_off`."""
+        _later(self._skipped, subject, mark)
         self.marked = True
 
-    def spared(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
+    def skipped(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
         """Return its failure on this subject, while it is not asked about it again; else None."""
-        mark = self._spared.get(subject)
+        mark = self._skipped.get(subject)
         return mark.text if mark is not None and mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
         """Return the subjects that it failed on in a row, each with its owner."""
         return list(self._row)
 
-    def resting(self) -> list[tuple[str, int]]:
+    def backed_off(self) -> list[tuple[str, int]]:
         """Return the owners that it is not asked about, because it failed, and since when."""
-        return [(owner, int(mark.at)) for owner, mark in self._resting.items() if not mark.lost]
+        return [(owner, int(mark.at)) for owner, mark in self._backed_off.items() if not mark.lost]
 
-    def spares(self) -> list[tuple[Any, int, str]]:
+    def skips(self) -> list[tuple[Any, int, str]]:
         """Return the subjects that it is not asked about, since when and why; for its failures."""
         return [
-            (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._spared.items() if not mark.lost
+            (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._skipped.items() if not mark.lost
         ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
@@ -138,8 +138,8 @@ class Record:
     def forgive(self) -> None:
         """Forgets where it failed: the file or its settings are others now."""
         self._row.clear()
-        self._spared.clear()
-        self._resting.clear()
+        self._skipped.clear()
+        self._backed_off.clear()
         self.marked = False
 
 
@@ -163,7 +163,7 @@ class Trace:
         last = self._last
         last.pop(key, None)
         last[key] = (now, answer, error)
-        if len(last) > KEPT:
+        if len(last) > TRACED:
             del last[next(iter(last))]
 
     def dump(self) -> list[tuple[int, str, str, int, str | None, str | None]]:
@@ -176,7 +176,7 @@ class Trace:
     def load(self, rows: Iterable[tuple[int, str, str, int, str | None, str | None]]) -> None:
         """Answers from before, as `dump` gave them."""
         for seq, exit, hook, at, answer, error in rows:
-            self.note(seq, exit, hook, Instant(at), None if answer is None else Told(answer), error)
+            self.note(seq, exit, hook, Instant(at), None if answer is None else ShownAnswer(answer), error)
 
     def of(self, seq: int) -> list[dict[str, Any]]:
         """The answers about one request, earliest first: ``at exit hook answer error``."""
@@ -187,7 +187,7 @@ class Trace:
         ]
 
 
-class Told(str):
+class ShownAnswer(str):
     """An answer of an earlier process, as it was shown."""
 
     __slots__ = ()
@@ -200,7 +200,7 @@ def _cut(text: str | None) -> str | None:
 def _shown(answer: Any) -> str | None:
     if answer is None:
         return None
-    if type(answer) is Told:
+    if type(answer) is ShownAnswer:
         return str(answer)
     if hasattr(answer, "verdict"):
         return f"{answer.verdict}({answer.text!r})" if answer.text else f"{answer.verdict}()"
@@ -215,7 +215,7 @@ Named = int | tuple[str, str] | None
 """A subject as it is written down."""
 
 
-class Kept(Struct):
+class SavedMemory(Struct):
     """Memory of exits over their process: ``files``: content hash of each when this was so; rows
     of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
     text]``), the latest answers (``[request, exit, hook, at, answer, error]``). ``owners``: those of the
@@ -229,7 +229,7 @@ class Kept(Struct):
     resting: list[tuple[str, str, str, int]]
 
 
-class Spare(Struct, frozen=True):
+class Skip(Struct, frozen=True):
     """Subject that an exit died on: it is not asked about that for a while."""
 
     exit: str
@@ -239,7 +239,7 @@ class Spare(Struct, frozen=True):
     text: str
 
 
-class OwnerRest(Struct, frozen=True):
+class OwnerBackoff(Struct, frozen=True):
     """Owner of requests that an exit died on more than once: it is not asked about these for a while."""
 
     exit: str
@@ -248,7 +248,7 @@ class OwnerRest(Struct, frozen=True):
 
 
 class CallWatch:
-    """Told before and after each piece of site code. This one looks away."""
+    """Called before and after each piece of site code. This one does nothing."""
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
         """Code of this exit is about to run: a hook (or ``load``) about its subject, of this owner."""

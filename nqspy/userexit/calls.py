@@ -58,12 +58,12 @@ class Calls:
         record = hook.record
         if record.marked:  # it may not be asked about this or its owner for a while
             owner, now = whose(args), args[-1]
-            if (mark := record.rests(owner, now, self.really)) is not None:
+            if (mark := record.back_off_of(owner, now, self.really)) is not None:
                 if mark.until > now:
                     self.again = min(mark.until, self.again or mark.until)
-                return Failed(told(owner, mark, self._zone), resting=True)
-            if (spared := record.spared(subject, now, self.really)) is not None:
-                return Failed(spared)
+                return Failed(back_off_text(owner, mark, self._zone), backed_off=True)
+            if (skipped := record.skipped(subject, now, self.really)) is not None:
+                return Failed(skipped)
         if hook.exit.down:
             return None
         if self._watch is None:
@@ -82,12 +82,12 @@ class Calls:
         except BaseException as error:
             if is_ctrl_c(error):
                 raise
-            took, said = self.guard.took, described(self.guard, hook.exit.module.path, error)
+            took, message = self.guard.took, described(self.guard, hook.exit.module.path, error)
             if self.really is not None:
                 hook.exit.down = True
-                return Failed(said[0])
+                return Failed(message[0])
             record.took(took)
-            return self.failed(hook, subject, seq, args, *said)
+            return self.failed(hook, subject, seq, args, *message)
         if self.really is not None:
             return answer
         record.answered(self.guard.took)
@@ -105,10 +105,10 @@ class Calls:
         hook.exit.down = True
         if off:
             hook.record.forgive()
-        rests = told(owner, hook.record.rests(owner, now), self._zone)
+        note = back_off_text(owner, hook.record.back_off_of(owner, now), self._zone)
         if seq is not None:
             self.trace.note(seq, hook.who, hook.name, now, None, text)
-        self.failures.append(ExitFailure(hook.who, seq, text, trace, off, rests))
+        self.failures.append(ExitFailure(hook.who, seq, text, trace, off, note))
         return Failed(text)
 
 
@@ -118,7 +118,7 @@ def whose(args: tuple[Any, ...]) -> str:
     return first if isinstance(first, str) else str(first.owner)
 
 
-def told(owner: str, mark: Mark | None, zone: str) -> str:
+def back_off_text(owner: str, mark: Mark | None, zone: str) -> str:
     """Return what follows "exit NAME failed ": when it is asked again, rounded up; empty where it is."""
     if mark is None:
         return ""

@@ -18,8 +18,8 @@ def describe(error: BaseException) -> str:
     try:
         # A request or a view says itself what it has not.
         lacks = getattr(type(error.obj), "_lacks", None) if isinstance(error, AttributeError) else None
-        said = str(error) if lacks is None else str(lacks(getattr(error, "name", "")))
-        text = sayable(" ".join(said.split()).split(" (/")[0])
+        message = str(error) if lacks is None else str(lacks(getattr(error, "name", "")))
+        text = sayable(" ".join(message.split()).split(" (/")[0])
     except Exception:
         text = ""
     text = text if len(text) <= 300 else text[:297] + "..."

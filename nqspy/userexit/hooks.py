@@ -14,10 +14,10 @@ from nqspy.userexit.loader import Module
 
 
 class Failed(Struct, frozen=True):
-    """Stands for the answer of an exit that has none. ``resting``: it is not asked about this owner."""
+    """Stands for the answer of an exit that has none. ``backed_off``: it is not asked about this owner."""
 
     text: str
-    resting: bool = False
+    backed_off: bool = False
 
 
 @dataclass(slots=True)

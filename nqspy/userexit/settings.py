@@ -67,7 +67,7 @@ class Setting(Generic[T]):
         given = {"name": name, "unit": unit, "default": default, "doc": doc, "line": line}
         for attribute, value in given.items():
             _put(self, attribute, value)
-        self.take(None)
+        self.apply(None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"setting {self.name} is read only: set exit ... {self.name}=...")
@@ -75,7 +75,7 @@ class Setting(Generic[T]):
     def __call__(self) -> T:
         return self.value
 
-    def take(self, text: str | None) -> None:
+    def apply(self, text: str | None) -> None:
         """Makes this text its value, None its default. Raises BadValue and keeps what was."""
         text = self.default if text is None else text
         _put(self, "value", read(self.unit, text))

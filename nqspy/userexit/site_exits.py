@@ -27,7 +27,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
-from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Kept, Mark, OwnerRest, Record, Spare
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, OwnerBackoff, Record, SavedMemory, Skip
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
@@ -75,7 +75,7 @@ class SiteExits:
         self._had: frozenset[str] = frozenset()
         self._settings: Mapping[str, ExitSettings] = {}
         modules, self.problems = self._load()
-        self._take(modules)
+        self._install(modules)
 
     def _make_calls(self, watch: CallWatch) -> Calls:
         return Calls(self._guard, watch)
@@ -88,7 +88,7 @@ class SiteExits:
         problems = problems or misfits(modules, self._settings)
         if problems:
             raise unloadable(problems)
-        self._take(modules)
+        self._install(modules)
         self.problems = []
         return loaded([module.name for module in modules], shadows(self.listing()))
 
@@ -105,14 +105,14 @@ class SiteExits:
 
     # ------------------------------------------------------------ what outlives the process
 
-    def lost(self, spares: Iterable[Spare], rests: Iterable[OwnerRest]) -> None:
+    def lost(self, skips: Iterable[Skip], backoffs: Iterable[OwnerBackoff]) -> None:
         """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
-        for each in spares:
+        for each in skips:
             for record in self._records(each.exit, each.hook):
-                record.spare(each.subject, Mark(each.at, each.text, lost=True))
-        for rest in rests:
-            for record in self._records(rest.exit):
-                record.rest(rest.owner, Mark(rest.at, lost=True))
+                record.skip(each.subject, Mark(each.at, each.text, lost=True))
+        for owned in backoffs:
+            for record in self._records(owned.exit):
+                record.back_off(owned.owner, Mark(owned.at, lost=True))
 
     def _records(self, exit: str, hook: str | None = None) -> list[Record]:
         """Return the record of a hook of an exit (None: of each); none where that is not loaded."""
@@ -131,20 +131,20 @@ class SiteExits:
         """Another number when a failure was added to what is remembered, or forgotten."""
         return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
-    def kept(self, files: Mapping[str, str]) -> Kept:
+    def memory(self, files: Mapping[str, str]) -> SavedMemory:
         """Return what is to be remembered over this process; ``files``: content hash of each exit."""
         hooks = [(name, hook) for name, one in self._exits.items() for hook in one.hooks.values()]
         rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
-        return Kept(
+        return SavedMemory(
             dict(files),
             [(name, hook, [subject for subject, _ in row]) for name, hook, row in rows],
-            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.spares()],
+            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.skips()],
             self._calls.trace.dump(),
             [[owner for _, owner in row] for _, _, row in rows],
-            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.resting()],
+            [(name, hook.name, *each) for name, hook in hooks for each in hook.record.backed_off()],
         )
 
-    def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
+    def recollect(self, former: SavedMemory, files: Mapping[str, str]) -> None:
         """Goes on from an earlier process's memory, without failures of changed files; after `begin`."""
         self._calls.trace.load(former.answers)
         same = {name for name, digest in files.items() if former.files.get(name) == digest}
@@ -153,24 +153,24 @@ class SiteExits:
                 record.take_over(zip(row, owners, strict=True))
         for name, hook, owner, at in former.resting:
             for record in self._records(name, hook) if name in same else ():
-                record.rest(owner, Mark(Instant(at)))
+                record.back_off(owner, Mark(Instant(at)))
         for name, hook, subject, at, text in former.spared:
             for record in self._records(name, hook) if name in same else ():
-                record.spare(subject, Mark(Instant(at), text))
+                record.skip(subject, Mark(Instant(at), text))
 
     # ------------------------------------------------------------ loading
 
     def _printed(self, exit: str, text: str) -> None:
         self._guard.shielded(_log.info)("exit %s: %s", exit, text)
 
-    def _take(self, modules: list[Module]) -> None:
+    def _install(self, modules: list[Module]) -> None:
         self._exits = {module.name: Exit(module) for module in modules}
         for one in self._exits.values():
             one.hooks = {name: Hook(one, name) for name in one.module.hooks}
         self._calls.forget()
         self._rounds = (None, {})
         self._follow(self._settings)
-        self._seat()
+        self._index_hooks()
 
     # ------------------------------------------------------------ settings
 
@@ -181,7 +181,7 @@ class SiteExits:
             one.down = False
         self._settings = site.settings.exits
         if self._follow(self._settings):
-            self._seat()
+            self._index_hooks()
 
     def _follow(self, known: Mapping[str, ExitSettings]) -> bool:
         changed = False
@@ -192,7 +192,7 @@ class SiteExits:
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
             for setting in one.module.settings.values():
                 try:
-                    setting.take(one.values.get(setting.name))
+                    setting.apply(one.values.get(setting.name))
                 except BadValue as error:
                     text = f"setting {setting.name}: {error}; it stays {setting.text}"
                     self._calls.failures.append(ExitFailure(name, None, text))
@@ -201,7 +201,7 @@ class SiteExits:
             changed = True
         return changed
 
-    def _seat(self) -> None:
+    def _index_hooks(self) -> None:
         self._active = {
             hook: tuple(one.hooks[hook] for one in self._exits.values() if one.enabled and hook in one.hooks)
             for hook in specs.ARGUMENTS
@@ -235,17 +235,17 @@ class SiteExits:
         seq, now = request.seq, view.now
         with self._guard:
             for hook in self._active["jobselect"]:
-                said = self._calls.ask(hook, seq, seq, (request, self._calls.view_for(hook.who, view), now))
-                if type(said) is Failed:
-                    on = "" if said.resting else "on this request: "
-                    return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
+                given = self._calls.ask(hook, seq, seq, (request, self._calls.view_for(hook.who, view), now))
+                if type(given) is Failed:
+                    on = "" if given.backed_off else "on this request: "
+                    return Answer("refuse", f"exit {hook.who} failed {on}{given.text}", hook.who)
                 if hook.exit.down and self._calls.really is None:
                     why = f"exit {hook.who} failed on another request; it is asked in the next pass"
                     unasked = unasked or Answer("refuse", why, hook.who)
-                elif said is not None:
-                    until = said.until if said.until is not None and said.until > now else None
-                    answer = Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
-                    if said.verdict != "force":
+                elif given is not None:
+                    until = given.until if given.until is not None and given.until > now else None
+                    answer = Answer(given.verdict, given.text, hook.who, given.alike, given.within, until)
+                    if given.verdict != "force":
                         return answer
                     first = first or answer
         return unasked or first
@@ -294,11 +294,11 @@ class SiteExits:
         return found
 
     def _share(self, pair: tuple[str, str], asked: Iterable[Asked], now: Instant) -> float | None:
-        for hook, shown, said in asked:
+        for hook, shown, answers in asked:
             about = pair[1] if hook.of_group else pair
-            if about not in said or hook.exit.down or hook.record.marked:
-                said[about] = self._calls.ask(hook, pair, None, (*pair, shown, now))
-            answer: float | Failed | None = said[about]
+            if about not in answers or hook.exit.down or hook.record.marked:
+                answers[about] = self._calls.ask(hook, pair, None, (*pair, shown, now))
+            answer: float | Failed | None = answers[about]
             if answer is not None and not isinstance(answer, Failed):
                 return answer
         return None
@@ -340,7 +340,7 @@ class SiteExits:
         of, rounds = self._rounds
         return rounds if of is site and self._calls.really is None else {}
 
-    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+    def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
         """Keep the rounds of offers that a pass did not finish; a look ahead keeps none."""
         if self._calls.really is not None:
             return False
@@ -389,8 +389,8 @@ class SiteExits:
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""
-        taken, self._calls.failures = tuple(self._calls.failures), []
-        return taken
+        failures, self._calls.failures = tuple(self._calls.failures), []
+        return failures
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
         """The latest answers about a request, earliest first: ``at exit hook answer error``."""

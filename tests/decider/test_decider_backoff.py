@@ -27,8 +27,8 @@ def die(strike, *calls, now=NOW, well=True):
     return loss.off
 
 
-def rests(strike):
-    return [(each.exit, each.owner) for each in strike.rests]
+def backoffs(strike):
+    return [(each.exit, each.owner) for each in strike.backoffs]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_children_lost_on_requests_of_two_owners_within_an_hour_leave_an_exit_ou
     strike = Backoff()
     first = strike.lost(call("gun"), "it crashed", KNOWN, NOW)
     assert (first.exit, first.seq, first.off) == ("gun", 5, ())
-    assert [(each.exit, each.subject) for each in strike.spares] == [("gun", 5)]
+    assert [(each.exit, each.subject) for each in strike.skips] == [("gun", 5)]
     strike.well()
     clock[0] += 3601
     assert die(strike, call("gun", "ben")) == ()
@@ -51,7 +51,7 @@ def test_children_lost_on_requests_of_two_owners_within_an_hour_leave_an_exit_ou
     assert strike.out.keys() == {"gun"}
     strike.forgive("gun")
     assert not strike.out
-    assert not strike.spares
+    assert not strike.skips
 
 
 @pytest.mark.parametrize(("owners", "off"), [(["", ""], ("gun",)), (["", "anne"], ()), (["anne"] * 2, ())])
@@ -62,14 +62,14 @@ def test_so_do_two_on_nobodys_and_no_others(owners, off):
 def test_from_the_second_within_an_hour_on_one_owner_waits_and_the_exit_stays(clock):
     strike = Backoff()
     die(strike, call("gun"), call("other"))
-    assert not strike.rests
+    assert not strike.backoffs
     for n in range(2, 9):
         assert die(strike, call("gun", seq=n), now=NOW + n * RETRY) == ()
-        assert rests(strike) == [("gun", "anne")]
-        assert strike.rests[0].at == NOW + n * RETRY
+        assert backoffs(strike) == [("gun", "anne")]
+        assert strike.backoffs[0].at == NOW + n * RETRY
     assert die(strike, call("gun", "ben"), now=NOW + 9 * RETRY) == ("gun",)
     strike.forgive("gun")
-    assert not strike.rests
+    assert not strike.backoffs
 
 
 def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
@@ -87,9 +87,9 @@ def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
 def test_one_owner_alone_has_nobody_give_up_whatever_exits_die_on_theirs():
     strike = Backoff()
     assert die(strike, *map(call, ("gun", "other", "third", "gun")), well=False) == ()
-    assert rests(strike) == [("gun", "anne")]
+    assert backoffs(strike) == [("gun", "anne")]
     assert die(strike, call("other"), well=False) == ()
-    assert rests(strike) == [(name, "anne") for name in KNOWN], "no exit is asked about theirs"
+    assert backoffs(strike) == [(name, "anne") for name in KNOWN], "no exit is asked about theirs"
     assert die(strike, None, None, well=False) == ()
     assert die(strike, None, well=False) == tuple(KNOWN), "with three that are nobody's it is"
 
@@ -106,7 +106,7 @@ def test_it_is_remembered_as_it_was():
     strike.files = {"gun": "a", "other": "b"}
     later = Backoff()
     later.load(json.loads(json.dumps(strike.dump())))
-    assert (later.spares, later.rests, later.files) == (strike.spares, strike.rests, strike.files)
+    assert (later.skips, later.backoffs, later.files) == (strike.skips, strike.backoffs, strike.files)
     assert die(later, call("gun", "ben")) == ("gun",)
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_is_another_one_begins_anew_unless_it_is_left_out():
     die(strike, call("gun"), call("gun"), call("other"), call("other"), call("third"), call("third", "ben"))
     strike.files = {"gun": "a", "other": "b", "third": "c"}
     strike.meet({"gun": "a", "other": "x", "third": "x", "new": "d"})
-    assert rests(strike) == [("gun", "anne")]
+    assert backoffs(strike) == [("gun", "anne")]
     assert strike.out.keys() == {"third"}
 
 

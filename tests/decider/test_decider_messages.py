@@ -159,7 +159,7 @@ def test_rubbish_as_long_as_an_answer_may_be_is_refused_before_it_fills_the_memo
 
 def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger_ones_are_refused():
     with pytest.raises(messages.BadWorkerMessage, match="larger than any answer"):  # at its first bytes
-        process._Frames().take((messages.LARGEST_ANSWER + 1).to_bytes(4, "big"))
+        process._Frames().add((messages.LARGEST_ANSWER + 1).to_bytes(4, "big"))
     text = "user limit 4 of queue night is reached for somebody with a long name in department forty-two"
     seqs = range(1_000_000, 1_100_000)
     own = {seq: quoted(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
@@ -172,7 +172,7 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger
         messages.StartsMade(1, starts, starts),
         messages.outlooks_made(1, dict.fromkeys(seqs, Outlook(Foreseen(5, text), Foreseen(None, "why")))),
     ):
-        [found] = process._Frames().take(messages.encode(word))
+        [found] = process._Frames().add(messages.encode(word))
         if isinstance(found, messages.PlanMade):
             plan = plans.plan_of(found, 1, (), [])
             assert plan.actions in ((redate,), moves)

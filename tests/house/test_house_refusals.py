@@ -91,5 +91,5 @@ def test_a_refusal_is_told_on_as_it_was_and_one_that_quotes_another_keeps_its_co
     assert (str(refusal), refusal.code, refusal.status) == ("'x' is no size", "bad_value", 166)
     told = {"text": "Unknown queue nope", "code": "unknown_queue", "status": 170}
     assert Refusal("unknown_queue", queue="nope").as_message() == told
-    assert Refusal.told(told).as_message() == told
+    assert Refusal.received(told).as_message() == told
     assert as_refusal(BadValue("5x")).as_message() == {"text": "5x", "code": "bad_value", "status": 1}

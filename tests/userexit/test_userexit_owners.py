@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit.call_stats import RETRY, Mark, OwnerRest, Record
+from nqspy.userexit.call_stats import RETRY, Mark, OwnerBackoff, Record
 from nqspy.userexit.site_exits import SiteExits
 
 GATE = """
@@ -129,7 +129,7 @@ def test_it_outlives_the_process(gate, tmp_path, house, req, a_pass, fails):
     fails(gate, "anne", *range(1, 6))
     later = SiteExits(tmp_path / "exits")
     a_pass(later)
-    later.recollect(gate.kept({"gate": "x"}), {"gate": "x"})
+    later.recollect(gate.memory({"gate": "x"}), {"gate": "x"})
     a_pass(later)
     assert later.jobselect(req(10), house).text == RESTING
     assert [failure.off for failure in fails(later, "bob", 11)] == [True], "the row does too"
@@ -137,7 +137,7 @@ def test_it_outlives_the_process(gate, tmp_path, house, req, a_pass, fails):
 
 def test_a_changed_file_begins_anew(gate, house, req, a_pass, fails):
     fails(gate, "anne", *range(1, 6))
-    remembered = gate.kept({"gate": "x"})
+    remembered = gate.memory({"gate": "x"})
     gate.reload()
     a_pass(gate)
     gate.recollect(remembered, {"gate": "y"})
@@ -149,19 +149,19 @@ def test_marks_may_come_in_any_order_of_time(order):
     marks = [(4, Mark(10_000, "died", lost=True)), (2, Mark(8_000, "an older failure"))]
     record = Record()
     for n in order:
-        record.spare(*marks[n])
-        record.spare(7, marks[n][1])
-        record.rest(("anne", "ben")[n], marks[n][1])
-        record.rest("cate", marks[n][1])
-    assert [record.spared(subject, 10_001) for subject in (4, 2, 7)] == ["died", "an older failure", "died"]
-    assert [record.rests(who, 10_001).at for who in ("anne", "ben", "cate")] == [10_000, 8_000, 10_000]
-    assert record.spared(2, 8_000 + RETRY) is None
-    assert (record.spares(), record.resting()) == ([(2, 8_000, "an older failure")], [("ben", 8_000)])
+        record.skip(*marks[n])
+        record.skip(7, marks[n][1])
+        record.back_off(("anne", "ben")[n], marks[n][1])
+        record.back_off("cate", marks[n][1])
+    assert [record.skipped(subject, 10_001) for subject in (4, 2, 7)] == ["died", "an older failure", "died"]
+    assert [record.back_off_of(who, 10_001).at for who in ("anne", "ben", "cate")] == [10_000, 8_000, 10_000]
+    assert record.skipped(2, 8_000 + RETRY) is None
+    assert (record.skips(), record.backed_off()) == ([(2, 8_000, "an older failure")], [("ben", 8_000)])
 
 
 def test_after_lost_processes_one_owners_are_not_asked_about(gate, house, req, a_pass):
     a_pass(gate)
-    gate.lost([], [OwnerRest("gate", "anne", house.now), OwnerRest("unknown", "anne", house.now)])
+    gate.lost([], [OwnerBackoff("gate", "anne", house.now), OwnerBackoff("unknown", "anne", house.now)])
     text = (
         "exit gate failed on requests of anne that ended its process; it is asked about theirs again at 00:22"
     )

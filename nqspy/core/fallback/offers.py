@@ -267,4 +267,4 @@ class Offers:
                 rounds[name] = OfferRound(since, {**walk.before, **mine})
             has_changed = since != site.changed or self._draft.proposals > 0
             again = again or walk.cut or (walk.skipped and has_changed)
-        return self._exits.keep(site, rounds) and again
+        return self._exits.store(site, rounds) and again

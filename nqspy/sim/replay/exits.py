@@ -10,7 +10,7 @@ from nqspy.engine.replay.follow import ExitHistory
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import CallWatch, Mark, Spare, Subject
+from nqspy.userexit.call_stats import CallWatch, Mark, Skip, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.hooks import Hook
@@ -131,12 +131,12 @@ class RecordedExits(SiteExits, ExitHistory):
         self._loaded, self._sources = files, self._choice(files)
         self._others = self._recorded.others = unlike(self._sources, self._versions.sources(files))
         modules, self.problems = self._load()
-        self._take(modules)
+        self._install(modules)
         self.begin(site)
 
-    def _seat(self) -> None:
+    def _index_hooks(self) -> None:
         """Show submissions only to new exits: the recorded ones have accepted them."""
-        super()._seat()
+        super()._index_hooks()
         new = tuple(hook for hook in self._active["submit"] if hook.who in self._others)
         self._active["submit"] = new
         self._had -= set() if new else {"submit"}
@@ -155,20 +155,20 @@ class RecordedExits(SiteExits, ExitHistory):
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """Spare exits the requests that they failed on shortly before the beginning, except new exits."""
+        """Have exits skip the requests that they failed on shortly before the beginning, except new exits."""
         for at, each in failures:
             one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
             if one is not None and each.exit not in self._others and request is not None:
                 for hook in one.hooks.values():
-                    hook.record.spare(request.seq, Mark(at, each.text, each.lost))
+                    hook.record.skip(request.seq, Mark(at, each.text, each.lost))
                     if each.rests:
-                        hook.record.rest(request.owner, Mark(at))
+                        hook.record.back_off(request.owner, Mark(at))
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Note that their process was lost at these: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
         failed = [each for each in failures if each.lost and each.seq is not None]
-        self.lost([Spare(each.exit, hook, each.seq, at, each.text) for each in failed for hook in asked], ())
+        self.lost([Skip(each.exit, hook, each.seq, at, each.text) for each in failed for hook in asked], ())
 
 
 def files_in(folder: Path) -> tuple[Source, ...]:

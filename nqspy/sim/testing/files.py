@@ -44,7 +44,7 @@ class ExitsUnderTest(SiteExits):
         self._sources = _in_order((known | {source.path.stem: source for source in sources}).values())
         modules, self.problems = self._load()
         self._sound()
-        self._take(modules)
+        self._install(modules)
 
     def reload(self) -> str:
         """Reads the files that there are once more, then as `SiteExits`."""

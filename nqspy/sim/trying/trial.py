@@ -13,7 +13,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, sandbox
 from nqspy.decider.backoff import named
 from nqspy.decider.process import WorkerPipes, WorkerProcess
-from nqspy.decider.worker import part_of_patience
+from nqspy.decider.worker import part_of_wait
 from nqspy.engine.look_ahead import MOST
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq
@@ -204,11 +204,11 @@ class _Examiner:
 
     def examine(self) -> Examination:
         """Return the result."""
-        result, spent = Examination(), part_of_patience(ASKING, SLOWER * ASKING)
+        result, spent = Examination(), part_of_wait(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.declared() else NoExits()
         lists = queue_lists(self.copy, self.site, exits)
         ask(result, self.copy, self.site, self.asked, lists, spent)
-        simulate(result, self.copy, self.site, exits, lists, part_of_patience(AHEAD, SLOWER * AHEAD))
+        simulate(result, self.copy, self.site, exits, lists, part_of_wait(AHEAD, SLOWER * AHEAD))
         return result
 
     def failed(self) -> Counter[tuple[Key, str]]:
