@@ -207,7 +207,7 @@ class Offers:
             place, reach = len(self.reach), Reach(request.queue, fields, reason, answer.within)
             self.reach.append(reach)
             due = [r for r in self._gate.reserved.due(request.queue) if alike.covers(reach, r)]
-            refused += [each for each in due if candidates.is_left(candidates.row_of(each))]
+            refused += [each for each in due if candidates.is_remaining(candidates.row_of(each))]
             candidates.pass_over(reach)
         offered = len(draft.offered[request.queue]) - 1
         self._refused.append((request, answer, offered, place, draft.proposals))
