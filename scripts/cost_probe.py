@@ -48,7 +48,7 @@ SHEPHERD = {
     "nqspy.executors.records:add": "files: records",
     "nqspy.executors.shepherd:Shepherd._listen": "files: control",
     "nqspy.executors.deliver:deliver": "delivery",
-    "nqspy.executors.attempt_reporter:AttemptReporter.tell": "reports",
+    "nqspy.executors.attempt_reporter:AttemptReporter.report": "reports",
     "nqspy.executors.prepare:read": "order read",
 }
 

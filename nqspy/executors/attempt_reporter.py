@@ -1,4 +1,4 @@
-"""Things that shepherds have at hand; records and reports of what happened: on the disk first."""
+"""Things that shepherds share; records and reports of events: on the disk first."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
 _TRIES = 20
-"""A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
-_PATIENCE = 2.0
+"""A report waits a little for a busy daemon, never long: the pidfd shows the end anyway."""
+_RETRY = 2.0
 _LEAST_PROCESSES = 64
 """A request may have a quarter of the machine's processes where cgroups count them, at least these."""
 
 
 class Station:
-    """Things that the spawner has ready for its shepherds."""
+    """Things that the spawner prepares for its shepherds."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
@@ -51,8 +51,8 @@ class AttemptReporter:
         self.control: socket.socket | None = None
         self.used: list[int] = [0, 0, 0]
 
-    def tell(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
-        """Send one datagram to the daemon, if there is one; return False if it is too busy to take it."""
+    def report(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
+        """Send one datagram to the daemon, if there is one; return False if it is too busy."""
         message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
         if text or kind == "note":
             message["t"] = text
@@ -70,11 +70,11 @@ class AttemptReporter:
         return False
 
     def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
-        """Deliver, complete the story and tell it after calling ``ready``; False if that was not heard."""
+        """Deliver, complete the story, call ``ready``, report the end; return False if that was not sent."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
-            deadline.messages(self.control)  # said while the job ended: not of the delivery
+            deadline.messages(self.control)  # sent while the job ended: not about the delivery
             most = self.order.get("patience", [0, deadline.DELIVERY])[1]
             wait = deadline.Wait(most + deliver.size_of(record) / deadline.PACE, self.exiting)
             result = deliver.deliver(record, wait)
@@ -83,37 +83,37 @@ class AttemptReporter:
         persist("done", done, durable=False)
         if ready is not None:
             ready()
-        return self.tell("end")
+        return self.report("end")
 
     def listen(self) -> socket.socket:
-        """Listen to the daemon from now on; what it was to say so far comes at once."""
+        """Listen to the daemon from now on; its earlier messages come at once."""
         if self.control is None:
             self.control = deadline.listen()
-            self.tell("here")
+            self.report("here")
         return self.control
 
     def exiting(self, text: str = "") -> socket.socket:
-        """Tell that the output takes a while (``text``: why); return the socket to listen at."""
+        """Report that the output takes a while (``text``: why); return the socket to listen at."""
         if self.control is None:
             self.control = deadline.listen()
-        self.tell("left", self.used, text)
+        self.report("left", self.used, text)
         return self.control
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Writes a record that must not be lost, however long the disk is full. Raises records.Gone."""
+    """Write a record that must not be lost, however long the disk is full. Raises records.Gone."""
     while True:
         try:
             records.add(".", name, record, durable=durable)
         except FileNotFoundError:
             raise records.Gone(name) from None
         except OSError:
-            time.sleep(_PATIENCE)
+            time.sleep(_RETRY)
         else:
             return
 
 
 def if_possible(call: Any, *arguments: Any) -> None:
-    """A disk error here must not cost the job its shepherd, nor the record of its end."""
+    """Call it and ignore disk errors: the shepherd and the record of the end matter more."""
     with contextlib.suppress(OSError):
         call(*arguments)

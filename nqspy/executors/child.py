@@ -27,15 +27,15 @@ _DEFAULT_AGAIN = (
 
 
 class Again(Exception):
-    """Raised if it did not start and no request is to blame; later it may. With one line for people."""
+    """The job did not start, without a fault of the request; it may start later. With one line for people."""
 
 
-class StoodStill(Exception):
-    """Raised if it did not come to the exec in time, or was to be ended before. With the wait for it."""
+class Stalled(Exception):
+    """The job did not reach the exec in time, or was to be ended before. With its wait."""
 
 
 class OldLogin(Exception):
-    """A profile of the owner was changed since the login was taken."""
+    """A profile of the owner was changed since the login was run."""
 
 
 class NoInterpreter(Exception):
@@ -43,7 +43,7 @@ class NoInterpreter(Exception):
 
 
 _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpreter: b"\2"}
-"""First byte of what a child says that could not become the job."""
+"""First byte of the message of a child that could not become the job."""
 
 
 def plain(order: Order) -> bool:
@@ -61,7 +61,7 @@ def plain(order: Order) -> bool:
 
 
 def room_for_the_daemon() -> dict[str, tuple[int, int]]:
-    """The limit on processes of a daemon's own user: a tenth is left for the daemon (root has no limit)."""
+    """Return the limit on processes for the daemon's own user: a tenth is reserved for the daemon."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft == resource.RLIM_INFINITY:
         return {}
@@ -70,7 +70,7 @@ def room_for_the_daemon() -> dict[str, tuple[int, int]]:
 
 
 def secure() -> None:
-    """Have the claim on the disk, before the first instruction of a job. Raises Again."""
+    """Sync the claim to the disk before the first instruction of a job. Raises Again."""
     try:
         records.make_durable(".")
     except OSError as error:
@@ -78,7 +78,7 @@ def secure() -> None:
 
 
 def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
-    """Spawn a plain request's leader: pid and "", or 0 and why not. Raises Again, OldLogin, NoInterpreter."""
+    """Spawn a plain job's leader; return pid and "", or 0 and why. Raises Again, OldLogin, NoInterpreter."""
     _check_login(order, who)
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
@@ -99,7 +99,7 @@ def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
         os.close(here)
         os.close(nothing)
     with contextlib.suppress(OSError):
-        # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
+        # After the exec, as the shepherd must not have it: it only matters once the shepherd is killed.
         _limit(order["rlimits"], pid)
     return pid, ""
 
@@ -108,8 +108,8 @@ def launch(
     order: Order, who: Person, group: JobGroup, streams: Streams, wait: Wait, born: Callable[[int], None]
 ) -> tuple[int, str]:
     """Start the job's leader; return its pid and "" once it has exec'd, else the reason why it did not.
-    ``streams``: the spooled stdout and stderr, -1 for one in place; ``wait``: how long its way to there may
-    take; ``born`` is told the pid. Raises Again, StoodStill, OldLogin, NoInterpreter."""
+    ``streams``: the spooled stdout and stderr, -1 for one in place; ``wait``: how long that may take;
+    ``born`` is called with the pid. Raises Again, Stalled, OldLogin, NoInterpreter."""
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
@@ -126,14 +126,14 @@ def launch(
         os.close(gate)
     born(pid)
     refusal: Again | None = None
-    with proc.Descriptor(opener), contextlib.suppress(OSError):  # it has ended already, and says why
+    with proc.Descriptor(opener), contextlib.suppress(OSError):  # it has ended already, and reports why
         try:
             secure()
             os.write(opener, b"1")
         except Again as error:
             refusal = error
     with proc.Descriptor(reader):
-        text = _heard(reader, pid, group, wait)
+        text = _read_refusal(reader, pid, group, wait)
     if refusal is not None:
         os.waitpid(pid, 0)
         raise refusal
@@ -144,8 +144,8 @@ def launch(
     return pid, text.decode("utf-8", "replace")
 
 
-def _heard(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
-    """Return what the child says before its exec, nothing if all is well. Raises StoodStill."""
+def _read_refusal(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
+    """Return the child's message before its exec, nothing if all is well. Raises Stalled."""
     text, ended = wait.read(reader)
     if ended:
         return text
@@ -156,13 +156,13 @@ def _heard(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
         return text + os.read(reader, 4096)
     group.kill()
     end(pid)
-    raise StoodStill(wait)
+    raise Stalled(wait)
 
 
 def _be_the_job(
     order: Order, who: Person, group: JobGroup, streams: Streams, pipes: tuple[int, int]
 ) -> NoReturn:
-    """Become the job once the first pipe says so; say why not through the second."""
+    """Become the job once the first pipe allows it; report errors through the second."""
     gate, writer = pipes
     try:
         try:
@@ -170,7 +170,7 @@ def _be_the_job(
         except OSError as error:
             text = f"cannot enter its cgroup: {error.strerror}"
             if error.errno in (errno.ENOENT, errno.ENODEV):
-                raise Again(text) from None  # a spawner that came or went has taken it away as empty
+                raise Again(text) from None  # another spawner has removed it as empty
             raise RuntimeError(text) from None
         _become_job(order, who, streams, gate)
     except BaseException as error:
@@ -182,7 +182,7 @@ def _be_the_job(
 
 def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
     os.setsid()
-    # What root may do and the owner perhaps not.
+    # Steps that root may do and the owner perhaps not.
     if order["oom_score_adj"] != 0:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("0")
@@ -211,12 +211,12 @@ def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
     if not os.read(gate, 1):
         _unmake_scratch(order)
-        os._exit(127)  # it must not begin, or nothing watches over it any more
+        os._exit(127)  # it must not begin, or its shepherd is gone
     _run(order, program, os.execve, program, words, environment)
 
 
 def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Have the leader become its program. Raises RuntimeError, Again; NoInterpreter if a script names it."""
+    """Exec or spawn the program. Raises RuntimeError, Again; NoInterpreter if a script names it."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
     except RuntimeError as error:
@@ -226,32 +226,32 @@ def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) 
 
 
 def _check_login(order: Order, who: Person) -> None:
-    """Look, as the owner, whether a profile was changed since the login was taken. Raises OldLogin."""
-    kept: login_env.KeptLogin | None = order.get("kept")
+    """Check as the owner that no profile was changed since the login was run. Raises OldLogin."""
+    stored: login_env.StoredLogin | None = order.get("stored_login")
     shell = order["shell"] or who.shell
-    if kept is not None and not order.get("renewed") and login_env.profiles(shell, who.home) != kept.seen:
+    if stored is not None and not order.get("renewed") and login_env.profiles(shell, who.home) != stored.seen:
         raise OldLogin
 
 
 def _umask(order: Order) -> int:
     """Return the umask that a profile has set, else the request's."""
-    kept: login_env.KeptLogin | None = order.get("kept")
+    stored: login_env.StoredLogin | None = order.get("stored_login")
     umask: int = order["umask"]
-    return umask if kept is None or kept.umask is None else kept.umask
+    return umask if stored is None or stored.umask is None else stored.umask
 
 
 def _command(order: Order, who: Person) -> tuple[str, list[str], dict[bytes, bytes]]:
-    """Return program, arguments and environment of the leader: what a login gives, what its profiles set,
-    what the request brings, what the daemon says; the later counts, but defaults give way to profiles."""
-    kept: login_env.KeptLogin | None = order.get("kept")
-    taken = kept.variables if kept is not None else {}
+    """Return program, arguments and environment of the leader: variables of the login, of its profiles, of
+    the request, of the daemon; the later wins, but the profiles win over defaults."""
+    stored: login_env.StoredLogin | None = order.get("stored_login")
+    from_login = stored.variables if stored is not None else {}
     given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
     for name in order["defaults"]:
-        if (encoded := name.encode("latin-1")) in taken:
+        if (encoded := name.encode("latin-1")) in from_login:
             given.pop(encoded, None)
     login, (mine, always) = person.variables(who), scratch.variables(order)
     always |= {"PBS_JOBDIR": order["start_in"] or who.home}
-    return *_words(order, who), _bytes(login | mine) | taken | given | _bytes(always)
+    return *_words(order, who), _bytes(login | mine) | from_login | given | _bytes(always)
 
 
 def _words(order: Order, who: Person) -> tuple[str, list[str]]:
@@ -315,12 +315,12 @@ def _explain(what: str, call: Any, *arguments: Any) -> Any:
 
 def _bind(order: Order) -> None:
     if order["cpus"]:
-        with contextlib.suppress(OSError):  # such a CPU is no longer there: better anywhere than not at all
+        with contextlib.suppress(OSError):  # such a CPU was removed: better to run anywhere
             os.sched_setaffinity(0, order["cpus"])
 
 
 def _connect(order: Order, who: Person, streams: Streams) -> None:
-    """Standard input, output and error; every other descriptor closes at the exec (PEP 446)."""
+    """Connect standard input, output and error; other descriptors close at the exec (PEP 446)."""
     output, fds = order["output"], [os.open(os.devnull, os.O_RDONLY)]
     for name, fd in zip(("stdout", "stderr"), streams, strict=True):
         if name == "stderr" and output["join"]:

@@ -1,6 +1,6 @@
-"""Brings a finished job's output from the spool to where its owner wants it, as the owner; twice is harmless.
-A rename of an own file is done at once; the rest by a child, which is not waited for without end. Output that
-cannot be brought stays in the spool. Runs in the shepherd, in the attempt's folder."""
+"""Delivers a finished job's output from the spool to its place, as the owner; to repeat that is harmless.
+A rename of an own file is done at once; the rest by a child, with a deadline. Output that cannot be delivered
+stays in the spool. Runs in the shepherd, in the attempt's folder."""
 
 import contextlib
 import errno
@@ -16,7 +16,7 @@ from nqspy.executors.places import SpoolPlace
 from nqspy.executors.proc import Descriptor
 
 _CHUNK = 1 << 20
-_PATIENCE = 2.0
+_READ_SECONDS = 2.0
 """Real seconds in which a reader of a fifo must take something."""
 Sources = dict[str, int | None]
 """The streams to deliver, with the open file of each in the spool; None: it is not there."""
@@ -120,9 +120,9 @@ def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
 
 def _write_mark(fd: int, mark: str) -> None:
     """Write a line that stands by itself; none into what is no file."""
-    seen = os.fstat(fd)
-    if stat.S_ISREG(seen.st_mode):
-        last = _read_at(fd, max(0, seen.st_size - 1), 1)
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        last = _read_at(fd, max(0, found.st_size - 1), 1)
         os.write(fd, (b"" if last in (b"\n", b"") else b"\n") + mark.encode("utf-8", "replace"))
 
 
@@ -158,14 +158,14 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
     causes: dict[str, list[str]] = {}
     for each in stayed.values():
         causes.setdefault(each["why"], []).append(each.get("target", ""))
-    said = [
+    parts = [
         f"cannot write {' and '.join(dict.fromkeys(to))}: {why}" if any(to) else why
         for why, to in causes.items()
     ]
     [first, *others] = stayed
     place = record["spool"] if others else stayed[first]["at"]
     shown = ", ".join(records.shown_by(record["spool"], name) for name in stayed)
-    return f"{'; '.join(said)}; the output stays in {place} ({shown})"
+    return f"{'; '.join(parts)}; the output stays in {place} ({shown})"
 
 
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
@@ -204,7 +204,7 @@ _INTERRUPTED = "the delivery was interrupted"
 _ABSENT = "absent"
 """In place of a stream: the user database has no entry for the owner."""
 _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
-"""Real seconds from one look into the user database to the next, and until the output stays in the spool."""
+"""Real seconds between two searches in the user database, and until the output stays in the spool."""
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:
@@ -217,9 +217,9 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> 
             break
         waited += pause
         done, why = _in_child(record, sources, wait)
-    left = {name: source for name, source in sources.items() if name not in done}
-    if left and why == _INTERRUPTED:
-        more, why = _in_child(record | {"once_more": True}, left, wait)
+    remaining = {name: source for name, source in sources.items() if name not in done}
+    if remaining and why == _INTERRUPTED:
+        more, why = _in_child(record | {"once_more": True}, remaining, wait)
         done |= more
     return _stayed(record, sources, why) | done
 
@@ -227,12 +227,12 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> 
 def _in_child(
     record: dict[str, Any], sources: Sources, wait: deadline.Wait
 ) -> tuple[dict[str, dict[str, str]], str]:
-    """Return what a child tells of each stream as it is done, and why it tells of no more."""
+    """Return what a child reports of each stream, and why it reports no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
     with Descriptor(reader):
         try:
-            pid = forks.begin(lambda: _work(record, sources, writer, parent))
+            pid = forks.begin(lambda: _deliver_all(record, sources, writer, parent))
         except OSError as error:
             return {}, f"cannot deliver: {error.strerror}"
         finally:
@@ -250,29 +250,29 @@ def _in_child(
     return done, why
 
 
-def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:
-    """Live the life of the child. It ends with the shepherd, as another one delivers then."""
+def _deliver_all(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:
+    """Deliver in the child. It ends with the shepherd, as another one delivers then."""
 
-    def tell(done: dict[str, dict[str, str]]) -> None:
+    def report(done: dict[str, dict[str, str]]) -> None:
         os.write(writer, json.dumps(done).encode("ascii") + b"\n")
 
     try:
         person.become(person.find(record))
         forks.die_with_parent(parent)
     except person.NotFound as error:
-        tell({_ABSENT: {"why": str(error)}})
+        report({_ABSENT: {"why": str(error)}})
     except BaseException as error:
-        tell(_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}"))
+        report(_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}"))
     else:
         os.umask(record["umask"])
         for name, source in sources.items():
-            tell({name: _deliver_one(record, name, source)})
+            report({name: _deliver_one(record, name, source)})
         if record.get("scratch"):
             scratch.remove(record["scratch"])
 
 
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
-    """Return what became of streams that were not brought; one not in the spool was written in place."""
+    """Return the results of undelivered streams; one not in the spool was written in place."""
     found = {}
     for name, source in sources.items():
         output = record["output"][name]
@@ -353,20 +353,20 @@ def _place_of(fd: int, mark: bytes) -> int | None:
 def _lines_for(record: dict[str, Any], name: str) -> str:
     """Lines for an output in place: those not written before the job ended, and the one about a limit."""
     about_limit = name == ("stdout" if record["output"]["join"] else "stderr")
-    said: str = record.get("said", {}).get(name, "")
-    return said + (record["line"] if about_limit else "")
+    lines: str = record.get("said", {}).get(name, "")
+    return lines + (record["line"] if about_limit else "")
 
 
 def _copy(source: int, target: str, flags: int) -> None:
     with Descriptor(open_target(target, flags)) as fd:
-        seen = os.fstat(fd)
-        if stat.S_ISREG(seen.st_mode) and flags == os.O_TRUNC:
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and flags == os.O_TRUNC:
             for begin, end in regions(source):  # holes stay holes, and the length is that of the source
                 while begin < end and (data := os.pread(source, min(_CHUNK, end - begin), begin)):
                     begin += os.pwrite(fd, data, begin)
             os.ftruncate(fd, os.fstat(source).st_size)
             os.fsync(fd)
-        elif seen.st_rdev != os.stat(os.devnull).st_rdev:
+        elif found.st_rdev != os.stat(os.devnull).st_rdev:
             os.lseek(source, 0, os.SEEK_SET)
             while data := os.read(source, _CHUNK):
                 _write(fd, data)
@@ -392,7 +392,7 @@ def _write(fd: int, data: bytes) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     while data:
-        if not poll.poll(_PATIENCE * 1000):
+        if not poll.poll(_READ_SECONDS * 1000):
             raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]

@@ -27,7 +27,7 @@ _LOCK_TRIES = 200
 _LOCK_PAUSE = 0.05
 _LEAVE = 5.0
 _staying: list[subprocess.Popen[bytes]] = []
-"""Spawners that stay for their shepherds: children of this process that have nobody else to wait for them."""
+"""Spawners that stay for their shepherds: children that this process must reap."""
 
 
 class SpawnerLink:
@@ -57,8 +57,8 @@ class SpawnerLink:
         return self._socket.fileno() if self._socket is not None else -1
 
     def lock(self) -> None:
-        """Takes the spawner's lock: when this returns, no earlier spawner is there, and every order given to
-        it was claimed by its shepherd or never will be. Raises OSError when one stays."""
+        """Get the spawner's lock: when this returns, no earlier spawner has it, and each order sent to it was
+        claimed by its shepherd or never will be. Raises OSError if an earlier spawner has the lock."""
         _open_files()  # from here on there is a descriptor for each shepherd
         if self._lock is not None or self.up:
             return
@@ -74,16 +74,16 @@ class SpawnerLink:
         raise OSError(f"another daemon's starter still holds {path}; stop that daemon first")
 
     def spawn(self) -> None:
-        """Starts a spawner; the lock is its own from then on. Raises OSError."""
+        """Start a spawner, which has the lock from then on. Raises OSError."""
         self.lock()
         assert self._lock is not None
         _staying[:] = [each for each in _staying if each.poll() is None]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         spawner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
         descriptors = (theirs.fileno(), self._lock)
-        # Not the mark by which processes of a job are known, should the daemon have been started by one.
+        # Without the mark of a job's processes, in case the daemon was started by a job.
         environment = {name: value for name, value in os.environ.items() if name != "QSUB_REQID"}
-        # Each shepherd would look its symbols up anew (and a page of the spawner's be copied for each).
+        # Else each shepherd resolves its symbols again (and copies a page of the spawner's for each).
         environment["LD_BIND_NOW"] = "1"
         try:
             with open(f"{self._spool}/starter.log", "ab") as log:
@@ -103,8 +103,8 @@ class SpawnerLink:
         ours.setblocking(False)
         self._socket = ours
 
-    def go_on(self) -> bool:
-        """True if the spawner had been stopped: it is continued."""
+    def resume(self) -> bool:
+        """Continue the spawner if it was stopped; return True if it was."""
         if self._process is not None and self.up:
             seen = proc.stat(self._process.pid)
             if seen is not None and seen.still:
@@ -113,9 +113,9 @@ class SpawnerLink:
         return False
 
     def down(self) -> None:
-        """The spawner is gone: forgets it, and what was not sent yet."""
+        """Forget the spawner, which is gone, and unsent orders."""
         if self._socket is not None:
-            stays = _farewell(self._socket)
+            stays = _disconnect(self._socket)
             self._socket.close()
             self._socket = None
             if stays and self._process is not None:
@@ -125,7 +125,7 @@ class SpawnerLink:
             try:
                 self._process.wait(_LEAVE)
             except subprocess.TimeoutExpired:
-                self._process.kill()  # somebody has stopped it
+                self._process.kill()  # it was stopped
                 self._process.wait()
             self._process = None
         with self._guard:
@@ -135,7 +135,7 @@ class SpawnerLink:
                     os.close(fd)
 
     def send(self, key: Key, order: dict[str, Any]) -> bool:
-        """Hands an order over; False when some could not be sent yet (`flush` when it is writable again)."""
+        """Send an order; return False if some could not be sent yet (`flush` when it is writable again)."""
         head = f"{key[0]}.{key[1]}\n".encode("ascii")
         data = msgspec.json.encode(order)
         fd = None
@@ -148,7 +148,7 @@ class SpawnerLink:
         return self.flush()
 
     def flush(self) -> bool:
-        """Sends what waits; False when some still does."""
+        """Send waiting orders; return False if some still wait."""
         with self._guard:
             while self._outbox and self._socket is not None:
                 message, fd = self._outbox[0]
@@ -179,15 +179,15 @@ class SpawnerLink:
             yield (int(seq), int(attempt)), (fds[0] if fds else None)
 
     def close(self) -> None:
-        """Lets the spawner go; shepherds stay."""
+        """Disconnect from the spawner; shepherds stay."""
         self.down()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
 
-def _farewell(connection: socket.socket) -> bool:
-    """End the connection; True if the spawner stays for its shepherds: it has let the lock go then."""
+def _disconnect(connection: socket.socket) -> bool:
+    """End the connection; return True if the spawner stays for its shepherds, without the lock."""
     try:
         connection.shutdown(socket.SHUT_WR)
         connection.settimeout(_LEAVE)

@@ -1,6 +1,6 @@
 """The real executor: requests run as processes of this machine, each under a shepherd. Orders go to the
-spawner over a socket; reports come back as datagrams; the pidfd of each shepherd is the net under them; the
-records in the spool say what happened. One thread waits for all of these."""
+spawner over a socket; reports come back as datagrams; if they fail, the pidfd of each shepherd shows its
+end; the records in the spool show what happened. One thread waits for all of these."""
 
 import contextlib
 import hashlib
@@ -26,14 +26,14 @@ from nqspy.model.observations import Observation
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
-_KEPT_BLOBS = 64
+_CACHED_BLOBS = 64
 _REBOOT = "the machine was restarted while it ran"
 
 
 class LocalExecutor:
     """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
     ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
-    faster the site's clock runs than real time; ``cgroup``: the make of cgroups to use, empty: the best that
+    faster the site's clock runs than real time; ``cgroup``: the kind of cgroups to use, empty: the best that
     works; ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines``, what a launch and a delivery may
     take; ``idle``, how long a shepherd waits for another request."""
 
@@ -48,7 +48,7 @@ class LocalExecutor:
         os.makedirs(self._spool, mode=0o700, exist_ok=True)
         self._put = put
 
-        @lru_cache(_KEPT_BLOBS)  # requests of one list share script and environment: most are read once
+        @lru_cache(_CACHED_BLOBS)  # requests of one list share script and environment: most are read once
         def checked(digest: str) -> bytes:
             data = blob(digest)
             if not hashlib.sha256(data).hexdigest().startswith(digest):
@@ -61,7 +61,7 @@ class LocalExecutor:
         self._clashes = Clashes()
         link = SpawnerLink(self._home, self._spool, python, cgroup, idle)
         self._watch = Watch(self._home, self._spool, put, link)
-        self._broom = SpoolCleaner(quiet)
+        self._cleaner = SpoolCleaner(quiet)
         self._resident = Residents()
 
     def start(self) -> None:
@@ -69,86 +69,86 @@ class LocalExecutor:
         self._watch.start()
 
     def close(self) -> None:
-        """Lets everything go; running requests stay with their shepherds."""
+        """Stop; running requests stay with their shepherds."""
         self._watch.close()
-        self._broom.close()
+        self._cleaner.close()
 
     def found(self) -> Found:
-        """The CPUs this process may use, and the machine's memory."""
+        """Return the CPUs that this process may use, and the machine's memory."""
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
 
     def resident(self, attempts: Mapping[int, int]) -> dict[int, int]:
-        """Bytes in memory of running attempts that can be measured, by request; from any thread."""
+        """Return the bytes in memory of running attempts by request, as far as known; from any thread."""
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
 
     def latest(self) -> dict[int, int]:
-        """The last attempt in the spool of each request that has one."""
+        """Return the last attempt in the spool of each request that has one."""
         found: dict[int, int] = {}
         for _, seq, attempt in scan.attempts(self._spool):
             found[seq] = max(attempt, found.get(seq, 0))
         return found
 
     def do(self, action: act.Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Carries out what concerns attempts; other actions are not for an executor. Does not wait."""
+        """Do what concerns attempts; other actions are not for an executor. Does not wait."""
         match action:
             case act.Start():
                 if request is not None:
                     self._begin(action, request, site)
             case act.Suspend(seq, attempt, page_out=page_out):
-                self._watch.tell((seq, attempt), {"do": "suspend", "page_out": page_out})
+                self._watch.send((seq, attempt), {"do": "suspend", "page_out": page_out})
             case act.Resume(seq, attempt, _, pes):
-                self._watch.tell((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
+                self._watch.send((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
             case act.Signal(seq, attempt, number):
-                self._watch.tell((seq, attempt), {"do": "signal", "signal": number})
+                self._watch.send((seq, attempt), {"do": "signal", "signal": number})
             case act.Kill(seq, attempt, reason, grace, number):
                 message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
-                self._watch.tell((seq, attempt), message)
+                self._watch.send((seq, attempt), message)
             case act.WriteOutput(seq, attempt, text, streams):
-                self._watch.tell((seq, attempt), {"do": "write", "text": text, "streams": streams})
+                self._watch.send((seq, attempt), {"do": "write", "text": text, "streams": streams})
             case act.Adjust(seq, attempt):
                 if request is not None:
                     changed = adjustment(request, site)
                     self._clashes.mark(request, changed["output"], site)
-                    self._watch.tell((seq, attempt), changed)
+                    self._watch.send((seq, attempt), changed)
             case act.SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case act.Forget(seq, attempt):
                 folder = self._watch.path((seq, attempt))
-                # The output of an attempt that was lost stays, also if the request runs again.
-                if os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
-                    self._broom.add(folder)
+                # The output of a lost attempt stays, also if the request runs again.
+                if os.path.lexists(f"{folder}/done") or scan.mark_output(folder):
+                    self._cleaner.add(folder)
             case _:
                 pass
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
         """Return an observation for each expected attempt, then for each stray; running ones are watched."""
-        self._watch.seize()
+        self._watch.lock()
         strays: list[Observation] = []
         for folder, seq, attempt in scan.attempts(self._spool):
             if expected.get(seq) != attempt and (fate := self._sweep(folder)) not in ("void", "unclaimed"):
                 strays.append(ob.ObservedStray(seq, attempt, fate))
-        scan.sweep_aside(self._spool, self._watch.identifier)
+        scan.sweep_strays(self._spool, self._watch.identifier)
         if not list(scan.attempts(self._spool)):  # no attempt can use the scripts that an earlier nqspy kept
             shutil.rmtree(os.path.join(self._spool, "scripts"), ignore_errors=True)
         return [self._scan_one((seq, attempt), strays) for seq, attempt in expected.items()] + strays
 
     def _scan_one(self, key: Key, strays: list[Observation]) -> Observation:
         folder = self._watch.path(key)
-        finding = scan.look(folder, self._watch.identifier)
+        finding = scan.examine(folder, self._watch.identifier)
         if finding.pidfd is not None:
             self._watch.adopt(key, finding.pidfd)
         match finding.fate:
             case "unclaimed" | "void":
                 with contextlib.suppress(OSError):
                     scan.claim_void(folder)
-                # Should it run all the same (who has taken its folder away?) it ends.
-                scan.end_remains(folder, self._home, self._watch.identifier)
+                # If it runs all the same (its folder was removed?) it is killed.
+                scan.kill_remaining(folder, self._home, self._watch.identifier)
                 return ob.ObservedVoid(*key)
             case "done":
                 return scan.observation(*key, finding.record)
-            case "later":  # watched as far as that can be done: its end is not understood
+            case "later":  # watched as far as possible: its end is not understood
                 strays.append(ob.ObservedStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
@@ -156,7 +156,7 @@ class LocalExecutor:
                 text = _REBOOT if finding.rebooted else ""
                 if (loss := self._watch.loss(key, finding.used, text, wait=True)) is not None:
                     return loss
-                self._watch.await_remains(key)
+                self._watch.await_remaining(key)
         kind = ob.ObservedExiting if finding.over else ob.ObservedRunning
         return kind(*key, finding.used)
 
@@ -177,12 +177,12 @@ class LocalExecutor:
         self._watch.begin(key, order)
 
     def _sweep(self, folder: str) -> Fate:
-        """Remove what is left of an attempt that is not expected, if it has ended; return its fate."""
-        finding = scan.look(folder, self._watch.identifier)
+        """Remove an attempt that is not expected, if it has ended; return its fate."""
+        finding = scan.examine(folder, self._watch.identifier)
         finding.close()
         if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):
-            scan.end_remains(folder, self._home, self._watch.identifier)
-            scan.keep_lost(folder)
+            scan.kill_remaining(folder, self._home, self._watch.identifier)
+            scan.mark_output(folder)
         if finding.fate in ("done", "void", "unclaimed", "lost"):
             scan.remove(folder)
         return finding.fate

@@ -1,4 +1,4 @@
-"""The environment of a login, kept for each user and shell until it is old. Standard library only."""
+"""The environment of a login, stored for each user and shell until it is old. Standard library only."""
 
 import binascii
 import contextlib
@@ -48,7 +48,7 @@ _FOLDERS = {"fish": ("/etc/fish/conf.d", "~/.config/fish/conf.d")}
 
 
 def clock() -> float:
-    """Return the seconds since the epoch: what is kept lives longer than a process."""
+    """Return the seconds since the epoch: what is stored lives longer than a process."""
     return time.time()  # noqa: TID251 - compared with a time in a file
 
 
@@ -94,7 +94,7 @@ def profiles(shell: str, home: str) -> str:
     return " ".join(found)
 
 
-class KeptLogin:
+class StoredLogin:
     """A login's environment and umask, or why it ``failed``; ``at`` seconds since the epoch."""
 
     __slots__ = ("at", "failed", "seen", "umask", "variables")
@@ -121,20 +121,20 @@ class KeptLogin:
         return json.dumps(head).encode() + b"\n" + variables
 
 
-def decode(data: bytes) -> KeptLogin | None:
-    """Return a kept login, None for bytes that are none."""
+def decode(data: bytes) -> StoredLogin | None:
+    """Return a stored login, None for bytes that are none."""
     head, _, rest = data.partition(b"\n")
     try:
         found = json.loads(head)
         umask = None if found["umask"] is None else int(found["umask"])
-        return KeptLogin(
+        return StoredLogin(
             str(found["seen"]), at=float(found["at"]), failed=str(found["failed"]), umask=umask, data=rest
         )
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def printed(seen: str, data: bytes) -> KeptLogin | None:
+def printed(seen: str, data: bytes) -> StoredLogin | None:
     """Return the login that `print_command` has written down, None where that is not whole."""
     umask, _, rest = data.partition(b"\n")
     try:
@@ -143,27 +143,27 @@ def printed(seen: str, data: bytes) -> KeptLogin | None:
         return None
     if not rest.endswith(b"\0"):
         return None
-    found = KeptLogin(seen, umask=None if mask == UMASK else mask, data=rest)
+    found = StoredLogin(seen, umask=None if mask == UMASK else mask, data=rest)
     for name in _OF_THE_SHELL:
         found.variables.pop(name, None)
     return found
 
 
 def path_of(spool: str, who: Person, shell: str) -> str:
-    """Return where the login of a user with a shell is kept."""
+    """Return where the login of a user with a shell is stored."""
     words = "\0".join((str(who.uid), who.name, shell, who.home))
     return f"{spool}/{FOLDER}/{who.uid}.{binascii.crc32(os.fsencode(words)):08x}"
 
 
-def read(path: str) -> KeptLogin | None:
-    """Return what is kept there, None where there is nothing that can be read."""
+def read(path: str) -> StoredLogin | None:
+    """Return what is stored there, None where there is nothing that can be read."""
     try:
         return decode(proc.contents(path))
     except OSError:
         return None
 
 
-def write(path: str, kept: KeptLogin) -> None:
+def write(path: str, stored: StoredLogin) -> None:
     """Keep it, in place of an earlier one. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    proc.replace(path, kept.encoded())
+    proc.replace(path, stored.encoded())

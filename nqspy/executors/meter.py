@@ -1,5 +1,5 @@
-"""Measures what a running job uses and says which limit it has passed; what the kernel says of its end. Real
-seconds inside; what is asked and told is in ms of the site's clock: real time x speed."""
+"""Measures what a running job uses, finds the limit that it has passed, and why it ended. Real seconds here;
+orders and reports are in ms of the site's clock: real time x speed."""
 
 import os
 import resource
@@ -32,7 +32,7 @@ class Meter:
         self.memory = 0
         self.processes: int | None = order.get("processes")
         self.tasks = 0
-        self.told = 0.0
+        self.reported = 0.0
         self.sampled = started
         self.closing = False
         self.over: dict[int, float] = {}
@@ -48,40 +48,40 @@ class Meter:
         return [self._clock(self.cpu), self._clock(self.wall.ran(now)), self.memory]
 
     def notable(self) -> bool:
-        """True if CPU use has grown enough since this was last True to be told."""
-        if self.cpu - self.told < _NOTABLE:
+        """True if CPU use has grown enough since the last report."""
+        if self.cpu - self.reported < _NOTABLE:
             return False
-        self.told = self.cpu
+        self.reported = self.cpu
         return True
 
     def due(self, now: float) -> float:
         """Return the real seconds until the next sample: one, fewer where a limit could be passed sooner."""
         if self.wall.stopped is not None:
-            return max(0.0, self.wall.left(now))
+            return max(0.0, self.wall.remaining(now))
         pace = _SLOWEST if self.speed <= 1 and self.limits["memory"] is None else _QUICK
         if self.closing:
             return max(0.0, self.sampled + pace - now)
         if self.sampled == self.wall.started:
             pace = _FIRST
         for limit in map(self.limits.get, ("cpu", "cpu_process", "cpu_warning")):
-            left = limit / 1000 / self.speed - self.cpu if limit is not None else IDLE
-            pace = min(pace, max(_FASTEST, left / self.cpus)) if left > 0 else min(pace, _QUICK)
+            remaining = limit / 1000 / self.speed - self.cpu if limit is not None else IDLE
+            pace = min(pace, max(_FASTEST, remaining / self.cpus)) if remaining > 0 else min(pace, _QUICK)
         memory = self.limits["memory"]
         if memory is not None and self.memory > memory * 0.6:
             pace = min(pace, 0.05)
-        return max(0.0, min(self.sampled + pace - now, self.wall.left(now)))
+        return max(0.0, min(self.sampled + pace - now, self.wall.remaining(now)))
 
     def sample(self, now: float) -> None:
         """Measure now."""
         self.sampled = now
         pids = self.cgroup.pids()
         found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
-        seen = found.values()
-        self.tasks = sum(reading.threads for reading in seen)
+        readings = found.values()
+        self.tasks = sum(reading.threads for reading in readings)
         counted = self.cgroup.cpu()
-        living = sum(reading.cpu + reading.reaped for reading in seen)
+        living = sum(reading.cpu + reading.reaped for reading in readings)
         self.cpu = max(self.cpu, living + self.reaped if counted is None else counted)
-        memory = sum(reading.rss for reading in seen)
+        memory = sum(reading.rss for reading in readings)
         if memory > self.memory:
             # Resident pages are those of files, too, and count for each process; asked only when it matters.
             memory = proc.together(found)
@@ -100,13 +100,13 @@ class Meter:
         return self._crowded()
 
     def outlived(self, now: float) -> tuple[str, str] | None:
-        """Return the limit that was passed by what the leader left behind: its number and its time only."""
+        """Return the limit passed by processes that the leader has left: their number and time only."""
         return self.wall.passed(now, " by what its leader left behind") or self._crowded()
 
     def remaining(self, now: float) -> float:
-        """Return the real seconds until what its leader left behind must be looked at."""
-        left = self.wall.left(now)
-        return max(0.0, min(self.sampled + _QUICK - now, left if left > 0 else IDLE))
+        """Return the real seconds until the next check of processes that the leader has left."""
+        limit = self.wall.remaining(now)
+        return max(0.0, min(self.sampled + _QUICK - now, limit if limit > 0 else IDLE))
 
     def _crowded(self) -> tuple[str, str] | None:
         many = self.processes is not None and self.tasks > self.processes
@@ -121,7 +121,7 @@ class Meter:
         return "memory_limit", f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
 
     def hurry(self) -> None:
-        """Have the next sample due at once: something has happened."""
+        """Make the next sample due at once."""
         self.sampled = -IDLE
 
     def warning_due(self) -> bool:
@@ -133,7 +133,7 @@ class Meter:
         return True
 
     def finish(self) -> None:
-        """Take the last reading, when all processes have been waited for."""
+        """Add the last reading, when all processes have been reaped."""
         counted = self.cgroup.cpu()
         self.cpu = max(self.cpu, self.reaped, counted or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
@@ -181,35 +181,35 @@ _LITTLE = 1 << 20
 
 
 class SpoolMeter:
-    """Measures what output takes of the spool's disk; the largest is ended before that is full."""
+    """Measures the output on the spool's disk; the job with the largest is ended before the disk is full."""
 
     def __init__(self, streams: list[int]) -> None:
         self._streams = streams
         self._size = 0
-        self._seen: float | None = None
+        self._checked: float | None = None
         self._next = 0.0
 
     def due(self, now: float) -> float:
-        """Return the real seconds until it must be looked at, fewer where it grows fast."""
-        return IDLE if self._seen is None else max(0.0, self._next - now)
+        """Return the real seconds until the next check, fewer if output grows fast."""
+        return IDLE if self._checked is None else max(0.0, self._next - now)
 
     def passed(self, now: float) -> tuple[str, str] | None:
         """Return end reason and sentence of the greatest writer when its output would fill the disk."""
-        seen = [os.fstat(fd) for fd in self._streams]
-        size = sum(max(each.st_size, each.st_blocks * 512) for each in seen)
+        files = [os.fstat(fd) for fd in self._streams]
+        size = sum(max(each.st_size, each.st_blocks * 512) for each in files)
         if size < _LITTLE:
-            self._size, self._seen, self._next = size, now, now + IDLE
+            self._size, self._checked, self._next = size, now, now + IDLE
             return None
         disk = os.fstatvfs(self._streams[0])
         free = disk.f_bavail * disk.f_frsize
         reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 4)
-        if size - sum(each.st_blocks * 512 for each in seen) > free:
+        if size - sum(each.st_blocks * 512 for each in files) > free:
             text = f"its output is {size} bytes long, the disk of the spool has {free} bytes left"
             return "file_limit", text
         if free < reserve and size > free:
             text = f"the disk of the spool is nearly full: {free} bytes are left, its output takes {size}"
             return "file_limit", text
-        speed = (size - self._size) / max(now - (self._seen or now), _FASTEST)
+        speed = (size - self._size) / max(now - (self._checked or now), _FASTEST)
         self._next = now + (max(_FASTEST, (free - reserve) / speed / 2) if speed > 0 else IDLE)
-        self._size, self._seen = size, now
+        self._size, self._checked = size, now
         return None

@@ -13,7 +13,7 @@ from nqspy.executors.control import write
 _PROCESS_MADVISE = 440
 _MADV_PAGEOUT = 21
 _SLICE = 64 << 20
-"""Bytes in one call: some 30 ms, so that a shepherd never is deaf for long."""
+"""Bytes in one call: some 30 ms, so that a shepherd reacts soon."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,7 +23,7 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """Memory on its way out: `step` until False. ``refused``: the kernel does not allow it to us."""
+    """Paging out of memory: call `step` until False. ``refused``: the kernel does not allow it."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
         """``folder``: of the job's cgroup, "" when it has none."""
@@ -35,7 +35,7 @@ class PageOut:
         self._work = self._slices()
 
     def step(self) -> bool:
-        """Does a slice; False when all is done."""
+        """Page out one slice; return False when all is done."""
         for _ in self._work:
             return True
         self.after = resident(self._pids)
@@ -94,14 +94,14 @@ _REMEMBERED = 10_000
 
 
 class Residents:
-    """Memory that attempts hold, seen from the daemon: below each shepherd and in its cgroup."""
+    """Memory of attempts, measured by the daemon: below each shepherd and in its cgroup."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, str]] = {}
+        self._cache: dict[str, tuple[int, str]] = {}
 
     def of(self, folder: str) -> int | None:
         """Return the bytes that the processes of an attempt hold, None when it has not begun or has ended."""
-        if folder not in self._known:
+        if folder not in self._cache:
             record, holder = records.read(folder, "pid"), records.holder(folder)
             if record is None or holder is None:
                 return None
@@ -109,12 +109,12 @@ class Residents:
                 found = proc.Identity.parse(holder).pid, str(record["cage"][1])
             except (ValueError, KeyError, IndexError):
                 return None
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[folder] = found
-        shepherd, group = self._known[folder]
+            if len(self._cache) >= _REMEMBERED:
+                self._cache.clear()
+            self._cache[folder] = found
+        shepherd, group = self._cache[folder]
         pids = {*proc.descendants(shepherd), *(cgroups.members(group) if group else ())} - {shepherd}
         if not pids:
-            self._known.pop(folder, None)
+            self._cache.pop(folder, None)
             return None
         return resident(sorted(pids))

@@ -3,11 +3,11 @@ they are written.
 
 `claim`  its holder, once and for all: a shepherd's identity, or the word ``void``
 `pid`    shepherd and job leader, and the job's cgroup
-`exit`   how it ended and where its output goes; on the disk before anything is told
+`exit`   how it ended and where its output goes; on the disk before it is reported
 `done`   the whole story: how it ended and where its output lies
 `kept`   its end was not seen: its output stays
 `swept`  its shepherd was killed, and after that the last process of its job
-`use`    what it had used when last told, a file of its own
+`use`    what it had used at the last report, a file of its own
 
 The first six are names of one file that grows by a line for each; a name appears when its line is complete.
 (Each inode made and removed costs: up to 0.3 ms on an ext4 without a journal, which avoids inodes freed in
@@ -29,21 +29,21 @@ _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
 _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 _KEEP_SIZE = 1
 PROTOCOL = 3
-"""Version of what a shepherd and a daemon leave each other: orders, records, messages. A daemon takes over
-shepherds of its own version and of earlier ones; no release has any before this one."""
+"""Version of orders, records and messages between shepherd and daemon. A daemon adopts shepherds of its own
+version and of earlier ones; no release has any before this one."""
 VOID = "void"
 _ROOM = 16_384
-"""Bytes kept free on the disk for the records of each running attempt, so that its end can be recorded."""
+"""Bytes reserved on the disk for the records of each running attempt, so that its end can be recorded."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors of the spool's disk that no request is to blame for, and that pass."""
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
-"""What file systems say that do not sync folders."""
+"""Errors of file systems that do not sync folders."""
 AGAIN = 2.0
 """Real seconds after which an attempt that met one of them is given up, so that another may be made."""
 
 
 class Gone(Exception):
-    """An attempt's folder was taken away: nothing can be written down any more."""
+    """An attempt's folder was removed: nothing can be recorded any more."""
 
 
 def folder_name(seq: int, attempt: int) -> str:
@@ -62,7 +62,7 @@ def attempt_named(folder: str) -> tuple[int, int] | None:
 
 
 def shown_by(folder: str, name: str = "stdout") -> str:
-    """Return what to say of a stream that stays in the spool: ``qcat 17 shows it``."""
+    """Return the message about a stream that stays in the spool: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
     return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
 
@@ -94,8 +94,8 @@ def make_durable(folder: str) -> None:
                     raise
 
 
-def keep_room(folder: str) -> None:
-    """Have the disk keep room for coming records (costly: not for short requests). Raises OSError."""
+def reserve_room(folder: str) -> None:
+    """Reserve room on the disk for coming records (costly: not for short requests). Raises OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY)) as fd:
         if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -114,8 +114,8 @@ def protocol(folder: str) -> int:
 
 
 def claimed_with(folder: str) -> dict[str, Any]:
-    """Return what a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the spawner
-    that takes its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch``
+    """Return the fields of a shepherd's claim: ``protocol``, ``keeper`` (the identity of the spawner
+    that inherits its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch``
     (that folder, and the uid of its owner); empty when there is none. Raises OSError as `read` does."""
     return _claimed(_found(f"{folder}/claim") or b"")
 

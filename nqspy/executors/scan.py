@@ -1,4 +1,4 @@
-"""Fate of an attempt, by its records and its processes; the end of a lost one's remains and of its folder."""
+"""Fate of an attempt, by its records and processes; the end of a lost one's processes and of its folder."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "lat
 
 @dataclass(slots=True)
 class Finding:
-    """Finding of a look at one attempt. ``pidfd``: of its living shepherd, the finder's to close; ``record``:
+    """Finding about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``:
     its story as far as it is known; ``rebooted``: it was of a former boot of the machine; ``over``: its job
     has ended, its output is still to be delivered."""
 
@@ -32,7 +32,7 @@ class Finding:
 
     @property
     def used(self) -> Used:
-        """Use that was last written down."""
+        """Return the use that was last recorded."""
         return Used(*self.record.get("used", ()))
 
     def close(self) -> None:
@@ -41,9 +41,9 @@ class Finding:
             os.close(self.pidfd)
 
 
-def look(folder: str, identifier: proc.Identifier) -> Finding:
+def examine(folder: str, identifier: proc.Identifier) -> Finding:
     """Return what became of the attempt in that folder; the pidfd is opened before the records are read, so
-    that no end is missed. Raises OSError when it cannot be told, as no descriptor is to be had."""
+    that no end is missed. Raises OSError if no descriptor is free."""
     story = records.story(folder)
     if story is not None:
         return Finding("done", record=story)
@@ -73,7 +73,7 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
     return finding
 
 
-_LOOKS = 5
+_TRIES = 5
 
 
 class _Marks(NamedTuple):
@@ -111,9 +111,9 @@ def _leads(link: str) -> str:
         return ""
 
 
-def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
-    """Kill what still runs of a lost job, which may be started anew; True if it is certain that nothing is
-    left, by its cgroup, its spawner or another boot. Raises OSError when no descriptor is to be had."""
+def kill_remaining(folder: str, home: str, identifier: proc.Identifier) -> bool:
+    """Kill the processes of a lost job, which may be started again; True if surely none remains, by its
+    cgroup, its spawner or another boot. Raises OSError if no descriptor is free."""
     record = records.read(folder, "pid")
     with contextlib.suppress(ValueError):
         if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
@@ -121,12 +121,12 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
     found = record or records.claimed_with(folder)
     group = found.get("cage")
     emptied = group is not None and cgroups.kill_all(*group, *found.get("controls", ()))
-    _end_marked(folder, home, record)
+    _kill_marked(folder, home, record)
     return emptied or os.path.lexists(f"{folder}/swept")
 
 
 def inherited(folder: str, identifier: proc.Identifier) -> bool:
-    """True if the spawner is alive that inherits what is left of that job, ends it, and then says so."""
+    """True if the spawner is alive that inherits the processes of that job, kills them and reports that."""
     with contextlib.suppress(ValueError, KeyError, AttributeError):
         fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
         if fd is not None:
@@ -135,8 +135,8 @@ def inherited(folder: str, identifier: proc.Identifier) -> bool:
     return False
 
 
-def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
-    """Kills what the job's session and marks tell of."""
+def _kill_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
+    """Kill the processes with the job's session or marks."""
     seq, attempt = records.attempt_named(folder) or (0, 0)
     request, number = f"QSUB_REQID={name_of(seq)}.", f"NQSPY_ATTEMPT={attempt}"
     marks = _Marks(request.encode("ascii"), number.encode("ascii"), home, os.path.realpath(folder))
@@ -146,15 +146,15 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
         born, first = leader.start, proc.stat(leader.pid, sure=True)
         # Without its leader a session cannot be told from one that was given its number later.
         session = leader.pid if first is not None and first.start == born else 0
-    for _ in range(_LOOKS):  # some may fork while they are looked for
-        found = list(_remains(born, session, marks))
+    for _ in range(_TRIES):  # some may fork during the search
+        found = list(_processes(born, session, marks))
         if not found:
             return
-        proc.send(found, signal.SIGKILL, list(_remains(born, session, marks)))
+        proc.send(found, signal.SIGKILL, list(_processes(born, session, marks)))
         proc.await_ends(found, cgroups.DYING)
 
 
-def _remains(born: int, session: int, marks: _Marks) -> Iterator[int]:
+def _processes(born: int, session: int, marks: _Marks) -> Iterator[int]:
     """Processes of the job: not older than its leader, in its session (0: not known) or with its marks."""
     for pid in proc.all_pids():
         seen = proc.stat(pid, sure=True)
@@ -188,7 +188,7 @@ def claim_void(folder: str) -> bool:
 
 
 def observation(seq: int, attempt: int, record: dict[str, Any]) -> ob.Observation:
-    """The end that a ``done`` record tells."""
+    """Return the observation of the end in a ``done`` record."""
     if record.get("again"):
         return ob.ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
     if record["reason"] == "not_started" and record.get("status") is None:
@@ -198,8 +198,8 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> ob.Observatio
     return ob.ObservedEnded(seq, attempt, Ending(*how, Used(*record["used"]), record["text"], *files))
 
 
-def stayed(folder: str) -> dict[str, str]:
-    """The streams that have output in the spool, and where."""
+def spooled(folder: str) -> dict[str, str]:
+    """Return the streams that have output in the spool, and their paths."""
     found = {}
     for path in (f"{folder}/stdout", f"{folder}/stderr"):
         with contextlib.suppress(OSError):  # it was brought to its place, or never written
@@ -210,17 +210,17 @@ def stayed(folder: str) -> dict[str, str]:
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
     """Complete the story of an attempt with its output left in the spool. Raises OSError."""
-    found = stayed(folder)
+    found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
     records.add(folder, "done", story)
     return story
 
 
-def keep_lost(folder: str) -> bool:
-    """Has the output of an attempt without an end stay in the spool; False when it cannot be marked so."""
+def mark_output(folder: str) -> bool:
+    """Mark the output of an attempt without an end, so that it stays in the spool; False if that fails."""
     with contextlib.suppress(OSError):
-        if records.holder(folder) not in (None, records.VOID) and stayed(folder):
+        if records.holder(folder) not in (None, records.VOID) and spooled(folder):
             records.add(folder, "kept", {})
         return True
     return False
@@ -228,7 +228,7 @@ def keep_lost(folder: str) -> bool:
 
 def set_aside(folder: str, identifier: proc.Identifier) -> None:
     """Rename the folder of a stray, so that it is no attempt's; let its shepherd go on. Raises OSError."""
-    finding = look(folder, identifier)
+    finding = examine(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
     finding.close()
@@ -240,18 +240,18 @@ def set_aside(folder: str, identifier: proc.Identifier) -> None:
             return
 
 
-def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
-    """Removes folders that were put aside and have nothing more to tell."""
+def sweep_strays(spool: str, identifier: proc.Identifier) -> None:
+    """Remove folders of strays that have ended."""
     for entry in os.scandir(spool):
         if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
-            finding = look(entry.path, identifier)
+            finding = examine(entry.path, identifier)
             finding.close()
             if finding.fate == "done":
                 remove(entry.path)
 
 
 def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
-    """Folders of attempts in the spool: path, request, attempt."""
+    """Yield the folders of attempts in the spool: path, request, attempt."""
     for entry in os.scandir(spool):
         named = records.attempt_named(entry.name)
         if named is not None and entry.is_dir(follow_symlinks=False):
@@ -261,9 +261,9 @@ def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
 def remove(folder: str) -> None:
     """Remove an attempt's folder, unless output had to stay in it, and its scratch folder."""
     with contextlib.suppress(OSError):  # it is tried again after the next restart
-        left = records.claimed_with(folder).get("scratch")
-        if left:
-            scratch.clear(*left)
+        folders = records.claimed_with(folder).get("scratch")
+        if folders:
+            scratch.clear(*folders)
         done = records.read(folder, "done")
         if (done is not None and done.get("kept")) or os.path.lexists(f"{folder}/kept"):
             return
@@ -275,7 +275,7 @@ def remove(folder: str) -> None:
 QUIET = 5.0
 """Real seconds without a new folder before clearing begins."""
 _MOST = 20_000
-"""Folders that may lie about; beyond, the oldest are cleared at once."""
+"""Most folders that may wait; beyond that the oldest are cleared at once."""
 _STEP = 20
 
 
@@ -292,16 +292,16 @@ class SpoolCleaner:
         self._thread: threading.Thread | None = None
 
     def add(self, folder: str) -> None:
-        """Has a folder removed at some time, unless output had to stay in it."""
+        """Have a folder removed later, unless output must stay in it."""
         self._folders.append(folder)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="broom", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="cleaner", daemon=True)
             self._thread.start()
         if not self._wake.is_set():
             self._wake.set()
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stop the thread."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
@@ -311,11 +311,11 @@ class SpoolCleaner:
         while not self._stopping:
             self._wake.wait()
             self._wake.clear()
-            # Whether to stop is looked at after each clear: the word for it may just have been cleared.
+            # Check for the stop after each clear, which may just have cleared its event.
             while self._folders and not self._stopping:
                 if len(self._folders) > _MOST or not self._wake.wait(self._quiet):
-                    left = _STEP  # until a new one comes, at least so many
-                    while self._folders and (left > 0 or not self._wake.is_set()):
+                    remaining = _STEP  # until a new one comes, at least so many
+                    while self._folders and (remaining > 0 or not self._wake.is_set()):
                         remove(self._folders.popleft())
-                        left -= 1
+                        remaining -= 1
                 self._wake.clear()

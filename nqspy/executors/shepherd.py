@@ -14,13 +14,13 @@ from nqspy.executors import cgroups, child, deadline, deliver, forks, person, pr
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish, joined
 from nqspy.executors.control_messages import ControlMessages
-from nqspy.executors.login_taker import LoginSeeker
+from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
 from nqspy.executors.wall_limit import within
 
-_HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
+_HEAD_START = 20  # ms in which a very short job may end before anybody is reported that it runs
 _AGAIN = 0.1
 _LONG = 64 << 20
 """Bytes of output that take a while to be synced."""
@@ -48,21 +48,21 @@ class Shepherd(AttemptReporter):
         self.again = self.unknown = False
         self.kill_at: float | None = None
         self.suspended = False
-        self.room = False
-        self.leaving: PageOut | None = None
+        self.reserved = False
+        self.paging_out: PageOut | None = None
         self.early: list[dict[str, Any]] = []
         self.home = "/"
-        self.said: dict[str, str] = {}
+        self.lines: dict[str, str] = {}
         self.note = ""
         self.marks = ""
         self.status: int | None = None
         self.noted = False
 
     def live(self) -> bool:
-        """See to it from the claim to the last report; return True if all went well and was told."""
+        """See to it from the claim to the last report; return True if all went well and was reported."""
         try:
             problem = self._launch()
-        except child.StoodStill as error:
+        except child.Stalled as error:
             self._give_up(*error.args)
             return False
         if problem:
@@ -71,15 +71,15 @@ class Shepherd(AttemptReporter):
                 time.sleep(records.AGAIN)
             more = {"again": self.again or self.unknown, "unknown": self.unknown, "status": self.status}
             ending = {"reason": "not_started", "text": problem} | more
-            self._record(ending, None if self.status is None else self._say(f"nqspy: {problem}\n"))
+            self._record(ending, None if self.status is None else self._write_line(f"nqspy: {problem}\n"))
             return False
         self._watch(self.wake)
-        told = self._close()
+        reported = self._close()
         for fd in {*self.streams, self.oom} - {-1}:
             os.close(fd)
         if self.control is not None:
             self.control.close()
-        return told
+        return reported
 
     def _open_stream(self, name: str) -> int:
         """Open the file of a stream in the spool; -1 for one that is written in place. Raises OSError."""
@@ -129,10 +129,10 @@ class Shepherd(AttemptReporter):
         return problem
 
     def _start(self, who: person.Person) -> tuple[int, str]:
-        """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, StoodStill."""
-        order, seeker = self.order, LoginSeeker(self, who)
+        """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, Stalled."""
+        order, loader = self.order, LoginLoader(self, who)
         try:
-            problem, pid = seeker.ready(), 0
+            problem, pid = loader.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
             if not problem and not prepare.plain(order, self.station):
                 self.cgroup = self.station.cgroups.for_job(name, self._wish())
@@ -142,12 +142,12 @@ class Shepherd(AttemptReporter):
             try:
                 pid, problem = (0, problem) if problem else self._begin(who)
             except child.OldLogin:
-                problem = seeker.renew()
+                problem = loader.renew()
                 pid, problem = (0, problem) if problem else self._begin(who)
-            self.note = seeker.note
+            self.note = loader.note
             return pid, problem
         finally:
-            self.early = [*seeker.messages, *self.early]
+            self.early = [*loader.messages, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
         """Start it, with a login at hand. Raises OldLogin where that is out of date."""
@@ -162,7 +162,7 @@ class Shepherd(AttemptReporter):
 
         def listen() -> socket.socket:
             control = self._listen()
-            self.tell("here")  # what was to be said so far comes at once
+            self.report("here")  # what was to be said so far comes at once
             return control
 
         wait = deadline.Wait(within(order, order.get("patience", [deadline.LAUNCH])[0]), listen)
@@ -213,7 +213,7 @@ class Shepherd(AttemptReporter):
             if not self.noted:
                 self._listen()
         poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
-        told = False
+        reported = False
         while True:
             forks.silence(wake)
             self._reap()
@@ -223,13 +223,13 @@ class Shepherd(AttemptReporter):
                 return
             if self.control is None:
                 poll.register(self._listen(), select.POLLIN)
-            told = told or self.tell("run", [0, 0, 0])
-            self._obey()
-            out = self.leaving  # a slice of its memory is given back; at the end what really left is told
-            if out and not out.step() and self.tell("out", [out.before, out.after, int(out.refused)]):
-                self.leaving = None
+            reported = reported or self.report("run", [0, 0, 0])
+            self._handle_messages()
+            out = self.paging_out  # slice by slice; the bytes that really left are reported at the end
+            if out and not out.step() and self.report("out", [out.before, out.after, int(out.refused)]):
+                self.paging_out = None
             wait = self._enforce()
-            for fd, _ in poll.poll(wait if self.leaving is None else 0):
+            for fd, _ in poll.poll(wait if self.paging_out is None else 0):
                 if fd == self.oom:
                     forks.silence(fd)
                     self.meter.hurry()
@@ -257,7 +257,7 @@ class Shepherd(AttemptReporter):
             # A line that is being written must keep no PE: its target may take none.
             self.childless = proc.children(os.getpid()) == [self.messages.writer]
 
-    def _look_at_the_dead(self) -> None:
+    def _settle_traced(self) -> None:
         """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
         seen = proc.stat(self.leader) if self.raw is None else None
         if seen is not None and seen.dead:
@@ -273,10 +273,10 @@ class Shepherd(AttemptReporter):
             self.traced = self.traced or not self.childless
             self.childless = True
 
-    def _obey(self) -> None:
+    def _handle_messages(self) -> None:
         """Does what the daemon has asked for."""
-        said, self.early = [*self.early, *deadline.messages(self.control)], []
-        for message in said:
+        found, self.early = [*self.early, *deadline.messages(self.control)], []
+        for message in found:
             match message["do"]:
                 case "kill":
                     self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
@@ -288,7 +288,7 @@ class Shepherd(AttemptReporter):
                         self.suspended = True
                         self.meter.wall.stop(now())
                     if message.get("page_out"):  # said twice it is told twice: the first report may be lost
-                        self.leaving = PageOut(self.cgroup.pids(), self.cgroup.folder)
+                        self.paging_out = PageOut(self.cgroup.pids(), self.cgroup.folder)
                 case "resume":
                     cgroups.move(self.cgroup, self.order, message.get("cpus"))
                     self._resume()
@@ -297,15 +297,15 @@ class Shepherd(AttemptReporter):
 
     def _resume(self) -> None:
         if self.suspended:
-            self.suspended, self.leaving = False, None
-            self.meter.wall.go(now())
+            self.suspended, self.paging_out = False, None
+            self.meter.wall.resume(now())
             self.cgroup.thaw()
 
     def _enforce(self) -> int:
         """Samples and limits; gives the ms until it wants to look again."""
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
-            self._look(at)
+            self._sample(at)
         elif self.raw is not None:  # its leader has left something behind: it gets the grace time
             if self.kill_at is None:
                 self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
@@ -317,7 +317,7 @@ class Shepherd(AttemptReporter):
         if self.kill_at is not None and at >= self.kill_at:
             self.cgroup.kill()
             self.kill_at = at + _AGAIN
-        self._look_at_the_dead()
+        self._settle_traced()
         self.messages.go_on(at)
         meters = [self.meter.due, self.spool.due] if self.raw is None else [self.meter.remaining]
         waits = [due(at) for due in (*meters, self.messages.due)]
@@ -326,10 +326,10 @@ class Shepherd(AttemptReporter):
         # Rounded up: a wait that ends just before its time would be followed by a spin.
         return int(min(waits) * 1000) + 1
 
-    def _look(self, at: float) -> None:
-        if not self.room:
-            self.room = True
-            if_possible(records.keep_room, ".")
+    def _sample(self, at: float) -> None:
+        if not self.reserved:
+            self.reserved = True
+            if_possible(records.reserve_room, ".")
         self.meter.sample(at)
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
@@ -341,7 +341,7 @@ class Shepherd(AttemptReporter):
         if self.meter.notable():
             used = self.meter.used(at)
             if_possible(records.note_use, ".", used)
-            self.tell("use", used)
+            self.report("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
         """Ends the whole job: this signal now, KILL after the grace. The first reason counts."""
@@ -358,29 +358,29 @@ class Shepherd(AttemptReporter):
     # ------------------------------------------------------------ the end
 
     def _close(self) -> bool:
-        self.meter.wall.go(now())
+        self.meter.wall.resume(now())
         self.meter.finish()
         ending = self._ending()
-        self.said = self.messages.close()
+        self.lines = self.messages.close()
         line = ""
         if self.reason in _LIMITS or ending["reason"] in ("memory_limit", "process_limit"):
-            line = self._say(f"nqspy: request {self.order['id']} was ended: {ending['text']}\n")
+            line = self._write_line(f"nqspy: request {self.order['id']} was ended: {ending['text']}\n")
         elif ending["reason"] == "not_started":
-            line = self._say(f"nqspy: {ending['text']}\n")
+            line = self._write_line(f"nqspy: {ending['text']}\n")
         self.cgroup.remove()
         if_possible(self._write_log, ending)
-        seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
-        if sum(each.st_blocks * 512 for _, each in seen) > _LONG:
+        files = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
+        if sum(each.st_blocks * 512 for _, each in files) > _LONG:
             self.used = ending["used"]
             self.exiting()  # the PEs are free before much output is on the disk
-        for fd, each in seen:
+        for fd, each in files:
             if each.st_size:
                 if_possible(os.fsync, fd)
-        calm = not (self.reason or self.traced or self.messages.writer) and self.kill_at is None
-        calm = calm and self.leaving is None
-        return self._record(ending, line, self.ready if calm else None)
+        clean = not (self.reason or self.traced or self.messages.writer) and self.kill_at is None
+        clean = clean and self.paging_out is None
+        return self._record(ending, line, self.ready if clean else None)
 
-    def _say(self, line: str) -> str:
+    def _write_line(self, line: str) -> str:
         """Add a line to the job's errors; return it where they are written in place, for the delivery."""
         if self.streams[1] < 0:
             return line
@@ -429,7 +429,7 @@ class Shepherd(AttemptReporter):
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
                   "spool": self.folder, "home": self.home, "scratch": order.get("scratch"),
-                  "said": self.said}  # fmt: skip
+                  "said": self.lines}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
         return self.finish(record, ready)

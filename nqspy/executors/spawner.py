@@ -28,9 +28,10 @@ import time
 import traceback
 from typing import Any
 
-from nqspy.executors import cgroups, forks, login_taker, prepare, proc, records
+from nqspy.executors import cgroups, forks, prepare, proc, records
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.control import rmdir
+from nqspy.executors.logins import LoginServer
 from nqspy.executors.pool import ShepherdPool, serve
 
 _LARGEST = 1 << 17
@@ -67,9 +68,9 @@ class _Spawner:
         self.orders, self.pool, self.poll = orders, ShepherdPool(idle), select.poll()
         reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self.station = Station(spool, lock, reports, groups, self.pool.offers)
-        self.logins = login_taker.LoginDesk(spool, groups, self.station.most_processes, self.poll)
+        self.logins = LoginServer(spool, groups, self.station.most_processes, self.poll)
         self.station.logins = self.logins.asks
-        self.reaper = Reaper(self.station, self.logins.takers)
+        self.reaper = Reaper(self.station, self.logins.runners)
         self.wake = forks.wake_on_children()
 
     def serve(self) -> None:

@@ -1,4 +1,4 @@
-"""The kill at the wall limit: how long a job has run, how long it may, and what is said when it is over.
+"""The kill at the wall limit: how long a job has run, how long it may run, and the message at the limit.
 
 The limit counts from the fork of the job's first process, without the time suspended. A job in a hole between
 reservations (`Spec.contract`) also ends with that, suspended or not. `Shepherd._end` sends SIGTERM to all its
@@ -7,7 +7,7 @@ processes, SIGKILL after the site's grace time, with or without a daemon. Standa
 from typing import Any
 
 IDLE = 60.0
-"""Real seconds in which nothing is to be looked at where there is no limit."""
+"""Real seconds between checks without a limit."""
 
 
 class WallClock:
@@ -22,12 +22,12 @@ class WallClock:
         self._paused = 0.0
 
     def stop(self, now: float) -> None:
-        """Stand still: the job is suspended."""
+        """Stop counting: the job is suspended."""
         if self.stopped is None:
             self.stopped = now
 
-    def go(self, now: float) -> None:
-        """Go on."""
+    def resume(self, now: float) -> None:
+        """Count again: the job goes on."""
         if self.stopped is not None:
             self._paused += now - self.stopped
             self.stopped = None
@@ -36,14 +36,14 @@ class WallClock:
         """Return the real seconds that it has run."""
         return (self.stopped if self.stopped is not None else now) - self.started - self._paused
 
-    def left(self, now: float) -> float:
+    def remaining(self, now: float) -> float:
         """Return the real seconds until a limit is reached; below 0 where one was passed."""
-        wall, hole, left = self._limits["wall"], self._limits.get("hole"), IDLE
+        wall, hole, remaining = self._limits["wall"], self._limits.get("hole"), IDLE
         if wall is not None and self.stopped is None:
-            left = min(left, wall / 1000 / self._speed - self.ran(now))
+            remaining = min(remaining, wall / 1000 / self._speed - self.ran(now))
         if hole is not None:
-            left = min(left, hole / 1000 / self._speed - (now - self.started))
-        return left
+            remaining = min(remaining, hole / 1000 / self._speed - (now - self.started))
+        return remaining
 
     def passed(self, now: float, by: str = "") -> tuple[str, str] | None:
         """Return the end reason and a sentence if a limit was passed; ``by``: what has passed it."""

@@ -1,7 +1,7 @@
-"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the spawner;
-without a timeout while nothing runs. A job of the daemon's own user can stop its shepherd: then its end, its
-limits and orders to it would not be seen. So the daemon looks now and then while requests run, and has a
-shepherd that stands still go on."""
+"""Watch over attempts: one thread waits for reports, for the ends of shepherds, and for the spawner; without
+a timeout while nothing runs. A job of the daemon's own user can stop its shepherd, which then sees no end, no
+limit and no order. So the daemon checks the shepherds now and then while requests run, and continues a
+stopped one."""
 
 import contextlib
 import errno
@@ -24,30 +24,30 @@ from nqspy.model.requests import Used
 
 _log = logging.getLogger("nqspy.executor")
 _RESPAWN = 0.2
-_LOOKS = 50
-"""So often, at that pace, it is looked whether what is left of a lost attempt has ended."""
+_TRIES = 50
+"""Most checks, at that pace, that the processes of a lost attempt have ended."""
 _RECEIVE_BUFFER = 1 << 20
 _PACE, _SOON = 5.0, 0.2
-"""Real seconds from one look at the shepherds to the next, and while one stands still."""
+"""Real seconds between two checks of the shepherds: usually, and while one is stopped."""
 _MOST = 25
-"""So often a shepherd is continued at most: 5 s of standing still whatever is done."""
+"""Most times that a shepherd is continued: it was stopped again and again for 5 s."""
 
 
 @dataclass(slots=True)
 class WatchedAttempt:
     """Attempt under watch. ``order`` until the spawner has answered; ``pending``: messages until it listens;
-    ``told``: reported as running; ``looks`` after a lost one's remains; ``stops`` of its shepherd."""
+    ``reported``: as running; ``tries`` to end a lost one's processes; ``stops`` of its shepherd."""
 
     order: dict[str, Any] | None
-    told: bool = False
+    reported: bool = False
     pending: list[bytes] = field(default_factory=list)
     pidfd: int | None = None
     redelivered: bool = False
-    looks: int = 0
+    tries: int = 0
     stops: int = 0
 
-    def go_on(self, name: str) -> bool:
-        """Continue its shepherd, or kill it if that does not help; return True if it stands still."""
+    def resume(self, name: str) -> bool:
+        """Continue its shepherd, or kill it if that does not help; return True if it was stopped."""
         pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
         seen = proc.stat(pid) if pid > 0 else None
         if self.pidfd is None or seen is None or not seen.still:
@@ -62,7 +62,7 @@ class WatchedAttempt:
 
 
 class Watch:
-    """The attempts, and the thread that watches them."""
+    """Attempts, and the thread that watches them."""
 
     def __init__(
         self, home: str, spool: str, put: Callable[[ob.Observation], None], link: SpawnerLink
@@ -83,12 +83,12 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._unsettled: dict[Key, bool] = {}
-        self._refusal_told = False
-        self._look_at = 0.0
+        self._refusal_logged = False
+        self._check_at = 0.0
         self.identifier = Identifier()
 
-    def seize(self) -> None:
-        """Take the spawner's lock and the place where reports arrive. Raises OSError."""
+    def lock(self) -> None:
+        """Lock the spawner and bind the socket for reports. Raises OSError."""
         self._link.lock()
         if self._reports is not None:
             return
@@ -101,14 +101,14 @@ class Watch:
         self._epoll.register(self._reports.fileno(), select.EPOLLIN)
 
     def start(self) -> None:
-        """Starts the spawner and the thread. Raises OSError."""
-        self.seize()
+        """Start the spawner and the thread. Raises OSError."""
+        self.lock()
         self._spawn()
         self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread and lets the spawner go; shepherds stay."""
+        """Stop the thread and the spawner; shepherds stay."""
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         if self._thread is not None:
@@ -125,77 +125,77 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Have an attempt started, once; never, if its order cannot be given (OSError, ValueError)."""
+        """Start an attempt once; never if its order cannot be sent (OSError, ValueError)."""
         with self._guard:
             if key in self._attempts:
                 return
             if not self._attempts:
-                self._link.go_on()  # nobody has looked while nothing ran
+                self._link.resume()  # not checked while nothing ran
             self._attempts[key] = WatchedAttempt(order)
             try:
                 if self._link.up:
-                    self._send(key, order)
+                    self._send_order(key, order)
             except BaseException:
-                del self._attempts[key]  # told as not started, so nobody may give the order later
+                del self._attempts[key]  # reported as not started: the order must not be sent later
                 raise
 
     def adopt(self, key: Key, pidfd: int) -> None:
-        """Watches an attempt that was found running."""
+        """Watch an attempt that was found running."""
         with self._guard:
-            attempt = self._attempts.setdefault(key, WatchedAttempt(None, told=True))
+            attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             self._hold(key, attempt, pidfd)
-        os.eventfd_write(self._wake, 1)  # somebody may have stopped its shepherd
+        os.eventfd_write(self._wake, 1)  # its shepherd may have been stopped
 
     def redeliver(self, key: Key) -> None:
-        """Has the delivery of an ended attempt finished by a shepherd started for that alone."""
+        """Start a shepherd that only finishes the delivery of an ended attempt."""
         with self._guard:
-            attempt = self._attempts.setdefault(key, WatchedAttempt(None, told=True))
+            attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             attempt.redelivered = True
             attempt.order = {"seq": key[0], "attempt": key[1], "deliver": True}
         if self._link.up:
-            self._send(key, attempt.order)
+            self._send_order(key, attempt.order)
 
-    def await_remains(self, key: Key) -> None:
-        """Watches a lost attempt until what is left of it has ended."""
+    def await_remaining(self, key: Key) -> None:
+        """Watch a lost attempt until its processes have ended."""
         with self._guard:
-            self._attempts.setdefault(key, WatchedAttempt(None, told=True))
+            self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
-        """Ends a stray (after ``grace`` ms by KILL), if it runs, and takes its folder out of the way."""
+        """Kill a stray (after ``grace`` ms by KILL), if it runs, and rename its folder."""
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
             scan.set_aside(self.path(key), self.identifier)
         except FileNotFoundError:
-            pass  # it had nothing to keep
+            pass  # it had no folder
         except OSError as error:
             _log.error("cannot put %s aside: %s", self.path(key), error)
 
-    def tell(self, key: Key, message: dict[str, Any]) -> None:
-        """Sends a message to the attempt's shepherd; kept until it listens, dropped when it has ended."""
+    def send(self, key: Key, message: dict[str, Any]) -> None:
+        """Send a message to the attempt's shepherd; it waits until the shepherd listens."""
         data = json.dumps(message).encode("ascii")
         with self._guard:
             attempt = self._attempts.get(key)
             if attempt is None:
                 return
-            if attempt.pending or not self._deliver(key, data, attempt.told):
+            if attempt.pending or not self._deliver(key, data, attempt.reported):
                 attempt.pending.append(data)
-            attempt.go_on(records.folder_name(*key))
+            attempt.resume(records.folder_name(*key))
 
     def path(self, key: Key) -> str:
-        """The attempt's folder."""
+        """Return the attempt's folder."""
         return f"{self._spool}/{records.folder_name(*key)}"
 
     # ------------------------------------------------------------ the thread
 
     def _run(self) -> None:
         while not self._stopping:
-            pause = None  # nothing is to be done unless somebody says something
+            pause = None  # nothing to do before something arrives
             if self._unsettled or not self._link.up:
                 pause = _RESPAWN
             elif self._attempts:
-                pause = max(0.0, self._look_at - now())
+                pause = max(0.0, self._check_at - now())
             for fd, _ in self._epoll.poll(pause):
                 try:
                     self._handle(fd)
@@ -209,31 +209,31 @@ class Watch:
                 again, self._unsettled = self._unsettled, {}
                 for key, reported in again.items():
                     self._settle(key, reported)
-                self._look_after()
+                self._resume_stopped()
             except Exception:
                 _log.exception("a starter or an attempt could not be seen to")
 
-    def _look_after(self) -> None:
+    def _resume_stopped(self) -> None:
         """Continue spawner and shepherds that were stopped."""
-        if not self._attempts or now() < self._look_at:
+        if not self._attempts or now() < self._check_at:
             return
         with self._guard:
             watched = list(self._attempts.items())
-        trouble = self._link.go_on()
+        trouble = self._link.resume()
         for key, attempt in watched:
-            with self._guard:  # nobody closes its descriptor meanwhile
-                trouble = attempt.go_on(records.folder_name(*key)) or trouble
-        self._look_at = now() + (_SOON if trouble else _PACE)
+            with self._guard:  # its descriptor stays open meanwhile
+                trouble = attempt.resume(records.folder_name(*key)) or trouble
+        self._check_at = now() + (_SOON if trouble else _PACE)
 
     def _handle(self, fd: int) -> None:
         if self._reports is not None and fd == self._reports.fileno():
-            self._take_reports(self._reports)
+            self._read_reports(self._reports)
         elif fd == self._link.fileno():
-            self._take_answers()
+            self._read_answers()
         elif fd == self._wake:
             os.eventfd_read(fd)
         elif fd in self._by_pidfd and readable(fd):
-            # Asked again: the event may be that of a pidfd whose number another has taken over since.
+            # Checked again: the event may be that of a former pidfd with the same number.
             with self._guard:
                 key = self._by_pidfd[fd]
                 self._release(fd)
@@ -242,7 +242,7 @@ class Watch:
                     attempt.pidfd = None
             self._settle(key)
 
-    def _take_reports(self, reports: socket.socket) -> None:
+    def _read_reports(self, reports: socket.socket) -> None:
         while True:
             try:
                 report = json.loads(reports.recv(8192))
@@ -263,8 +263,8 @@ class Watch:
                     continue
             with self._guard:
                 attempt = self._attempts.get(key)
-                if attempt is not None and not attempt.told:
-                    attempt.told = True
+                if attempt is not None and not attempt.reported:
+                    attempt.reported = True
                     self._put(ob.ObservedRunning(*key))
             self._flush(key)
             if kind == "out":
@@ -275,24 +275,24 @@ class Watch:
                 self._put(ob.ObservedExiting(*key, Used(*report["u"]), report.get("t", "")))
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
-        """Return how many bytes left the memory as a request gave way, and log it."""
-        left = 0 if refused else max(0, before - after)
+        """Return how many bytes of a preempted request left the memory, and log it."""
+        freed = 0 if refused else max(0, before - after)
         if not refused:
-            _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
-        elif not self._refusal_told:
-            self._refusal_told = True
+            _log.info("request %d gives way: %d of %d MB left the memory", seq, freed >> 20, before >> 20)
+        elif not self._refusal_logged:
+            self._refusal_logged = True
             text = "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
             _log.warning(text)
-        return left
+        return freed
 
     def _flush(self, key: Key) -> None:
-        """Say what was to be said before its shepherd listened."""
+        """Send the messages that waited until the shepherd listens."""
         with self._guard:
             attempt = self._attempts.get(key)
-            while attempt and attempt.pending and self._deliver(key, attempt.pending[0], attempt.told):
+            while attempt and attempt.pending and self._deliver(key, attempt.pending[0], attempt.reported):
                 attempt.pending.pop(0)
 
-    def _take_answers(self) -> None:
+    def _read_answers(self) -> None:
         for answer in self._link.answers():
             if answer is None:
                 self._epoll.unregister(self._link.fileno())
@@ -313,7 +313,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN)
 
     def _spawn(self) -> None:
-        """A spawner, and every order that no spawner has passed on. Raises OSError."""
+        """Start a spawner, and send it all orders that no spawner has handled. Raises OSError."""
         self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
@@ -321,21 +321,21 @@ class Watch:
         for key, order in open_orders:
             try:
                 if order.get("deliver") or records.holder(self.path(key)) is None:
-                    self._send(key, order)
+                    self._send_order(key, order)
                 else:
                     self._settle(key)
             except Exception:  # the others' orders must be given whatever is wrong with this one
                 _log.exception("the order for %d.%d could not be given again", *key)
                 self._settle(key)
 
-    # ------------------------------------------------------------ what became of it
+    # ------------------------------------------------------------ ends of attempts
 
     def _settle(self, key: Key, reported: bool = False) -> None:
-        """Look at the records of an attempt of which the shepherd has ``reported`` the end or is gone."""
+        """Examine the records of an attempt; its shepherd has ``reported`` the end or has ended."""
         try:
             self._conclude(key, reported)
         except OSError:
-            # No descriptor to be had, or no room for a record: that passes, and says nothing of the attempt.
+            # No descriptor or no room for a record: that passes, and shows nothing about the attempt.
             self._unsettled[key] = reported and self._unsettled.get(key, True)
 
     def _conclude(self, key: Key, reported: bool) -> None:
@@ -343,7 +343,7 @@ class Watch:
             attempt = self._attempts.get(key)
         if attempt is None:
             return
-        finding = scan.look(self.path(key), self.identifier)
+        finding = scan.examine(self.path(key), self.identifier)
         match finding.fate:
             case "done":
                 self._ended(key, attempt, finding.record)
@@ -367,29 +367,29 @@ class Watch:
             case "unclaimed" if not scan.claim_void(self.path(key)):
                 self._conclude(key, reported)
             case "unclaimed" | "void":
-                if attempt.told:  # it ran, and its folder was taken away
-                    scan.end_remains(self.path(key), self._home, self.identifier)
+                if attempt.reported:  # it ran, and its folder was removed
+                    scan.kill_remaining(self.path(key), self._home, self.identifier)
                 self._drop(key, ob.ObservedVoid(*key))
             case "lost":
-                loss = self.loss(key, finding.used, wait=attempt.looks < _LOOKS)
+                loss = self.loss(key, finding.used, wait=attempt.tries < _TRIES)
                 if loss is not None:
                     self._drop(key, loss)
                 else:
-                    attempt.looks += 1
+                    attempt.tries += 1
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """End what a lost job left; return its loss, None (``wait``) while its spawner does so."""
+        """Kill the processes of a lost job; return its loss, None (``wait``) while its spawner does so."""
         folder = self.path(key)
         brief = scan.brief(folder)
-        sure = scan.end_remains(folder, self._home, self.identifier)
+        sure = scan.kill_remaining(folder, self._home, self.identifier)
         if wait and not sure and scan.inherited(folder, self.identifier):
             return None
-        files = map(scan.stayed(folder).get, ("stdout", "stderr"))
+        files = map(scan.spooled(folder).get, ("stdout", "stderr"))
         return ob.ObservedLost(*key, used, text, not sure, brief, *files)
 
     def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
-        if not attempt.told and record["reason"] != "not_started":
+        if not attempt.reported and record["reason"] != "not_started":
             self._put(ob.ObservedRunning(*key))
         self._drop(key, scan.observation(*key, record))
 
@@ -404,12 +404,12 @@ class Watch:
 
     # ------------------------------------------------------------ descriptors
 
-    def _send(self, key: Key, order: dict[str, Any]) -> None:
+    def _send_order(self, key: Key, order: dict[str, Any]) -> None:
         if not self._link.send(key, order) and self._link.up:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
-        """Send to a shepherd, by a short path; False when it cannot take it yet."""
+        """Send to a shepherd, by a short path; return False if it cannot receive it yet."""
         name = records.folder_name(*key)
         try:
             self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")

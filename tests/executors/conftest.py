@@ -74,15 +74,15 @@ def cgroups_here(kind: str = "") -> Cgroups:
     return found
 
 
-def kept(controller: str, kind: str = "") -> bool:
-    """True if a controller may be used here, with cgroups of that make."""
+def enforced(controller: str, kind: str = "") -> bool:
+    """True if a controller may be used here, with cgroups of that kind."""
     found = cgroups_here(kind)
     return controller in found.controls.found and kind in ("", found.kind)
 
 
 def needs(controller: str, kind: str = "") -> pytest.MarkDecorator:
     reason = f"needs a {controller} cgroup that may be written: root, as a rule"
-    return pytest.mark.skipif(not kept(controller, kind), reason=reason)
+    return pytest.mark.skipif(not enforced(controller, kind), reason=reason)
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
@@ -102,12 +102,12 @@ class Bench:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
-        self.told: queue.Queue[Observation] = queue.Queue()
+        self.observations: queue.Queue[Observation] = queue.Queue()
         self.seen: list[Observation] = []
         self.blobs: dict[str, bytes] = {}
         blob = self.blobs.__getitem__
         self.executor = LocalExecutor(
-            str(home), self.told.put, blob, speed=speed, cgroup=cgroup, quiet=0.01, **options
+            str(home), self.observations.put, blob, speed=speed, cgroup=cgroup, quiet=0.01, **options
         )
         self.site = Site(host="ymp", found=self.executor.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
@@ -158,7 +158,7 @@ class Bench:
                     self.seen.remove(observation)
                     return observation
             try:
-                self.seen.append(self.told.get(timeout=max(0.01, end - time.monotonic())))
+                self.seen.append(self.observations.get(timeout=max(0.01, end - time.monotonic())))
             except queue.Empty:
                 names = " or ".join(kind.__name__ for kind in kinds)
                 pytest.fail(f"no {names} of {request.seq}; seen: {self.seen}{self.trouble()}")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from executors.conftest import IN_CGROUP, WAIT, gone, kept, needs
+from executors.conftest import IN_CGROUP, WAIT, enforced, gone, needs
 from small_disk import small_disk
 
 from nqspy.executors import child, deadline, device_filter, pageout, person, proc
@@ -291,23 +291,23 @@ def run(bench, script, *units):
     return (bench.work / "out").read_text()
 
 
-def look(nodes):
+def list_nodes(nodes):
     """A script that tries to open each."""
     return "echo $CUDA_VISIBLE_DEVICES;" + "".join(f"(: < {path}) && echo {path.name};" for path in nodes)
 
 
 @pytest.mark.parametrize("kind", ["cgroup2", "cgroup1"])
 def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
-    if not kept("devices", kind):
+    if not enforced("devices", kind):
         pytest.skip(f"no devices can be kept from a job by {kind} here")
     bench = make_bench(cgroup=kind)
     give(bench, nodes)
-    assert "nvidia0\nnvidia1\n" not in run(bench, look(nodes))
-    said = run(bench, look(nodes), "1").splitlines()
+    assert "nvidia0\nnvidia1\n" not in run(bench, list_nodes(nodes))
+    said = run(bench, list_nodes(nodes), "1").splitlines()
     assert said[0] == "0", "the only one that it can open is the first that its programs see"
     assert said[-1] == "nvidia1"
     assert "not permitted" in said[1]
-    assert run(bench, look(nodes), "0", "1") == "0,1\nnvidia0\nnvidia1\n"
+    assert run(bench, list_nodes(nodes), "0", "1") == "0,1\nnvidia0\nnvidia1\n"
 
 
 @pytest.mark.parametrize("cgroup", ["none", ""], ids=["no cgroup", "files of another machine"])

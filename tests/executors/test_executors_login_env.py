@@ -1,4 +1,4 @@
-"""The environment of a login is taken once for each user and shell, and what a job gets of it."""
+"""The environment of a login is made once for each user and shell, and what a job gets of it."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import cgroups, child, local, login_env, login_taker, proc
+from nqspy.executors import cgroups, child, local, login_env, logins, proc
 from nqspy.executors.order import make_order
 from nqspy.executors.person import Person, limits_of, smaller, variables
 from nqspy.model.actions import Kill
@@ -38,7 +38,7 @@ def desk(bench, monkeypatch):
     return bench
 
 
-def said(desk, script, **spec):
+def output(desk, script, **spec):
     """What a job says that has its owner's login."""
     assert desk.run(script, shell=None, **spec).status == 0
     return (desk.work / f"job.o{desk.seq}").read_text()
@@ -47,33 +47,33 @@ def said(desk, script, **spec):
 def test_a_login_is_taken_once_for_all_jobs_until_the_profile_changes(desk):
     desk.profile("export GIVEN='a\nb'; umask 027; greet() { echo hello $1; }; export -f greet")
     for _ in range(3):
-        text = said(desk, 'echo "$GIVEN"; umask; greet you\n')
+        text = output(desk, 'echo "$GIVEN"; umask; greet you\n')
         assert text.splitlines() == ["a", "b", "0027", "hello you"]
     assert desk.logins() == 1
-    kept = list((desk.home / "spool" / "logins").iterdir())
-    assert [stat.S_IMODE(each.stat().st_mode) for each in kept] == [0o600]
+    stored = list((desk.home / "spool" / "logins").iterdir())
+    assert [stat.S_IMODE(each.stat().st_mode) for each in stored] == [0o600]
     desk.profile("export GIVEN=new")
-    assert said(desk, "echo $GIVEN\n") == "new\n"
+    assert output(desk, "echo $GIVEN\n") == "new\n"
     assert desk.logins() == 2
 
 
 def test_a_login_is_renewed_after_its_age_and_in_the_background_before(desk):
     desk.profile("export GIVEN=$(wc -l < logins)".replace("logins", f"{desk.work}/logins"))
-    assert said(desk, "echo $GIVEN\n") == "1\n"
-    (kept,) = (desk.home / "spool" / "logins").iterdir()
+    assert output(desk, "echo $GIVEN\n") == "1\n"
+    (stored,) = (desk.home / "spool" / "logins").iterdir()
     for seconds in (1000, 500):
-        found = login_env.read(str(kept))
+        found = login_env.read(str(stored))
         found.at -= seconds
-        login_env.write(str(kept), found)
-        assert said(desk, "echo $GIVEN\n") == "2\n"
+        login_env.write(str(stored), found)
+        assert output(desk, "echo $GIVEN\n") == "2\n"
     desk.until(lambda: desk.logins() == 3, "a renewal in the background")
 
 
 def test_what_the_request_brings_wins_over_the_login(desk):
     desk.profile("export PATH=/bin A=login NCPUS=77 TMPDIR=/tmp/own PBS_JOBID=forged")
-    text = said(desk, "echo $PATH $A $NCPUS $TMPDIR\n", env=b"PATH=/usr/bin:/bin:/mine\0A=mine")
+    text = output(desk, "echo $PATH $A $NCPUS $TMPDIR\n", env=b"PATH=/usr/bin:/bin:/mine\0A=mine")
     assert text.split() == ["/usr/bin:/bin:/mine", "mine", "77", "/tmp/own"]
-    assert said(desk, "echo $NCPUS $PBS_JOBID\n", env=b"NCPUS=5").split() == ["5", "2.ymp"]
+    assert output(desk, "echo $NCPUS $PBS_JOBID\n", env=b"NCPUS=5").split() == ["5", "2.ymp"]
 
 
 LONG = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do export A$n=$(head -c 100000 /dev/zero | tr '\\0' x); done"
@@ -116,7 +116,7 @@ def test_what_a_profile_closes_or_leaves_running_does_not_matter(desk):
     mark = desk.work / "mark"
     closes = "exec 0<&- 1>/dev/full 2>&-; echo noise"
     desk.profile(f"(sleep 0.3; touch {mark}) >/dev/null 2>&1 &\nexport A=1; {closes}")
-    assert said(desk, "echo $A\n") == "1\n"
+    assert output(desk, "echo $A\n") == "1\n"
     desk.until(mark.exists, "the end of what the profile left running")
 
 
@@ -129,7 +129,7 @@ def test_a_login_ends_what_the_one_before_has_left_running(desk):
     seconds = f"9{os.getpid()}.5"
     for n in range(3):
         desk.profile(f"# {n}\nsleep {seconds} >/dev/null 2>&1 &\nexport A=1")
-        assert said(desk, "echo $A\n") == "1\n"
+        assert output(desk, "echo $A\n") == "1\n"
     left = _sleepers(seconds)
     assert (desk.logins(), len(left)) == (3, 1)
     os.kill(left[0], signal.SIGKILL)
@@ -153,13 +153,13 @@ def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, mon
     shell.write_text("#!/bin/sh\nexit 125\n")
     shell.chmod(0o755)
     who = Person(os.geteuid(), os.getegid(), "me", str(tmp_path), str(shell), os.getegid())
-    kept = login_taker._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
-    assert (kept.age(60.0), "status 125" in kept.failed) == ("fresh", True)
+    stored = logins._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
+    assert (stored.age(60.0), "status 125" in stored.failed) == ("fresh", True)
     disk = os.statvfs(tmp_path)
     full = os.statvfs_result((*disk[:4], 0, *disk[5:]))
     monkeypatch.setattr(os, "statvfs", lambda path: full)
-    kept = login_taker._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
-    assert (kept.age(60.0), kept.failed) == ("old", login_env.NO_ROOM)
+    stored = logins._login(cgroups.JobGroup(), who, str(shell), proc.now() + 60)
+    assert (stored.age(60.0), stored.failed) == ("old", login_env.NO_ROOM)
 
 
 # ---------------------------------------------------------------- pure
@@ -227,7 +227,7 @@ def test_a_job_whose_own_login_goes_away_is_not_started(desk):
     ending = desk.run("exit 0\n", shell=None)
     assert (ending.reason, ending.status) == ("not_started", 127)
     desk.profile("export A=1")
-    assert said(desk, "echo $A\n") == "1\n"
+    assert output(desk, "echo $A\n") == "1\n"
     assert desk.logins() == 2
 
 

@@ -64,7 +64,7 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     bench.lose(request)
     again = bench.again(request)
     bench.expect(ObservedRunning, again)
-    scan.end_remains(str(kept), str(bench.home), bench.identifier)
+    scan.kill_remaining(str(kept), str(bench.home), bench.identifier)
     bench.go()
     assert bench.ending(again).status == 5
 
@@ -109,7 +109,7 @@ def test_what_a_lost_request_wrote_stays_whether_it_runs_again_or_not(bench, for
         silent = bench.running("exec sleep 60\n")
         bench.lose(silent)
         bench.do(Forget(silent.seq, 1))
-        bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
+        bench.until(lambda: not bench.folder(silent).exists(), "the folder is cleared")
         assert spooled.read_text() == "precious\n"
     bench.executor.scan({request.seq: 2} if again else {})
     assert spooled.read_text() == "precious\n"
@@ -136,7 +136,7 @@ def test_the_scratch_folder_of_a_lost_request_goes_and_no_link_is_followed(bench
         bench.executor.scan({})
     else:
         bench.do(Forget(request.seq, 1), request)
-        bench.until(lambda: not os.path.exists(path), "the broom has been there")
+        bench.until(lambda: not os.path.exists(path), "the folder is cleared")
     assert not os.path.exists(path)
     assert (kept / "file").read_text() == "his"
 
@@ -195,7 +195,7 @@ def test_what_a_stray_left_running_is_ended(bench):
     pid = bench.number("pid")
     bench.executor._watch._attempts.clear()  # nobody waits for it any more
     os.kill(bench.shepherd(request), 9)
-    bench.until(lambda: scan.look(str(bench.folder(request)), bench.identifier).fate == "lost", "")
+    bench.until(lambda: scan.examine(str(bench.folder(request)), bench.identifier).fate == "lost", "")
     assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "lost")]
     bench.until(lambda: gone(pid), "its job has ended")
 
@@ -280,7 +280,7 @@ def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
         (folder / name).unlink()
     claim = folder / "claim"
     claim.write_text("".join(line for line in claim.read_text().splitlines(True) if '{"done"' not in line))
-    finding = scan.look(str(folder), bench.identifier)
+    finding = scan.examine(str(folder), bench.identifier)
     assert (finding.fate, finding.record["status"]) == ("undelivered", 3)
 
 

@@ -60,10 +60,10 @@ def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others_or_in_
 
 
 def swept(bench, *requests):
-    """Has requests forgotten, and waits until the broom has been there."""
+    """Has requests forgotten, and waits until the folder is cleared."""
     for request in requests:
         bench.do(Forget(request.seq, 1))
-    bench.until(lambda: not bench.folder(requests[-1]).exists(), "the broom has been there")
+    bench.until(lambda: not bench.folder(requests[-1]).exists(), "the folder is cleared")
 
 
 def test_output_that_nobody_can_write_stays_and_is_named(bench):

@@ -22,7 +22,7 @@ THEN = """
 for script in sys.argv[3:]:
     bench.running(script)
 print("running", flush=True)
-bench.told.get()
+bench.observations.get()
 """
 
 
@@ -43,7 +43,7 @@ def test_running_requests_are_adopted_and_end_exactly(make_bench, tmp_path):
     bench.go()
     ends = {}
     while len(ends) < 3:
-        observation = bench.told.get(timeout=120)
+        observation = bench.observations.get(timeout=120)
         assert isinstance(observation, ObservedEnded)
         ending = observation.ending
         ends[observation.seq] = (ending.reason, ending.status, ending.signal)

@@ -48,7 +48,7 @@ def test_without_descriptors_nobody_is_taken_for_lost(tmp_path, left):
         with no_descriptors(left):
             fate = "not known"
             with contextlib.suppress(OSError):
-                found = scan.look(str(tmp_path), identifier)
+                found = scan.examine(str(tmp_path), identifier)
                 fate = found.fate
                 found.close()
         assert fate == ("alive" if left == 2 else "not known")

@@ -1,5 +1,5 @@
-"""Logins (`login_env`): the spawner takes each in a process of its own, which no end of a job cuts off. A
-shepherd reads what is kept; what is missing or old it has taken. Standard library only."""
+"""Logins (`login_env`): the spawner runs each in a process of its own, which no end of a job interrupts. A
+shepherd reads the stored login; it asks for a missing or old one. Standard library only."""
 
 import contextlib
 import errno
@@ -27,10 +27,10 @@ LEAVE = 2.0
 _PAUSE = 0.05
 
 
-class LoginDesk:
-    """The logins that are being taken, by user and shell, and the pipes of the shepherds that wait for them.
-    ``asks``: where shepherds ask; each inherits it. ``takers``: the processes of logins. One stays for what
-    its profiles have left running, and ends that when the same login is taken again."""
+class LoginServer:
+    """Logins that are being run, by user and shell, and the pipes of the shepherds that wait for them.
+    ``asks``: where shepherds ask; each inherits it. ``runners``: the processes of logins. A runner stays for
+    processes that its profiles have started, and kills them when the same login is run again."""
 
     def __init__(self, spool: str, groups: cgroups.Cgroups, most_processes: int, poll: select.poll) -> None:
         self._spool, self._cgroups, self._most, self._poll = spool, groups, most_processes, poll
@@ -38,7 +38,7 @@ class LoginDesk:
         self._here.setblocking(False)
         self._waiting: dict[str, list[int]] = {}
         self._done: dict[int, str] = {}
-        self.takers: set[int] = set()
+        self.runners: set[int] = set()
         self._last: dict[str, int] = {}
         poll.register(self._here, select.POLLIN)
 
@@ -65,35 +65,35 @@ class LoginDesk:
                 self._waiting[path] += fds
             except (OSError, ValueError, TypeError):
                 for fd in fds:
-                    os.close(fd)  # no process to be had: the shepherd finds nothing, and says so
+                    os.close(fd)  # no process is free: the shepherd finds nothing, and reports that
 
     def _fork(self, who: Person, shell: str, path: str) -> None:
         reader, writer = os.pipe()
-        former = [pid for pid in (self._last.get(path),) if pid in self.takers]
+        former = [pid for pid in (self._last.get(path),) if pid in self.runners]
         proc.send(former, signal.SIGTERM)
         try:
-            pid = forks.begin(lambda: self._take(who, shell, path, writer, former), log=True)
+            pid = forks.begin(lambda: self._serve_login(who, shell, path, writer, former), log=True)
         except OSError:
             os.close(reader)
             raise
         finally:
             os.close(writer)
-        self.takers.add(pid)
+        self.runners.add(pid)
         self._last[path] = pid
         self._waiting[path] = []
         self._done[reader] = path
         self._poll.register(reader, select.POLLIN)
 
     def close(self) -> None:
-        """Close all of it, in a shepherd."""
+        """Close all descriptors, in a shepherd."""
         for fds in ([*self._done], *self._waiting.values()):
             for fd in fds:
                 os.close(fd)
         self._done, self._waiting = {}, {}
         self._here.close()
 
-    def _take(self, who: Person, shell: str, path: str, writer: int, former: list[int]) -> None:
-        """Take a login, in a process that was just forked for it."""
+    def _serve_login(self, who: Person, shell: str, path: str, writer: int, former: list[int]) -> None:
+        """Run a login, in a process that was just forked for it."""
         superseded: list[int] = []
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -105,32 +105,32 @@ class LoginDesk:
         proc.await_ends(former, 2 * LEAVE)
         until = proc.now() + DEADLINE
         wish = Wish(processes=self._most) if who.uid != os.geteuid() else None
-        held = self._cgroups.for_job(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
+        group = self._cgroups.for_job(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
         try:
-            login_env.write(path, _login(held, who, shell, until))
-            os.close(writer)  # the shepherds that wait look at it
-            _clear(held, until, superseded)
+            login_env.write(path, _login(group, who, shell, until))
+            os.close(writer)  # wakes the shepherds that wait
+            _clear(group, until, superseded)
         finally:
-            held.kill()
-            held.remove()
+            group.kill()
+            group.remove()
 
 
-def _login(held: cgroups.JobGroup, who: Person, shell: str, until: float) -> login_env.KeptLogin:
-    """Run the login shell as its user, and return what came of it."""
+def _login(group: cgroups.JobGroup, who: Person, shell: str, until: float) -> login_env.StoredLogin:
+    """Run the login shell as its user; return the result."""
     reader, writer = os.pipe()
 
-    def tell() -> None:
+    def work() -> None:
         try:
             os.setsid()
-            held.enter()
-            kept = _as_the_user(who, shell, until)
+            group.enter()
+            stored = _as_the_user(who, shell, until)
         except BaseException as error:
             full = isinstance(error, OSError) and error.errno in records.NO_ROOM
             failed = login_env.NO_ROOM if full else f"it could not be run: {error}"
-            kept = login_env.KeptLogin("", failed=failed)
-        proc.write(writer, kept.encoded())
+            stored = login_env.StoredLogin("", failed=failed)
+        proc.write(writer, stored.encoded())
 
-    forks.begin(tell, held.fork)
+    forks.begin(work, group.fork)
     os.close(writer)
     data = b""
     with proc.Descriptor(reader):  # not beyond the deadline, and not much beyond the bound
@@ -140,13 +140,13 @@ def _login(held: cgroups.JobGroup, who: Person, shell: str, until: float) -> log
             if not (part := os.read(reader, 1 << 16)):
                 break
             data += part
-    kept = login_env.decode(data) or login_env.KeptLogin("", failed="it was killed")
-    kept.at = 0.0 if kept.failed == login_env.NO_ROOM else login_env.clock()
-    return kept
+    stored = login_env.decode(data) or login_env.StoredLogin("", failed="it was killed")
+    stored.at = 0.0 if stored.failed == login_env.NO_ROOM else login_env.clock()
+    return stored
 
 
-def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
-    """Become the user at home, with the limits of a login; run the shell, read what it has written."""
+def _as_the_user(who: Person, shell: str, until: float) -> login_env.StoredLogin:
+    """Become the user at home, with the limits of a login; run the shell and read its output."""
     if who.uid != os.geteuid():
         given = person.smaller({}, person.limits_of(who, person.groups_of(who)))
         for name, pair in given.items():
@@ -169,8 +169,8 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
         if len(data) > login_env.LARGEST:
             failed = "its environment has more than 1 MiB"
         early = "it ended with status 0 before it had read its profiles: one of them exits or execs"
-        kept = None if failed else login_env.printed(seen, data)
-        return kept or login_env.KeptLogin(seen, failed=failed or early)
+        stored = None if failed else login_env.printed(seen, data)
+        return stored or login_env.StoredLogin(seen, failed=failed or early)
     finally:
         for call, made in ((os.unlink, path), (os.rmdir, folder)):
             with contextlib.suppress(OSError):
@@ -198,22 +198,22 @@ def _run(who: Person, shell: str, path: str, until: float) -> str:
     return f"it ended with status {code}" if code else ""
 
 
-def _clear(held: cgroups.JobGroup, until: float, superseded: list[int]) -> None:
-    """Wait for what the profiles have left running, up to the deadline or the next login; then end it."""
+def _clear(group: cgroups.JobGroup, until: float, superseded: list[int]) -> None:
+    """Wait for processes of the profiles until the deadline or the next login; then kill them."""
     while proc.children(os.getpid()):
-        while not superseded and proc.now() < until and held.pids():
+        while not superseded and proc.now() < until and group.pids():
             time.sleep(_PAUSE * 10)
             forks.reap()
-        if held.pids():
+        if group.pids():
             if not superseded:
-                held.signal(signal.SIGTERM)
+                group.signal(signal.SIGTERM)
                 time.sleep(LEAVE)
-            held.kill()
+            group.kill()
         forks.reap()
         time.sleep(_PAUSE)
 
 
-class LoginSeeker:
+class LoginLoader:
     """Puts the owner's login into an order. ``note``: why the job has a plain environment."""
 
     def __init__(self, reporter: AttemptReporter, who: Person) -> None:
@@ -225,60 +225,61 @@ class LoginSeeker:
         self.note = ""
 
     def ready(self) -> str:
-        """Have the login at hand; return why the job may not begin, else "". Raises Again, StoodStill."""
+        """Load the login; return why the job may not begin, else "". Raises Again, Stalled."""
         if not self._wanted:
             return ""
-        kept = login_env.read(self._path)
-        if kept is None:
-            kept = self._first()
-        elif (age := kept.age(self._order["login_env"]["age"] / 1000)) != "fresh":
-            kept = self._renewed(kept, login_env.CHANGED if age == "old" else 0.0)
-        return self._settle(kept)
+        stored = login_env.read(self._path)
+        if stored is None:
+            stored = self._first()
+        elif (age := stored.age(self._order["login_env"]["age"] / 1000)) != "fresh":
+            stored = self._renewed(stored, login_env.CHANGED if age == "old" else 0.0)
+        return self._settle(stored)
 
     def renew(self) -> str:
-        """Take it again, as a profile was changed; the rest as `ready`."""
-        kept = self._renewed(self._order["kept"], login_env.CHANGED)
+        """Run the login again, as a profile was changed; return and raise as `ready`."""
+        stored = self._renewed(self._order["stored_login"], login_env.CHANGED)
         self._order["renewed"] = True
-        return self._settle(kept)
+        return self._settle(stored)
 
-    def _settle(self, kept: login_env.KeptLogin) -> str:
-        self._order["kept"], self.note = kept, ""
-        if kept.failed:
-            said = f"the login shell {self._shell} of {self._who.name} gave no environment: {kept.failed}"
-            if kept.failed == login_env.NO_ROOM:
-                raise child.Again(said)
+    def _settle(self, stored: login_env.StoredLogin) -> str:
+        self._order["stored_login"], self.note = stored, ""
+        if stored.failed:
+            shell = f"the login shell {self._shell} of {self._who.name}"
+            problem = f"{shell} gave no environment: {stored.failed}"
+            if stored.failed == login_env.NO_ROOM:
+                raise child.Again(problem)
             if self._order["login_env"]["failed"] == "hold":
-                return said
-            self.note = f"it has a plain environment: {said}"
-            self._reporter.tell("note", text=self.note)
+                return problem
+            self.note = f"it has a plain environment: {problem}"
+            self._reporter.report("note", text=self.note)
         return ""
 
-    def _first(self) -> login_env.KeptLogin:
+    def _first(self) -> login_env.StoredLogin:
         most = DEADLINE + login_env.CHANGED + LEAVE
         limit = within(self._order, most)
 
         def hear() -> socket.socket:
             control = self._reporter.listen()
             text = f"it waits for the login shell {self._shell} of {self._who.name}"
-            self._reporter.tell("note", text=text)
+            self._reporter.report("note", text=text)
             return control
 
         ended = self._wait(limit, hear)
-        kept = login_env.read(self._path)
-        if kept is None and (ended or limit < most):
+        stored = login_env.read(self._path)
+        if stored is None and (ended or limit < most):
             why = "was cut off" if ended else "took longer than its wall limit"
             raise child.Again(f"its owner's login {why}")
         # A check of the profiles would find them changed.
-        self._order["renewed"] = kept is None
-        self._reporter.tell("note")
-        return kept or login_env.KeptLogin("", failed="it does not end")
+        self._order["renewed"] = stored is None
+        self._reporter.report("note")
+        return stored or login_env.StoredLogin("", failed="it does not end")
 
-    def _renewed(self, kept: login_env.KeptLogin, seconds: float) -> login_env.KeptLogin:
+    def _renewed(self, stored: login_env.StoredLogin, seconds: float) -> login_env.StoredLogin:
         self._wait(seconds, self._reporter.listen)
-        return login_env.read(self._path) or kept
+        return login_env.read(self._path) or stored
 
     def _wait(self, seconds: float, hear: Callable[[], socket.socket]) -> bool:
-        """Ask for the login, and wait for it at most so long; return whether it is done."""
+        """Ask for the login, and wait at most so long; return True if it is done."""
         reader, writer = os.pipe()
         with proc.Descriptor(reader):
             with proc.Descriptor(writer):
@@ -293,5 +294,5 @@ class LoginSeeker:
             ended = wait.read(reader)[1]
             self.messages += wait.others
             if wait.kill is not None:
-                raise child.StoodStill(wait)
+                raise child.Stalled(wait)
             return ended
