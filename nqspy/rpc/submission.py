@@ -218,14 +218,22 @@ def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
 def _milliseconds(value: Time) -> int:
     if isinstance(value, str):
         return parse_time(value)
-    if not math.isfinite(value):
+    if not 0 <= value < math.inf:
         raise BadValue(f'{value} is no time; "unlimited" is none at all')
     return round(value * 1000)
 
 
+def _bytes(value: int | str) -> int:
+    if isinstance(value, str):
+        return parse_size(value)
+    if value < 0:
+        raise BadValue(f'{value} is no size; "unlimited" is none at all')
+    return value
+
+
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "time": _milliseconds,
-    "size": lambda value: parse_size(value) if isinstance(value, str) else value,
+    "size": _bytes,
     "date": lambda value: round(value.timestamp() * 1000),
     "names": lambda value: value.split("+") if isinstance(value, str) else list(value),
     "amounts": lambda value: list(value.items()),

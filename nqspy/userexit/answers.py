@@ -141,14 +141,29 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
         if word not in CHANGEABLE:
             raise TypeError(f"changes() got an unexpected keyword argument {word!r}")
         unit = CHANGEABLE[word].unit
-        if type(value) is str and unit in ("time", "size"):
+        is_amount = unit in ("time", "size")
+        if type(value) is str and is_amount:
             value = parse_time(value) if unit == "time" else parse_size(value)
+        elif type(value) is int and not -_GREATEST * (not is_amount) <= value <= _GREATEST:
+            raise ValueError(f"changes() takes no such number as {word}: {_short(value)}")
         elif unit == "names" and isinstance(value, (list, set, frozenset)):
             value = tuple(value)
         if not is_change(word, value):
-            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {value!r}")
+            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {_short(value)}")
+        texts = value if type(value) is tuple else (value,) if type(value) is str else ()
+        if sum(map(len, texts)) > MOST_TEXT or any("\ud800" <= sign <= "\udfff" for sign in "".join(texts)):
+            raise ValueError(f"changes() takes as {word} at most {MOST_TEXT} characters, all of Unicode")
         made[word] = value
     return Changes(made)
+
+
+MOST_TEXT = 1 << 20
+"""Characters of a changed text, or of all texts of a changed list."""
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 changes.__signature__ = Signature(  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ STORIES = {
         qmgr set no_default batch_request queue | delete queue batch
         deny set queue batch nice=3 -> bad_setting""",
     "only known ways to choose a shell": """deny set server shell_strategy=fred -> bad_setting
-        deny set server shell_strategy=fixed=sh -> bad_setting; qmgr set server shell_strategy=free""",
+        deny set server shell_strategy="fixed=sh" -> bad_setting; qmgr set server shell_strategy=free""",
     "neither pipe queues nor groups go in a circle": """qmgr create pipe_queue p destination=(batch)
         qmgr create pipe_queue q destination=(p); deny set destination=(q) p -> bad_settings
         qmgr create group a share=1 | create group b parent=a; deny set group a parent=b -> bad_settings""",

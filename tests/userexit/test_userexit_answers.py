@@ -130,6 +130,17 @@ def test_submit_refuses_or_changes_and_the_first_exit_has_the_say_on_a_field(exi
     assert (refused.refusal, refused.who) == ("no", "c")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"memory": 1 << 64}, {"pes": 10**30}, {"date": 10**30}, {"cpu": -1}, {"wall": -1}, {"account": "\udcff"},
+     {"attributes": ["\ud800"]}, {"attributes": ["x" * (1 << 20), "y"]}],
+)  # fmt: skip
+def test_changes_that_nothing_can_carry_are_failures_of_the_exit(given):
+    with pytest.raises(ValueError, match=next(iter(given))):
+        changes(**given)
+    assert changes(priority=-1, cpu="unlimited").fields == {"priority": -1, "cpu": -1}
+
+
 def test_route_reorders_the_destinations_and_invents_none(exits_of, house, req):
     first = "@userexit\ndef route(request): return ['b', 'a'] if request.seq == 1 else None\n"
     exits = exits_of(first, b="@userexit\ndef route(): return ['z']\n")
