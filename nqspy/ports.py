@@ -75,10 +75,10 @@ class Journal(Protocol):
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
         """Return those of these requests that have ended, in the order given."""
 
-    def kept(self, owner: str) -> int:
-        """Bytes of scripts and environments that a user keeps, of requests that have ended too."""
+    def stored_bytes(self, owner: str) -> int:
+        """Bytes of a user's stored scripts and environments, those of ended requests included."""
 
-    def keeps(self, owner: str, digest: str) -> bool:
+    def has_blob(self, owner: str, digest: str) -> bool:
         """Return True if that script or environment is among them."""
 
     def capacity(self) -> int | None:

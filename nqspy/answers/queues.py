@@ -57,7 +57,7 @@ def by_state(site: Site) -> dict[str, int]:
 
 def state_of(serving: Serving) -> str:
     """The state of this server in PBS's words."""
-    return "Terminating" if serving.engine.resting else "Active"
+    return "Terminating" if serving.engine.paused else "Active"
 
 
 def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:

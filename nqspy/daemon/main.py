@@ -127,7 +127,7 @@ class Daemon:
         daemon before, if there was one, had been stopped. Raises NqspyError."""
         log.set_zone(self.engine.site.timezone)
         loaded = self.reloads.start()
-        self.engine.resting = True  # nothing starts before the settings are those of the files
+        self.engine.paused = True  # nothing starts before the settings are those of the files
         self.executor.start()
         self.notices.start(self.engine.site)
         self.timer.start()
@@ -152,7 +152,7 @@ class Daemon:
             exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
             self.queue_files.apply_changed()
             log.set_zone(self.engine.site.timezone)
-            self.engine.resting = False
+            self.engine.paused = False
         else:
             self.dispatcher.hold_back()
         for line in consumables.found_now(self.engine.site):
@@ -170,7 +170,7 @@ class Daemon:
         try:
             self.queue_files.apply_changed()
         finally:
-            self.engine.resting = self.stopping is not None
+            self.engine.paused = self.stopping is not None
             self.engine.transaction(self.clock.now()).dirty()
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
@@ -288,7 +288,7 @@ class Daemon:
             if not outcome.again:
                 break
             outcome = self.engine.feed((), self.clock.now())
-        if not self.engine.resting:
+        if not self.engine.paused:
             self.upkeep.check(self.engine.site.settings, self.clock.now())
         self.timer.wake_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
         self.memory.follow(self.engine.site)
@@ -346,7 +346,7 @@ class Daemon:
     def exits_lost(self, loss: Loss) -> None:
         """Journal and report that the process of the exits was lost; fed with what comes next."""
         tx = self.engine.transaction(self.clock.now())
-        exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
+        exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     def caller_gone(self, seq: Seq) -> None:
         """Delete a request that no command waits for any more; a running one notices that itself."""
@@ -360,7 +360,7 @@ class Daemon:
         """Begin to stop: leave what runs, drain or requeue it first."""
         LOG.info("stopping (%s)", mode)
         self.stopping = mode
-        self.engine.resting = True
+        self.engine.paused = True
         site = self.engine.site
         again = [r for r in site.started.values() if r.spec.rerunnable and r.state is not State.EXITING]
         if mode == "requeue" and again:

@@ -188,8 +188,8 @@ def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) ->
     about it; None when there are none. ``those``: one of the two is among these."""
     crons = [(shift.name, cron) for shift, cron in _crons(shifts)]
     for (one, cron), (two, other) in combinations(crons, 2):
-        looked = one != two and (those is None or one in those or two in those)
-        when = meeting(cron, other) if looked else None
+        compared = one != two and (those is None or one in those or two in those)
+        when = meeting(cron, other) if compared else None
         if when is not None:
             return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s; {APART}"
     return None
@@ -208,7 +208,7 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
 # ---------------------------------------------------------------- stops of queues
 
 
-def look_at_stops(site: Site, now: Instant) -> None:
+def note_stops(site: Site, now: Instant) -> None:
     """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
     settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
     firings, after, until = [], now, site.shift.until

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from nqspy.core import guarantees_times
-from nqspy.engine.passed_over import Kept
+from nqspy.engine.passed_over import Blocked
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Kill, Plan, Requeue, Start
@@ -48,20 +48,20 @@ MISSED = "nqsd was away or busy at that time, or the clock was set"
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
     """The event that tells of a start later than its reservation, if no pass has found a cause."""
     request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
-    told = request.reservation
-    if told is None or told.at is None or told.late or now <= told.at + MOMENT:
+    reservation = request.reservation
+    if reservation is None or reservation.at is None or reservation.late or now <= reservation.at + MOMENT:
         return None
     sure = guarantees_times(site, request.queue)
-    return ev.Reserved({request.seq: replace(told, late=MISSED)}) if sure else None
+    return ev.Reserved({request.seq: replace(reservation, late=MISSED)}) if sure else None
 
 
-def tells(plan: Plan, short_before: bool) -> bool:
+def is_recorded(plan: Plan, short_before: bool) -> bool:
     """True if the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
     return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
 def decided(
-    plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None, asked: Instant | None = None
+    plan: Plan, wait: tuple[Blocked, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:
     """The event that says a pass acted; ``wait`` and ``asked`` as there; ``exits`` are those it asked."""
     hooks = None if exits is None else tuple(filter(exits.has, HOOKS))

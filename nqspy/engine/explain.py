@@ -56,13 +56,13 @@ CHAIN = 10
 
 def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
     """The links of what a request waits for, nearest first, each prerequisite once, at most CHAIN."""
-    requests, found, seen = engine.site.requests, list[ChainLink](), {seq}
+    requests, found, visited = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
         request = requests.get(needed_by)
         for each in request.unmet if request is not None else ():
-            if each.seq not in seen and len(found) < CHAIN:
-                seen.add(each.seq)
+            if each.seq not in visited and len(found) < CHAIN:
+                visited.add(each.seq)
                 line.append(each.seq)
                 found.append(ChainLink(needed_by, each.seq, each.word))
     return found
@@ -109,9 +109,9 @@ def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
         return []
     state, found = array.array, list[tuple[Runs, Reason]]()
     whole = array.state is State.HELD
-    kept = state.left if whole else state.ready
-    if kept and (own := reason_of(engine, array)) is not None:
-        found.append((kept, own))
+    blocked = state.left if whole else state.ready
+    if blocked and (own := reason_of(engine, array)) is not None:
+        found.append((blocked, own))
     if state.awaiting and not whole:
         found.append((state.all_awaiting, depend.reason(site, array)))
     found += [(each.indices, reason_of_held(each)) for each in state.held if not whole]
@@ -126,7 +126,7 @@ _INDICES = 100
 """Indices with a request of their own of which the causes are told."""
 
 
-def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
+def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
     """Requests that would wait however much were free, and why, as far as that is known."""
     site, reasons = engine.site, engine.plan.reasons
     found, others, gate = dict[Seq, Reason | None](), list[Seq](), Gate(site)

@@ -65,10 +65,10 @@ class PassDue(Struct, frozen=True):
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
 
 
-def noted(asked: Iterable[Input], taken: list[Input]) -> Iterator[Input]:
+def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
     """Yield what is asked, and note each as it is taken."""
     for each in asked:
-        taken.append(each)
+        received.append(each)
         yield each
 
 

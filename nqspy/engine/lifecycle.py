@@ -40,8 +40,8 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
         site.changed = site.n
         if kind is not ev.Submitted:
             site.memos.clear()
-    if (take := _OF_REQUESTS.get(kind)) is not None:
-        return take(site, event, recorded.at)
+    if (handle := _OF_REQUESTS.get(kind)) is not None:
+        return handle(site, event, recorded.at)
     if (step := STEPS.get(kind)) is not None:
         return (_noted if step.stays else _change)(site, event, recorded.at)
     if kind in _FREEING:
@@ -223,7 +223,7 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]
     return made
 
 
-def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Transition]:
+def _removed(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Transition]:
     if isinstance(event, ev.Deleted) and event.indices:
         return _recounted(site, event, at)  # the array goes on with its other indices
     made = []
@@ -242,8 +242,8 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
             continue
         if isinstance(event, ev.Ended):  # the array counts it
             used = event.used
-            said = (used.cpu, used.wall, used.memory)
-            array.array = arrays.ended(array.array, index, End.of(event).code, said)
+            totals = (used.cpu, used.wall, used.memory)
+            array.array = arrays.ended(array.array, index, End.of(event).code, totals)
         else:
             array.array = arrays.removed(array.array, index)
         site.touched.requests.add(array.seq)
@@ -311,9 +311,9 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Resumed: _resumed,
     ev.MovedOut: partial(_change, then=site_changes.moved_out),
     ev.Exiting: partial(_change, first=_settle),
-    ev.Ended: _gone,
+    ev.Ended: _removed,
     ev.Requeued: partial(_change, first=_settle),
-    ev.Deleted: _gone,
+    ev.Deleted: _removed,
     Parted: _parted,
     # Indices of an array that are held for it wait for nobody any more.
     ev.DependencyFailed: lambda site, event, at: (_change if event.indices else _noted)(site, event, at),

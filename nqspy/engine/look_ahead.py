@@ -17,7 +17,7 @@ from nqspy.core import features, guarantees_times
 from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine import calendar
-from nqspy.engine.explain import kept_by_themselves, reasons_of
+from nqspy.engine.explain import reasons_of, self_blocked
 from nqspy.engine.inputs import Between
 from nqspy.engine.lifecycle import apply, place
 from nqspy.engine.virtual.ahead import AheadRun, Passes
@@ -259,7 +259,7 @@ class LookAhead:
             return dict.fromkeys([each.seq for each in requests], far)
         if cut:
             return {each.seq: self._beyond(run, lengths, each) for each in requests}
-        own = kept_by_themselves(run.engine, [each.seq for each in requests])
+        own = self_blocked(run.engine, [each.seq for each in requests])
         return {
             each.seq: self._never(run, each, own.get(each.seq)) if held is None or each.seq in own else held
             for each in requests
@@ -293,7 +293,7 @@ class LookAhead:
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
             return Foreseen(None, far)
-        start, own = Instant(run.now + backlog.wait(there)), kept_by_themselves(run.engine, [request.seq])
+        start, own = Instant(run.now + backlog.wait(there)), self_blocked(run.engine, [request.seq])
         opens, settings = None, run.site.settings
         queue = settings.queues.get(request.queue)
         if queue is not None and not queue.started:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.engine.enact import decided, enact, tells
+from nqspy.engine.enact import decided, enact, is_recorded
 from nqspy.engine.handlers import acts, depend, observations, request_mail, requests, settings, shifts, submit
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
@@ -57,16 +57,16 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 }
 
 SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
-"""Commands after which a plan asked for before is void, and the shifts are looked at anew."""
+"""Commands after which a plan asked for before is void, and the shifts are checked again."""
 
 
 _RESETTLING = (ev.SettingsChanged, ev.FilesApplied, ev.ShiftChanged, ev.ShiftFailed)
 """Events that do the same."""
-_TOLD = (ev.Alarm, ev.DaemonStarted, ev.Reported)
+_RECORDS = (ev.Alarm, ev.DaemonStarted, ev.Reported)
 """Events that change nothing that a pass examines."""
-_SEEN = (ob.Observation, ob.SiteObservation)
-_TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
-"""Actions of which the executor has nothing to do."""
+_NEWS = (ob.Observation, ob.SiteObservation)
+_APPLIED = (Notify, Redate, Reserving, Move, Hold, Promise)
+"""Actions that need nothing of the executor."""
 
 INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
@@ -78,7 +78,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1_000, 64_000
 class Engine:
     """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
     raises ends the call. ``patient``: nobody minds to be answered after the pass that follows. ``plan`` is
-    the last pass's: its reasons answer *why not*. ``resting``: no pass is run (a stop is under way),
+    the last pass's: its reasons answer *why not*. ``paused``: no pass is run (a stop is under way),
     ``by_hand``: none but what the driver asks for (`PassDue`). ``notes``: what is to be said of attempts
     that were started; ``samples``: use of running attempts as last told; ``commits``: how many there were."""
 
@@ -107,7 +107,7 @@ class Engine:
         # How far (ms) the clock was set while attempts ran, by request; its driver knows.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.commits = 0
-        self.resting = self.by_hand = False
+        self.paused = self.by_hand = False
         self._group = CommitGroup()
         self._dirty = True
         # A plan is in flight; it is void when settings changed since; else these requests changed since.
@@ -117,15 +117,15 @@ class Engine:
         self._asked_at = Instant(0)
         # Plans in a row with actions that did not stand.
         self._drops = 0
-        # Observations to take again, the one being taken, and when to try again after a commit failed.
+        # Observations to apply again, the one being applied, and when to try again after a commit failed.
         self._retry: list[ob.Observation | ob.SiteObservation] = []
-        self._taking: ob.Observation | ob.SiteObservation | None = None
+        self._applying: ob.Observation | ob.SiteObservation | None = None
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
         self.outage = Outage()
-        # When the shifts were last looked at (None: look now), and when it must be again.
-        self._shift_seen: Instant | None = None
+        # When the shifts were last checked (None: check now), and when to check them again.
+        self._shifts_checked: Instant | None = None
         self._shift_at: Instant | None = None
 
     def go_on(self, between: Between) -> None:
@@ -136,48 +136,48 @@ class Engine:
     @property
     def between(self) -> Between:
         """Where it is."""
-        told, due = tuple(self.samples.items()), self._dirty or self._asked
+        used, due = tuple(self.samples.items()), self._dirty or self._asked
         moved = tuple(self.clock_moved().items())
-        return Between(due, self.plan.wake_at, self._woken, self.plan.short_of_pes, told, moved)
+        return Between(due, self.plan.wake_at, self._woken, self.plan.short_of_pes, used, moved)
 
     # ------------------------------------------------------------ feeding
 
     def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
         """Takes inputs at ``now``, then what is ``asked``. A commit that fails refuses the whole group."""
         tx = self.transaction(now)
-        group, taken = tx.group, list(inputs)
+        group, received = tx.group, list(inputs)
         try:
-            self._gather(tx, chain(inputs, noted(asked, taken)) if asked else inputs)
+            self._gather(tx, chain(inputs, noted(asked, received)) if asked else inputs)
             hurry = bool(group.replies or group.actions)
             if hurry:
                 self._commit(group)
         except CommitFailed as error:
             self.outage.failed(str(error), now)
-            return self._refuse(taken, f"nothing was changed: {error}", now, error.passing)
+            return self._refuse(received, f"nothing was changed: {error}", now, error.passing)
         except Exception as error:
             self.failed(error)
             self.log(f"internal error, the group is refused:\n{format_exc()}")
-            return self._refuse(taken, f"{INTERNAL}; nothing was changed", now)
+            return self._refuse(received, f"{INTERNAL}; nothing was changed", now)
         return self._outcome(group, now, hurry)
 
     def _gather(self, tx: Transaction, inputs: Iterable[Input]) -> None:
         events = tx.group.batch.events
         before, waits = len(events), self._waits(tx.now)
         if not waits:
-            self.outage.tell(tx)
+            self.outage.report(tx)
             self._time(tx)
             again, self._retry = self._retry, []
-            for seen in again:
-                if isinstance(seen, ob.Observation):
-                    self.adopt(tx, seen)
+            for observation in again:
+                if isinstance(observation, ob.Observation):
+                    self.adopt(tx, observation)
                 else:
-                    self._hear(tx, seen)
+                    self._hear(tx, observation)
         depend.settle(tx)
         if self._asked:
             self._watch(events, before)
         for each in inputs:
             before = len(events)
-            self._take(tx, each)
+            self._apply(tx, each)
             if len(events) > before:
                 depend.settle(tx)
                 if self._asked:
@@ -186,7 +186,7 @@ class Engine:
             self._pass(tx)
 
     def _pass_is_due(self) -> bool:
-        return self._dirty and not self._asked and not self.resting and not self.by_hand
+        return self._dirty and not self._asked and not self.paused and not self.by_hand
 
     def _waits(self, now: Instant) -> bool:
         """True if a commit failed just now: what people ask is tried all the same, the rest later."""
@@ -235,7 +235,7 @@ class Engine:
                 notices = [action for action in group.actions if isinstance(action, Notify)]
                 self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
-        due = self._pass_is_due() or self._shift_seen is None or bool(self._retry)
+        due = self._pass_is_due() or self._shifts_checked is None or bool(self._retry)
         again = due and not self._waits(now)
         happened = group.batch.events if committed else ()
         return Outcome(group.replies, notices, again, self._wake(now), pending, happened)
@@ -247,7 +247,7 @@ class Engine:
 
     # ------------------------------------------------------------ one input
 
-    def _take(self, tx: Transaction, each: Input) -> None:
+    def _apply(self, tx: Transaction, each: Input) -> None:
         if isinstance(each, Use):  # no event comes of it, nor of the next
             self._sample(each.uses)
         elif isinstance(each, ob.ObservedUse):
@@ -258,7 +258,7 @@ class Engine:
             if request is not None and request.attempts == each.attempt and each.text:
                 self.notes[each.seq] = each.text
         elif isinstance(each, ob.Observation):
-            self._sight(tx, each, observations.take)
+            self._observe(tx, each, observations.apply)
         elif isinstance(each, CommandAsked):
             self._answer(tx, each)
         elif isinstance(each, Decision):
@@ -276,36 +276,36 @@ class Engine:
             tx.emit(event)
         submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
         depend.judge_now(tx, [seq for seq in submitted if seq in self.site.requests])
-        if not all(isinstance(event, _TOLD) for event in events):
+        if not all(isinstance(event, _RECORDS) for event in events):
             self._mark()
         if any(isinstance(event, _RESETTLING) for event in events):
-            self._void, self._shift_seen = self._asked, None
+            self._void, self._shifts_checked = self._asked, None
         for seq in [seq for seq in self.samples if seq not in self.site.started]:
             del self.samples[seq]
 
     def _hear(self, tx: Transaction, news: ob.SiteObservation) -> None:
         self._retry = health_desk.without_older(self._retry, news)
         tx.group.observations.append(news)
-        self._taking = news
-        health_desk.take(tx, news)
-        self._taking = None
+        self._applying = news
+        health_desk.apply(tx, news)
+        self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
         """Takes an observation of a scan after a restart, or one whose commit failed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})
-        self._sight(tx, observation, observations.adopt)
+        self._observe(tx, observation, observations.adopt)
 
-    def _sight(
+    def _observe(
         self,
         tx: Transaction,
         observation: ob.Observation,
-        take: Callable[[Transaction, ob.Observation], None],
+        apply: Callable[[Transaction, ob.Observation], None],
     ) -> None:
         tx.group.observations.append(observation)
-        self._taking = observation
-        take(tx, observation)
-        self._taking = None
+        self._applying = observation
+        apply(tx, observation)
+        self._applying = None
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
             self.notes.pop(observation.seq, None)
@@ -324,7 +324,7 @@ class Engine:
                 raise Refusal("not_offered", cmd=asked.command.cmd or "that")
             reply = Reply(handler(tx, asked.command, asked.caller))
             if isinstance(asked.command, SETTLING):
-                self._void, self._shift_seen = self._asked, None
+                self._void, self._shifts_checked = self._asked, None
         except NqspyError as error:
             refusal = as_refusal(error)
             reply = Reply(refusal=refusal)
@@ -344,10 +344,10 @@ class Engine:
         if wake is not None and self._woken != wake <= tx.now:
             self._woken = wake
             self._mark()
-        seen = self._shift_seen
-        if seen is None or tx.now < seen or (self._shift_at is not None and tx.now >= self._shift_at):
-            due, self._shift_at = shifts.look(tx)
-            self._shift_seen = tx.now
+        checked = self._shifts_checked
+        if checked is None or tx.now < checked or (self._shift_at is not None and tx.now >= self._shift_at):
+            due, self._shift_at = shifts.enter_due(tx)
+            self._shifts_checked = tx.now
             if due:
                 self._void = self._asked
 
@@ -378,12 +378,12 @@ class Engine:
         if not self._asked:
             return
         self._asked = False
-        if plan is None or self._void or self.resting:
+        if plan is None or self._void or self.paused:
             if plan is not None and plan.failures:
                 # The exits are not asked again about what they failed on, so it would never be told.
                 short, asked = self.plan.short_of_pes, self._asked_earlier(tx)
                 tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=short, asked=asked))
-                exits_desk.tell_failures(tx, plan.failures)
+                exits_desk.report_failures(tx, plan.failures)
             self._mark()
         else:
             # What a start could hold when the pass was asked for, it may hold a moment later.
@@ -393,19 +393,19 @@ class Engine:
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turn a plan into events and orders, action by action, each looked at again if it comes late."""
         short_before, self.plan = self.plan.short_of_pes, plan
-        if not tells(plan, short_before):
+        if not is_recorded(plan, short_before):
             self._drops = 0
             return
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
-        exits_desk.tell_failures(tx, plan.failures)
+        exits_desk.report_failures(tx, plan.failures)
         stands = None if recheck is None else recheck.stands
         for order in enact(self.site, plan, tx.now, tx.emit, stands):
             if isinstance(order, (Move, Suspend, Resume)):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):
-                request_mail.foretell(tx, order.seq)
+                request_mail.warn_of_shift(tx, order.seq)
         if recheck is None or not recheck.drops:
             self._drops = 0
         else:
@@ -442,17 +442,17 @@ class Engine:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, if
         it is ``passing``: they ask again), observations come again, but one that broke its handler."""
         self.log(text)
-        untold = [
-            e for e in inputs if isinstance(e, _SEEN) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))
+        unapplied = [
+            e for e in inputs if isinstance(e, _NEWS) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))
         ]
-        seen = {id(each): each for each in (*self._group.observations, *self._retry, *untold)}
-        self._retry = [each for each in seen.values() if each is not self._taking]
-        self._taking = None
+        by_id = {id(each): each for each in (*self._group.observations, *self._retry, *unapplied)}
+        self._retry = [each for each in by_id.values() if each is not self._applying]
+        self._applying = None
         self._group = CommitGroup()
         self.site = self.journal.load()
         self.decider.reset(self.site)
         self.exits.begin(self.site)
-        self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
+        self.plan, self._dirty, self._void, self._shifts_checked = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)
         reply = Reply(refusal=Refusal("busy" if passing else "not_committed", said=text))
         replies = [(each.handle, reply) for each in inputs if isinstance(each, CommandAsked)]
@@ -460,7 +460,7 @@ class Engine:
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:
         for action in actions:
-            if not isinstance(action, _TOLD_ALREADY):
+            if not isinstance(action, _APPLIED):
                 seq: Seq = getattr(action, "seq", 0)
                 try:
                     self.executor.do(action, self.site.requests.get(seq), self.site, now)

@@ -13,14 +13,14 @@ class Outage:
         self.since: tuple[Instant, str] | None = None
         self._full: Instant | None = None
         # What an alarm tells that is not committed yet.
-        self._telling: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
+        self._reporting: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
 
     def failed(self, error: str, now: Instant) -> None:
         """A commit failed."""
-        since, full = self._telling
+        since, full = self._reporting
         self.since = self.since or since or (now, error)
         self._full = self._full or full
-        self._telling = (None, None)
+        self._reporting = (None, None)
 
     def full(self, now: Instant) -> None:
         """A submission was refused: there is no room for it."""
@@ -28,13 +28,13 @@ class Outage:
 
     def committed(self) -> None:
         """Note that what was told is on the disk."""
-        self._telling = (None, None)
+        self._reporting = (None, None)
 
-    def tell(self, tx: Transaction) -> None:
+    def report(self, tx: Transaction) -> None:
         """Tells of what is over, with the first group that may be committed again."""
         if self.since is None and (self._full is None or tx.journal.low()):
             return
-        self._telling, since, full = (self.since, self._full), self.since, self._full
+        self._reporting, since, full = (self.since, self._full), self.since, self._full
         self.since = self._full = None
         if since is not None:
             begun, error = since

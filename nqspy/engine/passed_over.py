@@ -17,14 +17,14 @@ from nqspy.model.specs import sized
 MOST = 1_000
 """Reasons journaled with one pass at most."""
 
-Kept = tuple[Seq, str, str, str]
+Blocked = tuple[Seq, str, str, str]
 """A request with what keeps it back: code, who, text."""
 _CHANGED_BY_STARTS = (ReasonCode.LIMIT, ReasonCode.NO_PES)
 _List = tuple[str, str]
 _Place = tuple[Instant, Seq]
 
 
-def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
+def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
     """Requests of the lists (queue and group) of a plan's starts that stand before these, still waiting."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)

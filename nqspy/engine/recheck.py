@@ -132,8 +132,8 @@ class Recheck:
         """The request, on so many PEs if it may run on several numbers of them; an index of an array that has
         not begun as it would be, if nothing happened to the array either."""
         found = self._site.to_be(seq)
-        gone = seq not in self._site.requests and array_of(seq) in self._changed
-        return None if gone or found is None else sized(found, pes)
+        changed = seq not in self._site.requests and array_of(seq) in self._changed
+        return None if changed or found is None else sized(found, pes)
 
     def _refusal(self, action: Start) -> Reason | None:
         """Return why a request may not start."""

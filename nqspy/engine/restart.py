@@ -37,23 +37,23 @@ class Later(Struct, frozen=True):
     subject: str = "a backup was restored"
 
 
-def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
-    """Return what the spool's attempts (``seen``: the last one of each request) and a restore's note tell of
+def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = None) -> Later | None:
+    """Return what the spool's attempts (``spooled``: the last of each request) and a restore's note tell of
     a time that the rows know nothing of; None when there is none: the usual case."""
     later = {
         seq: attempt
-        for seq, attempt in seen.items()
+        for seq, attempt in spooled.items()
         if number_of(seq) >= site.next_seq
         or ((request := site.to_be(seq)) is not None and attempt > request.attempts)
     }
-    if told is None and not later:
+    if noted is None and not later:
         return None
-    told = told or Later("the spool has attempts that the database does not know")
-    attempts = dict(told.attempts)
+    noted = noted or Later("the spool has attempts that the database does not know")
+    attempts = dict(noted.attempts)
     for seq, attempt in later.items():
         attempts[seq] = max(attempt, attempts.get(seq, 0))
-    next_seq = max(told.next_seq, site.next_seq, *(number_of(seq) + 1 for seq in attempts))
-    return replace(told, next_seq=next_seq, attempts=attempts)
+    next_seq = max(noted.next_seq, site.next_seq, *(number_of(seq) + 1 for seq in attempts))
+    return replace(noted, next_seq=next_seq, attempts=attempts)
 
 
 def begin(
@@ -77,7 +77,7 @@ def begin(
     for observation in observations:
         engine.adopt(tx, observation)
     _meet_machine(tx, found, host, zone)
-    executor_desk.tell_strays(tx, observations)
+    executor_desk.report_strays(tx, observations)
     if later is not None:
         _meet_later(tx, later, observations)
     check_site(site)
@@ -97,7 +97,7 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
         before, new = site.found, site.n == 0
         tx.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline, now.devices))
         if not new:
-            health.tell_machine(tx, before)
+            health.report_machine(tx, before)
 
 
 def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:

@@ -41,7 +41,7 @@ def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> Non
     """Carry the changes out; what hangs on them is counted anew."""
     heads = {renamed(change.path).partition("/")[0] for change in event.changes}
     if "server" in heads:
-        _keep_name(site)
+        _note_name(site)
     shares.before_settings(site, heads, at)
     apply_changes(site.settings, event.changes, upsert=True)
     shares.after_settings(site, heads, at)
@@ -56,7 +56,7 @@ def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> Non
     site.touched.state = site.touched.state or any(settled)
 
 
-def _keep_name(site: Site) -> None:
+def _note_name(site: Site) -> None:
     """Remember the host part of identifiers before it may change."""
     if site.name not in site.former:
         site.former = (*site.former, site.name)
@@ -74,8 +74,8 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
     match event:
         case ev.Decided():
             samples = ((site.started.get(seq), used) for seq, used in event.samples)
-            told = [(r, used) for r, used in samples if r and r.attempt and not r.attempt.starting]
-            shares.charge(site, told, at)
+            charged = [(r, used) for r, used in samples if r and r.attempt and not r.attempt.starting]
+            shares.charge(site, charged, at)
             shares.ready(site, event.ready, at)
             return
         case ev.Alarm() | ev.DaemonStarted():
@@ -101,7 +101,7 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
         case ev.MachineFound():
             shares.advance_all(site, at)
             site.found = Found(event.cpus, event.memory, event.offline, event.devices)
-            _keep_name(site)
+            _note_name(site)
             site.host, site.zone = event.host, event.zone
             shares.tune(site)
         case ev.FilesApplied():

@@ -236,11 +236,11 @@ class SqliteJournal(EventHistory):
         self._blobs.difference_update(digests)
         self._keeping.forget()
 
-    def kept(self, owner: str) -> int:
+    def stored_bytes(self, owner: str) -> int:
         """Bytes of scripts and environments that a user keeps, of ended requests too. Raises StoreError."""
         return int(self._asked(lambda: self._keeping.total(self._connection, owner)))
 
-    def keeps(self, owner: str, digest: str) -> bool:
+    def has_blob(self, owner: str, digest: str) -> bool:
         """True if that is among them. Raises StoreError."""
         return bool(self._asked(lambda: self._keeping.has(self._connection, owner, digest)))
 

@@ -60,7 +60,7 @@ def test_all_bytes_of_a_request_count_for_its_owner(fresh):
 
 def test_an_array_that_never_ran_counts_on_for_itself_alone(fresh):
     fresh.qmgr("set server user_spool=30mb")
-    keeps = fresh.daemon.journal.kept
+    keeps = fresh.daemon.journal.stored_bytes
     before, items = keeps("anne"), [_item(args=["x" * 9_000], array={"indices": [[0, 1999, 1]]})]
     for number in (1, 2, 3):
         [id] = fresh.result("owner", "submit", items=items)["ids"]

@@ -92,7 +92,7 @@ class LateStory(Story):
 
     def rests(self, word: str) -> None:
         """Have the engine rest, or go on."""
-        self.centre.engine.resting = word == "on"
+        self.centre.engine.paused = word == "on"
         self.centre.sim.feed([])
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from scenarios.computing_centre import Site
 
 from nqspy.core.no_exits import NoExits
-from nqspy.engine.calendar import look_at_stops
+from nqspy.engine.calendar import note_stops
 from nqspy.engine.explain import reason_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -157,7 +157,7 @@ def test_a_failing_shift_is_tried_again_after_a_restart_without_another_alarm(br
 def test_the_next_firing_is_what_the_engine_asks_to_be_woken_for():
     place = Centre(PLAIN + SHIFTS)
     assert place.engine.feed((), place.sim.now).wake_at == moment("2026-03-02T21:00:00+01:00")
-    place.engine.resting = True
+    place.engine.paused = True
     command = place.command('define shift tea when=("30 20 * * *")\nset run_limit=2 batch\nend')
     outcome = place.engine.feed([asked(command)], place.sim.now)
     while outcome.again:
@@ -368,11 +368,11 @@ def test_late_plans(title):
 
 def test_the_next_stop_of_each_queue_is_worked_out_from_settings_and_time():
     place = site("suspend", more="set shift evening spill=drain")
-    look_at_stops(place.site, moment("2026-03-02T12:00:00+01:00"))
+    note_stops(place.site, moment("2026-03-02T12:00:00+01:00"))
     found = place.site.upcoming_stops
     assert set(found) == {"night"}
     assert (found["night"].shift, found["night"].clock) == ("evening", "17:00")
-    look_at_stops(place.site, moment("2026-03-06T17:00:00+01:00"))
+    note_stops(place.site, moment("2026-03-06T17:00:00+01:00"))
     found = place.site.upcoming_stops
     assert (found["night"].shift, found["night"].clock) == ("day", "Mon 08:30")
 

@@ -18,15 +18,15 @@ MOST = 20
 """Warnings of one submission; of more their number is told."""
 NAMED = 3
 """Requests that a warning names."""
-LOOKED_AT = 100
+EXAMINED = 100
 """Requests that are looked at of those that write one file."""
 
 
-def advice(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> list[str]:
+def advice(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> list[str]:
     """Warnings about requests that are accepted (number, specification, queue), each once."""
-    found = dict.fromkeys((*_accounts(tx, [spec for _, spec, _ in taken]), *_outputs(tx, taken, caller)))
-    said = list(islice(found, MOST))
-    return [*said, f"and {len(found) - MOST} more warnings"] if len(found) > MOST else said
+    found = dict.fromkeys((*_accounts(tx, [spec for _, spec, _ in rows]), *_outputs(tx, rows, caller)))
+    lines = list(islice(found, MOST))
+    return [*lines, f"and {len(found) - MOST} more warnings"] if len(found) > MOST else lines
 
 
 def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
@@ -43,10 +43,10 @@ def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
             yield f"-A {account} names no group and is kept as an account only; charged is {group} ({theirs})"
 
 
-def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
+def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
     """Yield warnings about files that several requests write."""
     written: dict[str, list[Seq]] = {}
-    for seq, spec, queue in taken:
+    for seq, spec, queue in rows:
         if spec.output.stdout is None and spec.output.stderr is None:
             continue
         if tx.site.settings.server.output_clash == "overwrite":
@@ -55,9 +55,9 @@ def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Ca
                 yield f"all indices of {name} overwrite {file}; with %a in its name each has its own"
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)
-    mine = {seq for seq, _, _ in taken}
+    mine = {seq for seq, _, _ in rows}
     for file, seqs in written.items():
-        fellows = islice(tx.site.writers.get(file, {}), LOOKED_AT)
+        fellows = islice(tx.site.writers.get(file, {}), EXAMINED)
         sees, requests = partial(may_see, tx.site.settings, caller), tx.site.requests
         others = [seq for seq in fellows if seq not in mine and sees(requests[seq].spec)]
         if others or len(seqs) > 1:
@@ -69,7 +69,7 @@ def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
     """Output files that other requests write too, as far as ``sees`` shows them; empty: none."""
     found = []
     for file in files(request.seq, request.spec, request.queue, site.name):
-        fellows = islice(site.writers.get(file, {}), LOOKED_AT)
+        fellows = islice(site.writers.get(file, {}), EXAMINED)
         others = [seq for seq in fellows if seq != request.seq and sees(site.requests[seq].spec)]
         if others:
             found.append(f"{file} (also {names(site, others)})")

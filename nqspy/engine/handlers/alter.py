@@ -141,7 +141,7 @@ def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
             tx.dirty()
 
 
-def take_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
+def remove_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
     """Takes these holds off a held request."""
     aging = ages_when_eligible(tx.site, request.queue)
     tx.emit(ev.Released((request.seq,), letters, caller.user, aging))
@@ -155,7 +155,7 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
         raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
     put_holds(tx, request, letters, caller)
     if surplus:
-        take_holds(tx, request, surplus, caller)
+        remove_holds(tx, request, surplus, caller)
 
 
 # ---------------------------------------------------------------- deletions
@@ -163,13 +163,13 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a deletion, without failures that the caller accepts: that a request has ended."""
-    gone = [each for each in answer["failed"] if each["code"] == "has_ended"]
+    ended = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:
-        seqs = [request_named(each["id"], tx.site.names) for each in gone]
-        names = [tx.site.id_of(seq) if seq is not None else gone[n]["id"] for n, seq in enumerate(seqs)]
-        told = [Refusal("record_stays", id=name).as_message() for name in names]
-        failed += [{"id": each["id"]} | said for each, said in zip(gone, told, strict=True)]
+        seqs = [request_named(each["id"], tx.site.names) for each in ended]
+        names = [tx.site.id_of(seq) if seq is not None else ended[n]["id"] for n, seq in enumerate(seqs)]
+        messages = [Refusal("record_stays", id=name).as_message() for name in names]
+        failed += [{"id": each["id"]} | message for each, message in zip(ended, messages, strict=True)]
     elif not command.lenient:
         return answer
     return answer | {"failed": failed}

@@ -183,7 +183,7 @@ def release_some(
     if left and array.unmet and "s" in letters:  # they alone wait no more for what the array waits for
         for request in parted(tx, array, left):
             theirs = "".join(letter for letter in request.letters if letter in letters)
-            alter.take_holds(tx, request, theirs, caller)
+            alter.remove_holds(tx, request, theirs, caller)
         return
     concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
     own = {*array.holds} if left else {*array.letters}
@@ -203,7 +203,7 @@ def release_some(
 # ---------------------------------------------------------------- ends
 
 
-def delete_left(tx: Transaction, array: Request, left: Runs, who: str, text: str = "") -> None:
+def delete_indices(tx: Transaction, array: Request, left: Runs, who: str, text: str = "") -> None:
     """Deletes indices that have not begun (the empty set: all that are left)."""
     assert array.array is not None
     lone = not array.array.begun and array.seq not in tx.site.members and not array.array.dropped

@@ -37,7 +37,7 @@ class Reply(Struct, frozen=True):
     refusal: Refusal | None = None
 
 
-class KeptBlobs(Struct):
+class StoredBlobs(Struct):
     """Scripts and environments by content hash, each once, and their bytes together."""
 
     sizes: dict[str, int] = {}
@@ -56,9 +56,9 @@ class CommitGroup(Struct):
 
     ``observations``: those its events come from, to be taken again when the commit fails; ``keys``: digest
     and requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
-    ``settled``: how many of its events were looked at for requests that wait for others; ``looked``: what the
-    store has of requests that had ended before, None where there is none; ``kept``: scripts and environments
-    of its submissions, by owner.
+    ``settled``: how many of its events were examined for dependencies; ``ended_rows``:
+    stored rows of ended requests, None where there is none; ``stored_blobs``: scripts and environments of
+    its submissions, by owner.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -68,8 +68,8 @@ class CommitGroup(Struct):
     observations: list[Observation | SiteObservation] = []
     alarms: list[str] = []
     settled: int = 0
-    looked: dict[Seq, EndedRow | None] = {}
-    kept: dict[str, KeptBlobs] = {}
+    ended_rows: dict[Seq, EndedRow | None] = {}
+    stored_blobs: dict[str, StoredBlobs] = {}
 
 
 class Transaction(Struct):
@@ -125,7 +125,7 @@ class Transaction(Struct):
         self.group.alarms.append(text)
         self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
 
-    def keep(self, digest: str, body: bytes) -> None:
+    def store(self, digest: str, body: bytes) -> None:
         """Keeps a script or an environment under its content hash, in the group's transaction."""
         self.group.batch.blobs[digest] = body
 
@@ -151,11 +151,11 @@ class Transaction(Struct):
 
     def look_up(self, seqs: Iterable[Seq]) -> None:
         """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
-        looked, requests = self.group.looked, self.site.requests
-        missing = [seq for seq in seqs if seq not in looked and seq not in requests]
+        ended_rows, requests = self.group.ended_rows, self.site.requests
+        missing = [seq for seq in seqs if seq not in ended_rows and seq not in requests]
         if missing:
-            looked |= dict.fromkeys(missing)
-            looked |= {row["seq"]: row for row in self.journal.ended(missing)}
+            ended_rows |= dict.fromkeys(missing)
+            ended_rows |= {row["seq"]: row for row in self.journal.ended(missing)}
 
     def past(self, seq: Seq) -> tuple[Request | None, Event | None]:
         """A request as it is or was at its end, and the event that ended it; None: there is none."""
@@ -165,15 +165,15 @@ class Transaction(Struct):
         if seq in site.requests:
             return site.requests[seq], None
         self.look_up((seq,))
-        row = self.group.looked.get(seq)
+        row = self.group.ended_rows.get(seq)
         return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
         """Look up the requests that identifiers name; there is no array with the number of a request."""
         names, requests = self.site.names, self.site.requests
         named = (request_named(text, names) for text in ids)
-        gone = (seq for seq in named if seq is not None and seq not in requests)
-        self.look_up(key for seq in gone for key in (seq, array_key(number_of(seq))))
+        missing = (seq for seq in named if seq is not None and seq not in requests)
+        self.look_up(key for seq in missing for key in (seq, array_key(number_of(seq))))
 
 
 Handler = Callable[[Transaction, Any, Caller], Any]

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.core.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
-from nqspy.engine.handlers.arrays import delete_left, end_if_over
+from nqspy.engine.handlers.arrays import delete_indices, end_if_over
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.request_mail import Consequences
 from nqspy.engine.handlers.requests import drop
@@ -116,8 +116,8 @@ def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[S
 
 
 def _read(tx: Transaction, text: str) -> Dependency:
-    name, colon, said = text.partition(":")
-    word = next((each for each in AFTER_WORDS if each == (said if colon else "ok")), None)
+    name, colon, given = text.partition(":")
+    word = next((each for each in AFTER_WORDS if each == (given if colon else "ok")), None)
     if not name or word is None:
         raise Refusal("bad_dependency", text=text[:80])
     seq = request_named(name, tx.site.names)
@@ -136,17 +136,17 @@ def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
     what, requests = Consequences(), tx.site.requests
     for seq, after in [(seq, after) for seq in seqs if (after := requests[seq].spec.after)]:
         for prerequisite in dict.fromkeys(each.seq for each in after):
-            _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
+            _notify(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
         for awaited_array in [each.seq for each in after if each.word == "each"]:
             request, _ = tx.past(awaited_array)
             if request is not None and (state := request.array):
                 lost = indices.plus(state.badly, state.dropped)
-                gone = state.left if awaited_array not in requests else ()
-                _tell_each(tx, awaited_array, state.well, True, _ENDED_WELL, (seq,), what)
-                _tell_each(
-                    tx, awaited_array, indices.plus(lost, gone), False, "did not end well", (seq,), what
+                unbegun = state.left if awaited_array not in requests else ()
+                _notify_each(tx, awaited_array, state.well, True, _ENDED_WELL, (seq,), what)
+                _notify_each(
+                    tx, awaited_array, indices.plus(lost, unbegun), False, "did not end well", (seq,), what
                 )
-    what.tell(tx)
+    what.send(tx)
 
 
 def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency, ...]:
@@ -185,7 +185,7 @@ _AWAITED = {Started, Ended, Deleted}
 
 
 def settle(tx: Transaction) -> None:
-    """Looks at the events of this group that were not looked at yet, and tells whoever awaited them.
+    """Looks at the events of this group that were not examined yet, and notify the requests that await them.
 
     What that brings about (a deletion, say) is an event again and looked at in its turn: a long chain of
     dependants is a long loop and no deep recursion.
@@ -202,24 +202,24 @@ def settle(tx: Transaction) -> None:
         ):
             what = what or Consequences()
             if event.seq in dependants and not (isinstance(event, Deleted) and event.indices):
-                _tell_dependants(tx, event.seq, judge(event, tx.past(event.seq)[0]), what)
+                _notify_dependants(tx, event.seq, judge(event, tx.past(event.seq)[0]), what)
             if array_of(event.seq) is not None or is_array(event.seq):
                 _settle_array(tx, event, what)
     if what is not None:
-        what.tell(tx)
+        what.send(tx)
 
 
-def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement, what: Consequences) -> None:
+def _notify_dependants(tx: Transaction, prerequisite: Seq, judgement: Judgement, what: Consequences) -> None:
     dependants = tx.site.dependants.get(prerequisite)
     if dependants:
-        _tell(tx, prerequisite, said, sorted(dependants), what)
+        _notify(tx, prerequisite, judgement, sorted(dependants), what)
 
 
 def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
-    """Tell requests that await indices of an array of their start or end; end the array with the last."""
+    """Notify requests that await indices of an array; end the array with the last."""
     array = array_of(event.seq) or event.seq
     if isinstance(event, Started):
-        _tell_dependants(tx, array, BEGUN, what)
+        _notify_dependants(tx, array, BEGUN, what)
         return
     index = index_of(event.seq)
     ended = tx.site.touched.ended.get(event.seq)
@@ -228,54 +228,54 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
     if index is None and dropped:
         for seq in [seq for seq in tx.site.dependants if array_of(seq) == array]:
             if indices.has(dropped, index_of(seq) or 0):
-                _tell_dependants(tx, seq, DROPPED, what)
+                _notify_dependants(tx, seq, DROPPED, what)
     concerned = ((index, index, 1),) if index is not None else dropped
     if concerned and (dependants := tx.site.dependants.get(array)):
-        said = judge(event)
-        _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants), what)
+        judgement = judge(event)
+        _notify_each(tx, array, concerned, "ok" in judgement.met, judgement.text, sorted(dependants), what)
     end_if_over(tx, array, event.who if isinstance(event, Deleted) else "")
 
 
-def _tell_each(
+def _notify_each(
     tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    """Tell arrays with indices that await those of another one by one."""
+    """Notify arrays with indices that await those of another array."""
     for seq in seqs:
         request = tx.site.requests.get(seq)
         awaiting = () if request is None or request.array is None else request.array.awaiting
         theirs = indices.both(dict(awaiting).get(array, ()), some)
         if not theirs or request is None:
             continue
-        said = f"{tx.site.id_of(array).replace('[]', f'[{indices.brief(theirs)}]', 1)} {text}"
+        message = f"{tx.site.id_of(array).replace('[]', f'[{indices.brief(theirs)}]', 1)} {text}"
         policy = tx.site.settings.server.dependency_failed
         if well or policy == "run":
-            said = said if well else f"{said}; it runs all the same"
+            message = message if well else f"{message}; it runs all the same"
             aging = request.state is not State.QUEUED and ages_when_eligible(tx.site, request.queue)
-            tx.emit(DependencyMet((seq,), array, ("each",), said, aging, theirs))
+            tx.emit(DependencyMet((seq,), array, ("each",), message, aging, theirs))
             tx.dirty()
         elif policy == "delete":
-            delete_left(tx, request, theirs, WHO, said)
+            delete_indices(tx, request, theirs, WHO, message)
         else:
             first = not any(each.never for each in request.array.held) if request.array is not None else False
             if first:
-                what.holds(request, array, said)
-            said = f"{said}: what they wait for can never come about"
-            tx.emit(DependencyFailed((seq,), array, ("each",), said, indices=theirs))
+                what.holds(request, array, message)
+            message = f"{message}: what they wait for can never come about"
+            tx.emit(DependencyFailed((seq,), array, ("each",), message, indices=theirs))
 
 
-def _tell(
-    tx: Transaction, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq], what: Consequences
+def _notify(
+    tx: Transaction, prerequisite: Seq, judgement: Judgement, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    text = f"{tx.site.id_of(prerequisite)} {said.text}"
-    met = _awaiting(tx, prerequisite, said.met, seqs)
+    text = f"{tx.site.id_of(prerequisite)} {judgement.text}"
+    met = _awaiting(tx, prerequisite, judgement.met, seqs)
     if met:
-        _tell_met(tx, said.of(prerequisite), said.met, text, met)
-    never = _awaiting(tx, prerequisite, said.never, seqs)
+        _emit_met(tx, judgement.of(prerequisite), judgement.met, text, met)
+    never = _awaiting(tx, prerequisite, judgement.never, seqs)
     if never:
-        _tell_never(tx, said.of(prerequisite), said.never, text, never, what)
+        _emit_never(tx, judgement.of(prerequisite), judgement.never, text, never, what)
 
 
-def _tell_met(
+def _emit_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
     """Emit an event for each ``age_from`` there is: the journal tells dates without that time's settings."""
@@ -297,7 +297,7 @@ def _awaiting(
     return tuple(seq for seq in seqs if seq in requests and not wanted.isdisjoint(requests[seq].unmet))
 
 
-def _tell_never(
+def _emit_never(
     tx: Transaction,
     became: Prerequisite,
     words: tuple[AfterWord, ...],
@@ -309,13 +309,13 @@ def _tell_never(
     prerequisite = became.seq
     match tx.site.settings.server.dependency_failed:
         case "run":
-            _tell_met(tx, became, words, f"{text}; it runs all the same", seqs)
+            _emit_met(tx, became, words, f"{text}; it runs all the same", seqs)
         case "delete":
             for request in map(tx.site.requests.__getitem__, seqs):
                 asked = (Dependency(prerequisite, word) for word in words)
                 missed = " or ".join(awaited(tx.site, each) for each in asked if each in request.unmet)
                 what.deletes(request, prerequisite, text)
-                drop(tx, request, WHO, f"{text}; it waited until {missed}", tell=False)
+                drop(tx, request, WHO, f"{text}; it waited until {missed}", notify=False)
         case _:
             for seq in seqs:
                 what.holds(tx.site.requests[seq], prerequisite, text)

@@ -46,21 +46,21 @@ def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
     """Journals which exits are loaded, and keeps a copy of each."""
     for name, text in tx.exits.files().items():
         if len(text) <= LONGEST_COPY:
-            tx.keep(digests[name], text)
+            tx.store(digests[name], text)
     tx.emit(LoadedExits(tuple(sorted(digests.items()))))
 
 
-def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
+def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
     """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
     one after five failures in a row. ``decided``: a pass has journaled these; else the alarms carry them."""
     if not failures:
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     if any(failure.seq is not None for failure in failures):
         tx.dirty()  # what the exit was not asked about after that waits for the next pass
     for failure in failures:
         name = failure.exit
-        first = not decided and name not in told
+        first = not decided and name not in reported
         carried = tuple(each for each in failures if each.exit == name) if first else ()
         if failure.off:
             tx.emit(ExitOff(name, failure.text))
@@ -70,14 +70,14 @@ def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: b
         elif failure.rests:
             text = f"exit {name} failed {failure.rests}; last: {failure.text}"
             tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
-        elif name not in told:
+        elif name not in reported:
             on = f" on {tx.site.id_of(failure.seq)}" if failure.seq is not None else ""
             text = f"exit {name} failed{on}: {failure.text}"
             tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
-        told.add(name)
+        reported.add(name)
 
 
-def tell_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
+def report_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
     """Raise an alarm as the process of the exits was lost, and switch off those left out from now on."""
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {tx.site.id_of(seq)}" if seq is not None else ""

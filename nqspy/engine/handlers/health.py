@@ -24,7 +24,7 @@ def without_older(
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
 
-def take(tx: Transaction, news: ob.SiteObservation) -> None:
+def apply(tx: Transaction, news: ob.SiteObservation) -> None:
     """Turns news into an event, and has a pass look at it; what is known already changes nothing."""
     match news:
         case ob.ObservedResource():
@@ -41,26 +41,26 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
                 tx.dirty()
         case ob.ObservedMachine():
             site, before = tx.site, tx.site.found
-            seen = Found(news.cpus, news.memory, devices=news.devices)
-            now = before.updated(seen, bool(site.started))
+            found = Found(news.cpus, news.memory, devices=news.devices)
+            now = before.updated(found, bool(site.started))
             if now != before:  # PEs that are gone get nothing new, what runs on them goes on
                 tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
                 tx.dirty()
-                tell_machine(tx, before)
+                report_machine(tx, before)
 
 
-def tell_machine(tx: Transaction, before: Found) -> None:
+def report_machine(tx: Transaction, before: Found) -> None:
     """Raise an alarm where the machine has other CPUs than before, or a consumable other units."""
     now = tx.site.found
     old, new = ({c for pe, c in enumerate(found.cpus) if pe not in found.offline} for found in (before, now))
-    if told := _changed("CPU ", old, new):
-        text = f"the machine has changed: {told}; {len(new)} CPUs are left for PEs"
+    if changed := _changed("CPU ", old, new):
+        text = f"the machine has changed: {changed}; {len(new)} CPUs are left for PEs"
         more = "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
         tx.alarm("machine", text, "the machine has changed", more if old - new else "")
     for each in tx.site.settings.consumables.values():
         has = set(units_of(each, now))
-        if told := _changed("", set(units_of(each, before)), has):
-            text = f"the machine has changed: {each.name} {told}; {len(has)} are left"
+        if changed := _changed("", set(units_of(each, before)), has):
+            text = f"the machine has changed: {each.name} {changed}; {len(has)} are left"
             tx.alarm("machine", text, f"{each.name} has other units")
 
 
@@ -77,15 +77,15 @@ def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
     tx.emit(ResourceChanged(news.name, news.state, news.text))
     tx.dirty()
     if news.state == "broken":
-        said = f": {news.text}" if news.text else ""
-        text = f"resource {news.name} is broken{said}"
+        detail = f": {news.text}" if news.text else ""
+        text = f"resource {news.name} is broken{detail}"
         if probe.unit:
-            kept = "it is not given out until it is well again"
+            effect = "it is not given out until it is well again"
         else:
             queues = [q.name for q in tx.site.settings.queues.values() if probe.name in q.needs]
-            kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
-            kept += f" request that needs {probe.name} starts"
-        more = f"{kept}; {_RUNNING[probe.running]}"
+            effect = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
+            effect += f" request that needs {probe.name} starts"
+        more = f"{effect}; {_RUNNING[probe.running]}"
         tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
     elif known is not None:
         seconds = max(0, tx.now - known.since) // 1000

@@ -28,7 +28,7 @@ that kills its own shepherd would be run again without end."""
 KILLED = f"its shepherd was killed {LOSSES} times in a row; release runs it again"
 
 
-def take(tx: Transaction, observation: ob.Observation) -> None:
+def apply(tx: Transaction, observation: ob.Observation) -> None:
     """Turn an observation into events. An attempt no longer in force is forgotten, or ended."""
     if isinstance(observation, ob.ObservedStray):  # a later attempt might take it for its own
         alive = observation.fate == "alive"
@@ -51,10 +51,10 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
                 took = tx.now - request.pause.at
                 tx.emit(ev.MovedOut(request.seq, request.attempts, took, observation.paged))
                 tx.dirty()
-        case ob.ObservedExiting(_, _, told, text):
-            _begun(tx, request, told.wall)
+        case ob.ObservedExiting(_, _, reported, text):
+            _begun(tx, request, reported.wall)
             if request.state is not State.EXITING:  # its PEs are free at once, its output may take long
-                tx.emit(ev.Exiting(request.seq, request.attempts, _used(tx, request, told), text))
+                tx.emit(ev.Exiting(request.seq, request.attempts, _used(tx, request, reported), text))
                 tx.dirty()
             if text:
                 name = tx.site.id_of(request.seq)
@@ -80,7 +80,7 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
 
 def adopt(tx: Transaction, observation: ob.Observation) -> None:
     """Take an observation of the scan after a restart, and order again what may not have been obeyed."""
-    take(tx, observation)
+    apply(tx, observation)
     request = tx.site.started.get(observation.seq)
     if request is None or not isinstance(observation, (ob.ObservedRunning, ob.ObservedExiting)):
         return
@@ -103,10 +103,10 @@ def _deleter(request: Request) -> str | None:
     return str(order.cause) if order is not None and not order.rerun else None
 
 
-def _used(tx: Transaction, request: Request, told: Used) -> Used:
+def _used(tx: Transaction, request: Request, reported: Used) -> Used:
     """The most that was ever told of this attempt: a late sample must not take use back."""
     sampled = tx.samples.get(request.seq)
-    most = request.used.most(told)
+    most = request.used.most(reported)
     return most if sampled is None else sampled.most(most)
 
 
@@ -230,23 +230,23 @@ def _held(seq: Seq, text: str) -> ev.Held:
 _NAMED = 20
 
 
-def _is_unknown(tx: Transaction, seen: ob.ObservedStray) -> bool:
+def _is_unknown(tx: Transaction, stray: ob.ObservedStray) -> bool:
     """True if the database cannot have ordered that attempt."""
-    request = tx.site.to_be(seen.seq)
-    return number_of(seen.seq) >= tx.site.next_seq or (
-        request is not None and request.attempts < seen.attempt
+    request = tx.site.to_be(stray.seq)
+    return number_of(stray.seq) >= tx.site.next_seq or (
+        request is not None and request.attempts < stray.attempt
     )
 
 
-def tell_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
+def report_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
     """Raise an alarm for each kind of what a restart has found."""
     found: dict[str, list[ob.Observation]] = {}
-    for seen in observations:
-        if isinstance(seen, ob.ObservedStray):
-            if seen.fate in ("alive", "later") or _is_unknown(tx, seen):
-                found.setdefault(seen.fate if seen.fate in ("alive", "later") else "over", []).append(seen)
-        elif isinstance(seen, ob.ObservedLost) and seen.text and not seen.unsure:
-            found.setdefault("lost", []).append(seen)
+    for stray in observations:
+        if isinstance(stray, ob.ObservedStray):
+            if stray.fate in ("alive", "later") or _is_unknown(tx, stray):
+                found.setdefault(stray.fate if stray.fate in ("alive", "later") else "over", []).append(stray)
+        elif isinstance(stray, ob.ObservedLost) and stray.text and not stray.unsure:
+            found.setdefault("lost", []).append(stray)
     for kind, (subject, text) in _FOUND.items():
         if some := found.get(kind):
             names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in some]

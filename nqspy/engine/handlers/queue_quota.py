@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nqspy.engine.handlers.context import KeptBlobs, Transaction
+from nqspy.engine.handlers.context import StoredBlobs, Transaction
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.requests import Request, Spec
@@ -19,9 +19,9 @@ class QueueQuota:
 
     tx: Transaction
     coming: RequestCounts = field(default_factory=RequestCounts)
-    keeping: dict[str, KeptBlobs] = field(default_factory=dict)
+    blobs: dict[str, StoredBlobs] = field(default_factory=dict)
 
-    def take(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
+    def add(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
         """Count a request of ``owner`` (an array counts ``number``, its indices) that is handed to the first
         of these queues and lands in the last. Raises Refusal with the limit and how many there are."""
         settings = self.tx.site.settings
@@ -58,12 +58,12 @@ class QueueQuota:
                 raise Refusal("queue_full", queue=queue, most=load)
             raise Refusal("queue_too_small", queue=queue, most=load, number=number)
 
-    def keep(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
+    def add_blobs(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
         """Counts what a request brings along, each with its content hash, and its own text where that is
         large. Raises Refusal naming the limit and how much there is."""
         owner = spec.owner
-        before = self.tx.group.kept.get(owner, KeptBlobs())
-        mine = self.keeping.setdefault(owner, KeptBlobs())
+        before = self.tx.group.stored_blobs.get(owner, StoredBlobs())
+        mine = self.blobs.setdefault(owner, StoredBlobs())
         for digest, body in bodies:
             if digest not in before.sizes:
                 mine.add(digest, len(body))
@@ -71,19 +71,19 @@ class QueueQuota:
             mine.add(f"{self.tx.site.n} {len(mine.sizes)}", text)
         wish, journal = self.tx.site.settings.server.user_spool, self.tx.journal
         most = part_of(wish, journal.capacity() or GREATEST)
-        have = journal.kept(owner)
+        have = journal.stored_bytes(owner)
         if most is None or have + before.total + mine.total <= most:
             return
         both = before.sizes | mine.sizes
-        new = sum(size for digest, size in both.items() if not journal.keeps(owner, digest))
+        new = sum(size for digest, size in both.items() if not journal.has_blob(owner, digest))
         if new and have + new > most:
             have, new, most = (amount >> 10 for amount in (have, new, most))
             raise Refusal("user_spool", user=owner, wish=wish, have=have, new=new, most=most)
 
-    def taken(self) -> None:
+    def accept(self) -> None:
         """All of the submission is accepted: it counts for the next ones of the group."""
-        for owner, mine in self.keeping.items():
-            before = self.tx.group.kept.setdefault(owner, KeptBlobs())
+        for owner, mine in self.blobs.items():
+            before = self.tx.group.stored_blobs.setdefault(owner, StoredBlobs())
             for digest, size in mine.sizes.items():
                 before.add(digest, size)
 

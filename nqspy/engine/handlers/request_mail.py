@@ -21,16 +21,16 @@ def begun(tx: Transaction, request: Request, pes: int) -> None:
         _send(tx, request, "has begun", f" on {pes} PE(s)")
 
 
-def foretell(tx: Transaction, seq: Seq) -> None:
+def warn_of_shift(tx: Transaction, seq: Seq) -> None:
     """Mail of a request that starts and that a shift may end or stop before its wall limit."""
     request = tx.site.requests[seq]
     mail = request.spec.mail
     asked = mail.begin or mail.end or mail.abort
-    said = features.next_action(tx.site, request, tx.now) if asked else None
-    if said is not None:
+    action = features.next_action(tx.site, request, tx.now) if asked else None
+    if action is not None:
         name = tx.site.id_of(seq)
         subject = f"nqspy: {name} starts and may not end in time"
-        tx.act(Notify(_address(request), subject, f"Request {name} ({request.name}): {said.text}", seq))
+        tx.act(Notify(_address(request), subject, f"Request {name} ({request.name}): {action.text}", seq))
 
 
 def requeued(tx: Transaction, request: Request, text: str) -> None:
@@ -62,15 +62,15 @@ def deleted(tx: Transaction, request: Request, name: str, who: str, text: str) -
     """Mail of a request that another person has deleted, where that was asked for. True if it is sent."""
     if not request.spec.mail.abort or who == request.owner:
         return False
-    said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
-    tx.act(Notify(_address(request), f"nqspy: {name} deleted", said, request.seq))
+    body = f"Request {name} ({request.name}) was deleted by {who}. {text}"
+    tx.act(Notify(_address(request), f"nqspy: {name} deleted", body, request.seq))
     return True
 
 
 def _send(tx: Transaction, request: Request, what: str, text: str) -> None:
     name = tx.site.id_of(request.seq)
-    said = f"Request {name} ({request.name}) {what}{text}"
-    tx.act(Notify(_address(request), f"nqspy: {name} {what}", said, request.seq))
+    body = f"Request {name} ({request.name}) {what}{text}"
+    tx.act(Notify(_address(request), f"nqspy: {name} {what}", body, request.seq))
 
 
 def _address(request: Request) -> str:
@@ -100,15 +100,15 @@ class Consequences(Struct):
     def _key(self, request: Request, prerequisite: Seq, text: str) -> tuple[str, str]:
         return _address(request), self.roots.get(prerequisite, text)
 
-    def tell(self, tx: Transaction) -> None:
+    def send(self, tx: Transaction) -> None:
         """Send the mails, and begin anew."""
         for (to, text), some in self.held.items():
-            said = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
-            said += " An operator can release it, its owner delete it."
-            tx.act(Notify(to, _subject(tx, some, "held"), said, some[0][0]))
+            body = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
+            body += " An operator can release it, its owner delete it."
+            tx.act(Notify(to, _subject(tx, some, "held"), body, some[0][0]))
         for (to, text), some in self.deleted.items():
-            said = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
-            tx.act(Notify(to, _subject(tx, some, "deleted"), said, some[0][0]))
+            body = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
+            tx.act(Notify(to, _subject(tx, some, "deleted"), body, some[0][0]))
         self.held, self.deleted, self.roots = {}, {}, {}
 
 

@@ -9,7 +9,7 @@ from nqspy.core import health, resume
 from nqspy.core.consumables import resolved, sets_variables
 from nqspy.engine.handlers import alter, request_mail
 from nqspy.engine.handlers.alter import by
-from nqspy.engine.handlers.arrays import delete_left, each, release_some
+from nqspy.engine.handlers.arrays import delete_indices, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
@@ -64,7 +64,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
         nonlocal mails
         may_delete(request)
         if request.state not in STARTED:
-            mails -= drop(tx, request, caller.user, tell=mails > 0)
+            mails -= drop(tx, request, caller.user, notify=mails > 0)
         elif command.kill:
             end(tx, request, by(caller, request), signal=9)
         elif command.signal is not None:
@@ -80,7 +80,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     def some(array: Request, left: Runs) -> None:
         nonlocal mails
         may_delete(array)
-        mails -= drop(tx, array, caller.user, tell=mails > 0, left=left)
+        mails -= drop(tx, array, caller.user, notify=mails > 0, left=left)
         tx.dirty()
 
     ids = alter.with_dependants(tx, command, caller) if command.cascade else command.ids
@@ -88,15 +88,15 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 
 
 def drop(
-    tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True, left: Runs = ()
+    tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, left: Runs = ()
 ) -> bool:
     """Delete a request not started (of an array these indices, none: all left). True if its owner is told."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
-        delete_left(tx, request, left, who, text)
+        delete_indices(tx, request, left, who, text)
     name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(left)}]", 1)
-    return tell and request_mail.deleted(tx, request, name, who, text)
+    return notify and request_mail.deleted(tx, request, name, who, text)
 
 
 def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
@@ -141,7 +141,7 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
             raise _wrong_state(tx, request, "not_held")
         theirs = "".join(letter for letter in request.letters if letter in letters)
         if theirs:
-            alter.take_holds(tx, request, theirs, caller)
+            alter.remove_holds(tx, request, theirs, caller)
         elif request.letters and letters:
             raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
 
@@ -231,8 +231,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             alter.set_holds(tx, request, holds, caller)
         if values:
             room = QueueQuota(tx)  # the journal keeps the specification once more
-            room.keep(spec)
-            room.taken()
+            room.add_blobs(spec)
+            room.accept()
             tx.emit(ev.Modified(request.seq, spec, caller.user))
         if started:
             tx.act(Adjust(request.seq, request.attempts))

@@ -39,12 +39,12 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     if command.live:
         changes = _counted(tx.site.settings, asked, tx.now)
     trial = try_changes(tx, Trial(tx.site.settings), changes, command.upsert)
-    verify(tx, trial, gone=True)
+    verify(tx, trial, deletions=True)
     for change in () if command.upsert else asked:
         _check_heeded(trial.settings, change)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
-    told = _told_of_shifts(trial.settings, asked, changes, tx.site.timezone, tx.now)
+    told = _shift_lines(trial.settings, asked, changes, tx.site.timezone, tx.now)
     told += consumables.found_lines(tx.site, trial.settings, changes)
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
@@ -220,11 +220,11 @@ def _members(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def verify(tx: Transaction, trial: Trial, gone: bool = False) -> None:
+def verify(tx: Transaction, trial: Trial, deletions: bool = False) -> None:
     """Raises Refusal unless the settings make sense with each other, with the site, and with every shift's
-    commands; what the changes cannot have made wrong is not looked at. ``gone``: objects may be deleted."""
+    commands; only what the changes may have made wrong is checked. ``deletions``: objects may be deleted."""
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
-    former = tx.site.settings.groups.keys() if gone and not trial.plain else set[str]()
+    former = tx.site.settings.groups.keys() if deletions and not trial.plain else set[str]()
     for name in former - settings.groups.keys():
         if below := ", ".join(group.name for group in settings.groups.values() if group.parent == name):
             raise Refusal("group_is_parent", group=name, below=below)
@@ -299,7 +299,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
         again = changes_of(commands_of(shift.commands))
         try_changes(tx, trial, again, upsert=True, strict=False)
         changes += again
-    verify(tx, trial, gone=True)
+    verify(tx, trial, deletions=True)
     commit_changes(tx, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)
     if dict(files) != known:
@@ -371,20 +371,20 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
     """The changes with `Shift.counts` of the times that they bring, unless they say it themselves."""
-    said = {change.path for change in changes if change.path.endswith("/counts")}
+    given = {change.path for change in changes if change.path.endswith("/counts")}
     found: list[Change] = []
     for change in changes:
         head, name, path = (*change.path.split("/", 2), "", "")[:3]
         found.append(change)
-        if head != "shift" or f"shift/{name}/counts" in said:
+        if head != "shift" or f"shift/{name}/counts" in given:
             continue
         if change.op == "create" and isinstance(change.value, dict) and "counts" not in change.value:
             times = _times(change.value.get("when"))
             found[-1] = replace(change, value=change.value | {"counts": dict.fromkeys(times, now)})
         elif path == "when" and change.op in ("set", "add") and name in settings.shifts:
             shift, times = settings.shifts[name], _times(change.value)  # those that it had count as they did
-            kept = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
-            counts = kept | {cron: now for cron in times if cron not in shift.when}
+            counting = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
+            counts = counting | {cron: now for cron in times if cron not in shift.when}
             found.append(Change("set", f"shift/{name}/counts", counts))
     return tuple(found)
 
@@ -394,7 +394,7 @@ def _times(value: Any) -> list[str]:
     return [word for word in as_list(value) if isinstance(word, str)]
 
 
-def _told_of_shifts(
+def _shift_lines(
     settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
 ) -> str:
     """A line for each shift of which only coming firings count now."""

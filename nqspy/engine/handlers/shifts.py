@@ -56,12 +56,12 @@ def due(tx: Transaction) -> calendar.Firing | None:
     return firing
 
 
-def look(tx: Transaction) -> tuple[bool, Instant | None]:
+def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
     """Enter the shift that is due, note coming stops. True if one was due; when to look again."""
     firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
         times.append(Instant(tx.now + RETRY))
-    calendar.look_at_stops(site, tx.now)
+    calendar.note_stops(site, tx.now)
     if site.shift.until is not None and site.shift.until > tx.now:
         times.append(site.shift.until)
     if (coming := calendar.next_firing(site.settings, site.timezone, tx.now)) is not None:
@@ -109,16 +109,16 @@ def run_commands(tx: Transaction, name: str) -> None:
 def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:
     """Tells what coming shifts do to a request that is handed in now and would begin at an instant; empty
     where they leave it alone. ``settings``: a copy of the site's, by which it may be asked in any thread."""
-    kept, now = Gate(tx.site, tx.now).limit(request), tx.now
+    limit, now = Gate(tx.site, tx.now).limit(request), tx.now
     by_then = Site(settings, upcoming_stops=dict(tx.site.upcoming_stops))
 
-    def said(start: Instant | None) -> str:
-        if kept is not None and kept.code is ReasonCode.SHIFT:
-            return kept.text
+    def text_at(start: Instant | None) -> str:
+        if limit is not None and limit.code is ReasonCode.SHIFT:
+            return limit.text
         found = features.next_action(by_then, request, now if start is None else start)
         return found.text if found is not None else ""
 
-    return said
+    return text_at
 
 
 def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:

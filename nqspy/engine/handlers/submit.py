@@ -15,7 +15,7 @@ from nqspy.core.route import ask_submit
 from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.context import LateValue, Transaction
-from nqspy.engine.handlers.exits import tell_failures
+from nqspy.engine.handlers.exits import report_failures
 from nqspy.engine.handlers.people import group_of, may_see, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.sizes import shaped
@@ -73,17 +73,17 @@ class SubmissionFailures:
 
     each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
 
-    def take(self, tx: Transaction) -> None:
+    def collect(self, tx: Transaction) -> None:
         """Note what the exits that were asked just now did wrong at the latest request."""
         failures = tx.exits.failures()
         if failures:
             self.each[-1].append(failures)
 
-    def tell(self, tx: Transaction, seqs: Iterable[Seq | None] = ()) -> None:
+    def report(self, tx: Transaction, seqs: Iterable[Seq | None] = ()) -> None:
         """Has them told; ``seqs``: the numbers of the requests, none: they were not accepted."""
         for seq, asked in zip_longest(seqs, self.each):
             for failures in asked or ():
-                tell_failures(tx, tuple(replace(each, seq=seq) for each in failures), decided=False)
+                report_failures(tx, tuple(replace(each, seq=seq) for each in failures), decided=False)
         self.each.clear()
 
 
@@ -118,15 +118,15 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         for item, each in zip(command.items, accepted, strict=True):
             each.spec = depend.placed(each.spec, item, specs, keys)
     except Refusal:
-        failed.tell(tx)
+        failed.report(tx)
         raise
     if command.dry_run:
-        failed.tell(tx)
+        failed.report(tx)
         return _tried(tx, accepted, caller, _warned(tx, accepted, keys, caller))
     shared = Shared() if len(accepted) > 1 else None
-    seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
-    room.taken()
-    failed.tell(tx, seqs)
+    seqs = tuple(_store(tx, each, command.key, digest, shared) for each in accepted)
+    room.accept()
+    failed.report(tx, seqs)
     if command.key:
         requests = tx.site.requests
         for owner in {requests[seq].owner for seq in seqs}:
@@ -142,9 +142,9 @@ def _warned(
     tx: Transaction, accepted: list[Accepted], seqs: tuple[Seq, ...], caller: Caller
 ) -> dict[str, Any]:
     """``{"warnings": [...]}`` about what is accepted all the same; nothing where there is none."""
-    taken = [(seq, each.spec, each.target) for seq, each in zip(seqs, accepted, strict=True)]
-    said = advice(tx, taken, caller)
-    return {"warnings": said} if said else {}
+    rows = [(seq, each.spec, each.target) for seq, each in zip(seqs, accepted, strict=True)]
+    lines = advice(tx, rows, caller)
+    return {"warnings": lines} if lines else {}
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
@@ -166,9 +166,9 @@ def _accept(
     failed.each.append([])
     try:
         found = _check(tx, item, caller, room.coming, failed)
-        room.take(found.spec.owner, (found.queue, found.target), counted(found.spec.array))
+        room.add(found.spec.owner, (found.queue, found.target), counted(found.spec.array))
         spec = found.spec
-        room.keep(spec, ((spec.script, found.script), (spec.environment, found.environment)))
+        room.add_blobs(spec, ((spec.script, found.script), (spec.environment, found.environment)))
         return found
     except Refusal as refusal:
         if item.line is None:
@@ -216,7 +216,7 @@ def _check(
     who = ""
     if tx.exits.has("submit"):
         answer, before = ask_submit(site, spec, tx.exits, tx.now, script), spec
-        failed.take(tx)
+        failed.collect(tx)
         spec = before if answer is None else changed(site, before, answer)
         if answer is not None and (spec.queue, spec.ask) != (before.queue, before.ask):
             who = answer.who
@@ -225,7 +225,7 @@ def _check(
     except Refusal as refusal:
         raise (by_exit(refusal, who) if who else refusal) from None
     finally:
-        failed.take(tx)  # a route exit's
+        failed.collect(tx)  # a route exit's
     return Accepted(spec, queue, target, script, environment)
 
 
@@ -281,13 +281,13 @@ def _digest(body: bytes) -> str:
     return sha256(body).hexdigest()[:32]
 
 
-def _take_in(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
+def _store(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
     spec, queue = accepted.spec, accepted.queue
     seq = _key(spec, tx.site.next_seq)
     if shared is not None:
         spec, queue = shared.spec(spec), shared.one(queue)
-    tx.keep(spec.script, accepted.script)
-    tx.keep(spec.environment, accepted.environment)
+    tx.store(spec.script, accepted.script)
+    tx.store(spec.environment, accepted.environment)
     tx.emit(Submitted(seq, spec, queue, _state(tx, spec), key, digest))
     if accepted.target != accepted.queue:
         tx.emit(Routed(seq, accepted.target, accepted.queue))
@@ -320,11 +320,11 @@ def _tried(
     event = Submitted(_key(each.spec, site.next_seq), replace(each.spec, after=unmet), each.target, "queued")
     event = replace(event, state=_state(tx, event.spec))
     row["depends_on"] = [site.id_of(other.seq) for other in unmet]
-    ahead = _foreseen(tx, submitted(event, tx.now), caller)
+    ahead = _estimated(tx, submitted(event, tx.now), caller)
     return LateValue(lambda seconds: {"dry_run": [row | ahead(seconds)]} | warned)
 
 
-def _foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
+def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
     """Give ``estimate`` and ``note`` of a submission, in any thread, within so many real seconds."""
     settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
     ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
@@ -340,8 +340,8 @@ def _foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[fl
     def written(at: Instant) -> str:
         return local(at, zone).isoformat(timespec="milliseconds")
 
-    def told(seconds: float) -> dict[str, Any]:
+    def late(seconds: float) -> dict[str, Any]:
         outlook = ahead(seconds)
         return {"estimate": outlook.told(written, named, now), "note": note(outlook.probably.start)}
 
-    return told
+    return late

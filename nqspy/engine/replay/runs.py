@@ -143,14 +143,14 @@ class ReplayExecutor(VirtualExecutor):
             self._latest[action.seq] = action.attempt
             self._heap.push(now, ObservedNotStarted(action.seq, action.attempt, text))
             return
-        attempt = self._take(action.seq, action.attempt, request, site, now)
+        attempt = self._begin(action.seq, action.attempt, request, site, now)
         delay = self._runs.delay(action.seq)
         attempt.done, attempt.wall = float(-delay), -delay
         self._heap.push(Instant(now + delay), ObservedRunning(action.seq, action.attempt))
         self._share_out(now, [attempt])
 
-    def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
-        attempt = super()._take(seq, number, request, site, now)
+    def _begin(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
+        attempt = super()._begin(seq, number, request, site, now)
         if attempt.run.wall >= ENDLESS:
             limits = attempt.wall_limit, attempt.target
             self.unknown[seq] = limits if seq in self._runs.limited else None

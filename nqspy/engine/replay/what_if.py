@@ -131,7 +131,7 @@ class WhatIf(VirtualRun):
             inputs = [each for each in inputs if not isinstance(each, _JournalInput)]
         super().feed(inputs, asked)
 
-    def _take(self, outcome: Outcome) -> None:
+    def _collect(self, outcome: Outcome) -> None:
         self.made += outcome.happened
         for handle, reply in outcome.replies:
             if handle == REPLAY and reply.refusal is not None:

@@ -126,10 +126,10 @@ class Unwritten:
         """None: whoever waits for one that has ended was told when it did."""
         return iter(())
 
-    def kept(self, owner: str) -> int:
+    def stored_bytes(self, owner: str) -> int:
         return 0
 
-    def keeps(self, owner: str, digest: str) -> bool:
+    def has_blob(self, owner: str, digest: str) -> bool:
         return True
 
     def capacity(self) -> int | None:

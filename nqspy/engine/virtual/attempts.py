@@ -79,10 +79,10 @@ class VirtualAttempt:
         self.done += self.rate * passed
         return self.demand * self.rate * passed
 
-    def go_on_from(self, request: Request, told: Used | None, now: Instant) -> None:
+    def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
         """Go on with a request that runs since its start, or is suspended, and has used what was told
         last."""
-        used = request.used if told is None else told.most(request.used)
+        used = request.used if used is None else used.most(request.used)
         self.runs = request.state is not State.SUSPENDED
         self.wall = request.run.ran(now)
         self.done = float(min(self.wall, self.target))
@@ -116,8 +116,8 @@ class VirtualAttempt:
 
     def lasts(self) -> int | None:
         """Time it takes at its rate to get where it gets to; None: it does not get on."""
-        rate, left = self.rate, self.target - self.done
-        return 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
+        rate, remaining = self.rate, self.target - self.done
+        return 0 if remaining <= 0 else ceil(remaining / rate) if rate > 0 else None
 
     def own_end(self, at: int) -> Ending:
         """End of the attempt when it gets there, at that instant."""
@@ -130,10 +130,10 @@ class VirtualAttempt:
         """Time until its hole ends, which goes by while it is suspended, and its end; None: it has none."""
         if self.until is None:
             return None
-        left = max(0, self.until - self.since)
-        ran = left if self.runs else 0
+        remaining = max(0, self.until - self.since)
+        ran = remaining if self.runs else 0
         used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.memory)
-        return left, Ending("contract", None, 15, used)
+        return remaining, Ending("contract", None, 15, used)
 
 
 def cpu_at(run: Run, done: float) -> int:

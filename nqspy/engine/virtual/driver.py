@@ -134,17 +134,17 @@ class VirtualRun:
         self._settle(self.engine.feed(inputs, self.now, asked))
 
     def _settle(self, outcome: Outcome) -> None:
-        self._take(outcome)
+        self._collect(outcome)
         while outcome.again or outcome.pending:
             outcome = self.engine.feed((), self.now) if outcome.again else self.engine.flush(self.now)
-            self._take(outcome)
+            self._collect(outcome)
         self.executor.order_moves(lambda key: move_rank(self.site, key[0]), self.now)
         wake = outcome.wake_at
         if wake is not None and wake != self._tick:
             self._tick = wake
             self.heap.push(wake, None)
 
-    def _take(self, outcome: Outcome) -> None:
+    def _collect(self, outcome: Outcome) -> None:
         if outcome.replies:
             self.replies.extend(outcome.replies)
         if outcome.notices:

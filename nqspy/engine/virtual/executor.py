@@ -27,7 +27,7 @@ from nqspy.model.site import Site
 
 T = TypeVar("T")
 
-KEPT = 1_000
+LEAST = 1_000
 """So many are kept at least, and twice as many at most."""
 
 
@@ -43,8 +43,8 @@ class Recent(list[T]):
         self._forget()
 
     def _forget(self) -> None:
-        if len(self) > 2 * KEPT:
-            del self[:-KEPT]
+        if len(self) > 2 * LEAST:
+            del self[:-LEAST]
 
 
 _due = attrgetter("due")
@@ -103,23 +103,23 @@ class VirtualExecutor:
             elif request is not None:  # it is ended at another wall time from now on
                 self._spent += attempt.settle(now)
                 attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
-                self._take_back(attempt)
+                self._unschedule(attempt)
                 self._schedule(attempt, now)
                 if not self._processors.apart:
                     self._heap.put_off(self._put_ends)  # it may have been the first
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
-        attempt = self._take(action.seq, action.attempt, request, site, now)
+        attempt = self._begin(action.seq, action.attempt, request, site, now)
         self.begun.append(attempt.key)
         self._heap.push(now, ObservedRunning(action.seq, action.attempt))
         self._share_out(now, [attempt])
 
-    def adopt(self, site: Site, told: Mapping[Seq, Used], now: Instant) -> None:
+    def adopt(self, site: Site, observed: Mapping[Seq, Used], now: Instant) -> None:
         """Goes on with a site's attempts that run or are suspended: ``lengths`` says what they do in all,
-        ``told`` what some have used. A request that was to end ends now, as no other time is known."""
+        ``observed`` what some have used. A request that was to end ends now, as no other time is known."""
         adopted = []
         for request in site.started.values():
-            attempt = self._take(request.seq, request.attempts, request, site, now)
+            attempt = self._begin(request.seq, request.attempts, request, site, now)
             if request.run.starting:
                 self._heap.push(now, ObservedRunning(*attempt.key))
             order = request.ending
@@ -127,14 +127,14 @@ class VirtualExecutor:
                 reason: EndReason = "exit" if order is None else "requeued" if order.rerun else "deleted"
                 self._end(attempt, Ending(reason, 0 if order is None else None, None, request.used), now)
                 continue
-            attempt.go_on_from(request, told.get(request.seq), now)
+            attempt.go_on_from(request, observed.get(request.seq), now)
             attempt.away = request.pes_released
             if request.pause is not None and request.pause.leaving:
                 self._leave(attempt, request, request.pause.at, now)
             adopted.append(attempt)
         self._share_out(now, adopted)
 
-    def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
+    def _begin(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
         """Begin an attempt. If nothing interferes, it runs to its end, or to the first limit it meets."""
         run = self._lengths(request)
         wall, cpu = (None, None) if run.unlimited else _limits(request, site)
@@ -164,7 +164,7 @@ class VirtualExecutor:
         for attempt, rate in zip(attempts, rates):  # noqa: B905 - as long as three rounds; there is one for each
             if rate != attempt.rate or (attempt.due is None and attempt.seq not in endless):
                 attempt.rate = rate
-                self._take_back(attempt)  # also out of the line, to whose end it goes
+                self._unschedule(attempt)  # also out of the line, to whose end it goes
                 endless[attempt.seq] = attempt
         self._endless_at = now
         if apart:
@@ -201,7 +201,7 @@ class VirtualExecutor:
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
             attempt.number = self._heap.push(due, attempt.end)
 
-    def _take_back(self, attempt: VirtualAttempt) -> None:
+    def _unschedule(self, attempt: VirtualAttempt) -> None:
         self._endless.pop(attempt.seq, None)
         attempt.due = None
         if attempt.end is not None:
@@ -229,7 +229,7 @@ class VirtualExecutor:
         self._spent += attempt.settle(now)
         if attempt.runs != runs:
             attempt.runs = runs
-            self._take_back(attempt)
+            self._unschedule(attempt)
             self._share_out(now, [attempt])
 
     def _move(
@@ -271,17 +271,17 @@ class VirtualExecutor:
     def _moved(self, now: Instant) -> Sequence[Observation]:
         """Tell which attempts have left their PEs; those that are back on some go on, unless they have
         ended."""
-        told = []
+        observed = []
         for key in self._moves.done(now):
             attempt = self._attempts.get(key[0])
             if attempt is None or attempt.key != key:
                 continue
             if attempt.away:
-                told.append(ObservedMovedOut(*key))
+                observed.append(ObservedMovedOut(*key))
             else:
                 self._come_back(attempt, now)
         self._watch()
-        return told
+        return observed
 
     def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
         self._spent += attempt.settle(now)
@@ -292,7 +292,7 @@ class VirtualExecutor:
         self._share_out(now)
 
     def _end(self, attempt: VirtualAttempt, ending: Ending, now: Instant) -> None:
-        self._take_back(attempt)
+        self._unschedule(attempt)
         end = ObservedEnded(attempt.seq, attempt.attempt, ending)
         del self._attempts[end.seq]
         self._ends[end.seq, end.attempt] = end
@@ -310,19 +310,19 @@ class VirtualExecutor:
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
         """Tell what became of each expected attempt; one that was not begun never will be."""
-        seen: list[Observation] = []
+        found: list[Observation] = []
         for seq, number in expected.items():
             attempt = self._attempts.get(seq)
             if attempt is not None and attempt.attempt == number:
-                seen.append(ObservedRunning(seq, number))
+                found.append(ObservedRunning(seq, number))
             elif (end := self._ends.get((seq, number))) is not None:
-                seen.append(end)
+                found.append(end)
             elif (seq, number) in self._lost:
-                seen.append(ObservedLost(seq, number))
+                found.append(ObservedLost(seq, number))
             else:
                 self._latest[seq] = max(number, self._latest.get(seq, 0))
-                seen.append(ObservedVoid(seq, number))
-        return seen
+                found.append(ObservedVoid(seq, number))
+        return found
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
@@ -347,7 +347,7 @@ class VirtualExecutor:
     def fail(self) -> None:
         """A power cut: everything that runs is lost without a trace."""
         for attempt in self._attempts.values():
-            self._take_back(attempt)
+            self._unschedule(attempt)
             self._lost.add((attempt.seq, attempt.attempt))
         self._attempts.clear()
 

@@ -35,7 +35,7 @@ class _Move:
 
     key: Key
     pes: int
-    left: int
+    remaining: int
 
 
 class OutOnly(StateMoves):
@@ -81,7 +81,7 @@ class Channel(StateMoves):
 
     def next_done(self) -> Instant | None:
         """Return when the first is done."""
-        return Instant(self._at + self._moves[0].left) if self._moves else None
+        return Instant(self._at + self._moves[0].remaining) if self._moves else None
 
     def done(self, now: Instant) -> Sequence[Key]:
         """In the order in which they were."""
@@ -91,12 +91,12 @@ class Channel(StateMoves):
 
     def _pass_to(self, now: Instant) -> None:
         """Moves one after the other up to an instant."""
-        while self._moves and (self._at < now or not self._moves[0].left):
+        while self._moves and (self._at < now or not self._moves[0].remaining):
             first = self._moves[0]
-            step = min(first.left, now - self._at)
-            self._at, first.left = Instant(self._at + step), first.left - step
+            step = min(first.remaining, now - self._at)
+            self._at, first.remaining = Instant(self._at + step), first.remaining - step
             self.busy += step
             self.idled += step * sum(move.pes for move in self._moves)
-            if not first.left:
+            if not first.remaining:
                 self._done.append(self._moves.pop(0).key)
         self._at = max(self._at, now)

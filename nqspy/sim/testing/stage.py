@@ -116,8 +116,8 @@ class _Driver(Simulation):
         self._happened = happened
         super().__init__(*given, **more)
 
-    def _take(self, outcome: Outcome) -> None:
-        super()._take(outcome)
+    def _collect(self, outcome: Outcome) -> None:
+        super()._collect(outcome)
         self._happened(outcome.happened, self.site)
 
 
