@@ -21,7 +21,7 @@ PAST = 124
 """Exit status of one that was ended at its limit, as that of timeout(1)."""
 NOT_RUN = 127
 """Exit status of one that was given its PEs, and could not be run."""
-LOOK, LOOK_AWAY = 300, 3
+CHECK, RETRY = 300, 3
 """Seconds after which a wait is checked; the second once the daemon that answered last has ended."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
@@ -30,7 +30,7 @@ _ENDS = (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP)
 _PASSED_ON = (
     *_ENDS, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGWINCH, _signal.SIGTSTP, _signal.SIGCONT,
 )  # fmt: skip
-_TOLD = _signal.SIGURG
+_NEWS = _signal.SIGURG
 """What the daemon sends once it has ended."""
 _BEGAN = 19
 
@@ -71,11 +71,11 @@ class Application:
         self._here = Surroundings()
         self._id = ""
         self._link: _socket.socket | None = None
-        self._kept = b""  # signals of the time before it began
-        self._daemon_fd, self._patience = -1, LOOK  # the pidfd of the daemon that answered last
+        self._early = b""  # signals of the time before it began
+        self._daemon_fd, self._patience = -1, CHECK  # the pidfd of the daemon that answered last
         self._rung, ring = os.pipe()
         os.set_blocking(ring, False)
-        _signal.signal(_TOLD, _nothing)
+        _signal.signal(_NEWS, _nothing)
         _signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
 
     def hold(self) -> int:
@@ -124,18 +124,18 @@ class Application:
                 return self._over()
             self._begin()
         elif self._daemon_fd in found:
-            self._forget(LOOK_AWAY)
+            self._forget(RETRY)
         elif not found and self._link is None:
-            return self._look()
+            return self._check()
         return None
 
     def _watch(self) -> None:
         """Watch the daemon that has just answered."""
-        self._forget(LOOK)
+        self._forget(CHECK)
         try:
             self._daemon_fd = os.pidfd_open(self._daemon.pid)
         except ProcessLookupError:
-            self._patience = LOOK_AWAY
+            self._patience = RETRY
         except OSError:
             pass  # it has no number here (a container), or too many files are open
 
@@ -145,15 +145,15 @@ class Application:
         self._daemon_fd, self._patience = -1, patience
 
     def _signalled(self, number: int) -> "int | None":
-        if number == _TOLD:
-            return self._look() if self._link is None else None
+        if number == _NEWS:
+            return self._check() if self._link is None else None
         if self._link is None and number in _ENDS:
             end(self._daemon, self._id)  # where no daemon answers, the next one does it once this has gone
             return 128 + number
         if self._link is not None:
             _send(self._link, bytes((number,)))
         elif number not in (_signal.SIGTSTP, _signal.SIGCONT, _signal.SIGWINCH):
-            self._kept += bytes((number,))
+            self._early += bytes((number,))
         if number == _signal.SIGTSTP:
             os.kill(os.getpid(), _signal.SIGSTOP)
         return None
@@ -173,29 +173,29 @@ class Application:
         except OSError:
             return  # it has gone again; its link tells so
         _send(self._link, body)
-        _send(self._link, self._kept)
+        _send(self._link, self._early)
 
     def _over(self) -> int:
         """The job's end has told the status of the program, or was ended before it could."""
         assert self._link is not None
         try:
-            told = self._link.recv(64).split()
+            reply = self._link.recv(64).split()
         except OSError:
-            told = []
-        code, doubtful = (os.waitstatus_to_exitcode(int(told[0])), told[1] == b"1") if told else (1, True)
+            reply = []
+        code, doubtful = (os.waitstatus_to_exitcode(int(reply[0])), reply[1] == b"1") if reply else (1, True)
         status = code if code >= 0 else 128 - code
         if not doubtful and -code not in _OF_LIMITS:
             return status
         row = self._row("wait", {})
         if row is not None and row["end_reason"] in _LIMITS:
-            self._say(f"application {self._id} was ended at its limit ({row['end_reason']})")
+            self._print(f"application {self._id} was ended at its limit ({row['end_reason']})")
             return PAST
-        if told or row is None:
+        if reply or row is None:
             return status
-        self._say(f"application {self._id} ended: {row['end_reason']}")
+        self._print(f"application {self._id} ended: {row['end_reason']}")
         return 128 + row["exit_signal"] if row["exit_signal"] else row["exit_status"] or 1
 
-    def _look(self) -> "int | None":
+    def _check(self) -> "int | None":
         """Return the exit status if it ended before it began."""
         row = self._row("list_requests", {"ended": False}, keyed=False)
         if row is None:
@@ -204,7 +204,7 @@ class Application:
         if row["state"] != "ended" or select.select([self._door.listener], [], [], 0)[0]:
             return None
         why = (row["reason"] or {}).get("text") or row["end_reason"]
-        self._say(f"application {self._id} ended before it began: {why}")
+        self._print(f"application {self._id} ended before it began: {why}")
         return NOT_RUN if row["end_reason"] == "not_started" else 1
 
     def _row(self, cmd: str, more: "dict[str, object]", keyed: bool = True) -> "dict[str, Any] | None":
@@ -218,7 +218,7 @@ class Application:
         answer = json.loads(line)
         return answer["result"][0] if answer["ok"] and answer["result"] else None
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         fast.complain("mpprun", text)
 
 

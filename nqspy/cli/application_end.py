@@ -29,10 +29,10 @@ def main(place: str) -> None:
         sys.exit(f"the mpprun that called for this application is gone ({error.strerror})")
     if not body:
         sys.exit("the mpprun that called for this application has gone")
-    told: list[int] = []
+    caught: list[int] = []
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT}:
         try:
-            signal.signal(number, lambda number, frame: told.append(number))
+            signal.signal(number, lambda number, frame: caught.append(number))
         except OSError:
             pass  # kept by the C library
     pid = os.fork()
@@ -42,7 +42,7 @@ def main(place: str) -> None:
         os.close(fd)
     _lead(pid)
     status = _attend(link, pid)
-    doubtful = signal.SIGTERM in told or signal.SIGXCPU in told  # perhaps it is past a limit
+    doubtful = signal.SIGTERM in caught or signal.SIGXCPU in caught  # perhaps it is past a limit
     try:
         link.sendall(b"%d %d" % (status, doubtful))
     except OSError:

@@ -107,7 +107,7 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
         word, _, rest = line.replace("\t", " ").lstrip().partition(" ")
         if word in known and word != read:
             found.setdefault(word, (number, []))[1].append(rest)
-    said = []
+    texts = []
     for word, (number, lines) in found.items():
         way = "; qsub reads them" if word in _OURS else "; write #QSUB or #PBS"
         if word == "#SBATCH":
@@ -116,28 +116,28 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
             means = f" ({meant})" if (meant := meaning(lines)) else ""
             way = f"{means}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
         what = f"{word} lines are {known[word]}'s directives"
-        said.append(f"{source} line {number}: {what} and are not read{way}")
-    return said
+        texts.append(f"{source} line {number}: {what} and are not read{way}")
+    return texts
 
 
 def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]:
     """A line for what looks like a directive and is none: misspelt, or behind the first command."""
     lines, end = _comment_block(script, prefix)
-    said = []
+    texts = []
     for number, line in lines:
         text = line.lstrip(_BLANKS)
         # `foreign` tells of Slurm's.
         read = _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
         if not read and (right := _meant(text, dialect, prefix)):
             shown = "".join(ascii(c)[1:-1] if c.isspace() else c for c in text[:_SHOWN])
-            said.append(f"{source} line {number}: {shown} is not read as a directive; write {right}")
+            texts.append(f"{source} line {number}: {shown} is not read as a directive; write {right}")
     starts = {"nqs": ("#QSUB", "#@$")}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#@$"))
     for start in filter(None, starts):
         at = script.find(f"\n{start} -", max(end - 1, 0))
         if at >= 0 and script.find("<<", end, at) < 0:  # else it may belong to a text that the script writes
             number = script.count("\n", 0, at + 1) + 1
-            said.append(f"{source} line {number}: {start} is not read behind a command; move it up")
-    return said
+            texts.append(f"{source} line {number}: {start} is not read behind a command; move it up")
+    return texts
 
 
 def _meant(line: str, dialect: str, prefix: str) -> str:
@@ -174,11 +174,11 @@ def read_script(file: str, what: str = "script", notes: "list[str] | None" = Non
         from nqspy.model.foreign_text import ForeignText, converted
 
         try:
-            data, said = converted(data)
+            data, texts = converted(data)
         except ForeignText as error:
             raise Failure(f"{named}: cannot read the {what}: {error}") from None
         if notes is not None:
-            notes += [f"{named}: {each}" for each in said]
+            notes += [f"{named}: {each}" for each in texts]
     return data.decode("latin-1")
 
 

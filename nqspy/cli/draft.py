@@ -98,19 +98,19 @@ class SubmissionDraft(RequestSheet):
         elif kind == "user":
             self.user = value.partition(",")[0]
         elif kind == "resources":
-            self._take_resources(given, origin)
+            self._add_resources(given, origin)
         elif kind[:5] == "slurm":
-            from nqspy.cli.slurm import take as take_of_slurm
+            from nqspy.cli.slurm import add as add_slurm
 
-            take_of_slurm(self, given)
+            add_slurm(self, given)
         elif kind == "name_or_rerun":
-            self._take_name_or_rerun(value)
+            self._add_name_or_rerun(value)
         elif kind == "join_or_joblog":
-            self._take_join_or_joblog(value)
+            self._add_join_or_joblog(value)
         else:
-            from nqspy.cli.rare import take as take_of_few
+            from nqspy.cli.rare import add as add_rare
 
-            take_of_few(self, given)
+            add_rare(self, given)
 
     def _put(self, target: str, value: object) -> None:
         place, dot, name = target.rpartition(".")
@@ -149,7 +149,7 @@ class SubmissionDraft(RequestSheet):
                 raise Wrong(f"a warning at {warning.strip()} lies above the limit of {text.strip()}")
             self.notes.append(f"warning:{given.flag}:{at}")
 
-    def _take_resources(self, given: Given, origin: str) -> None:
+    def _add_resources(self, given: Given, origin: str) -> None:
         """Each resource on its own: among PBS directives its first value stands, else the last."""
         first = self.dialect == "pbs" and origin == "directive"
         for each in read_list(given.value, given):
@@ -188,7 +188,7 @@ class SubmissionDraft(RequestSheet):
                 f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"
             )
 
-    def _take_name_or_rerun(self, value: str) -> None:
+    def _add_name_or_rerun(self, value: str) -> None:
         """``-r``: in PBS y or n; in NQS a name; undecided, the value's form decides."""
         if self.dialect != "nqs" and value in ("y", "n"):
             self.spec["rerunnable"] = value == "y"
@@ -224,7 +224,7 @@ class SubmissionDraft(RequestSheet):
 
         return output_path(folder, value)
 
-    def _take_join_or_joblog(self, value: str) -> None:
+    def _add_join_or_joblog(self, value: str) -> None:
         if self.dialect != "nqs" and value in ("oe", "eo", "n", "o", "e"):
             self.output["join"] = value != "n"
             if value[0] == "e":
@@ -276,10 +276,10 @@ class SubmissionDraft(RequestSheet):
         if self.user:
             item["user"] = self.user
         else:
-            self._look_at_paths(here.terminal)
+            self._check_paths(here.terminal)
         return item
 
-    def _look_at_paths(self, terminal: bool) -> None:
+    def _check_paths(self, terminal: bool) -> None:
         """Refuses a shell that cannot work; warns of output that could not be written as things are."""
         if self._shell is not None:
             from nqspy.cli.paths import check_shell
@@ -290,9 +290,9 @@ class SubmissionDraft(RequestSheet):
             if terminal and path and not self.output.get(f"keep_{name}"):
                 from nqspy.cli.paths import objection
 
-                said = objection(str(path))
-                if said:
-                    self.warnings.append(f"{flag}: {said}")
+                text = objection(str(path))
+                if text:
+                    self.warnings.append(f"{flag}: {text}")
 
 
 def default_name(file: str, short: bool) -> str:
@@ -328,24 +328,24 @@ class Surroundings:
 
     def environment(self, whole: bool, variables: list[str], queue: str, remarks: list[str]) -> str:
         """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
-        mine = os.environb
+        env = os.environb
         found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:
             name, equals, value = text.encode("utf-8", "surrogateescape").partition(b"=")
             if equals:
                 found[name] = value
-            elif name in mine:
-                found[name] = mine[name]
+            elif name in env:
+                found[name] = env[name]
             else:
                 remarks.append(f"variable {text} is not set, and the job starts without it")
         for name in (b"HOME", b"LOGNAME", b"MAIL", b"PATH", b"SHELL", b"TZ"):  # where the request comes from
-            if name in mine:
-                found[b"QSUB_" + name] = found[b"PBS_O_" + name] = mine[name]
-        user = mine.get(b"USER") or mine.get(b"LOGNAME")
+            if name in env:
+                found[b"QSUB_" + name] = found[b"PBS_O_" + name] = env[name]
+        user = env.get(b"USER") or env.get(b"LOGNAME")
         if user:
             found[b"QSUB_USER"] = user
-        if b"LANG" in mine:
-            found[b"PBS_O_LANG"] = mine[b"LANG"]
+        if b"LANG" in env:
+            found[b"PBS_O_LANG"] = env[b"LANG"]
         found[b"QSUB_WORKDIR"] = found[b"PBS_O_WORKDIR"] = os.fsencode(self.workdir)
         found[b"QSUB_HOST"] = found[b"PBS_O_HOST"] = os.fsencode(self.host)
         found[b"PBS_O_SYSTEM"] = os.fsencode(self._system)

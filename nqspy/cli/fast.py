@@ -236,7 +236,7 @@ class DaemonConnection:
         was stopped is told at once. ``patient``: the answer may take for ever. Raises Failure."""
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
         connection = DaemonSocket(self.home, None if patient else ANSWER_TIME)
-        waited, pause, reached, told = 0.0, _FIRST_PAUSE, False, ""
+        waited, pause, reached, notice = 0.0, _FIRST_PAUSE, False, ""
         while True:
             try:
                 answer, reached = connection.exchange(line).decode(), True
@@ -253,8 +253,8 @@ class DaemonConnection:
 
                 if why := away.verdict(self.home, keyed, repeat, patient, reached, waited >= PATIENCE):
                     raise Failure(why) from None
-                if not told and (told := away.word(self.home, waited)):
-                    complain(os.path.basename(sys.argv[0]), told)
+                if not notice and (notice := away.word(self.home, waited)):
+                    complain(os.path.basename(sys.argv[0]), notice)
             finally:
                 self.pid = connection.pid or self.pid
                 connection.close()

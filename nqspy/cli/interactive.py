@@ -71,10 +71,10 @@ class Session:
         known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
         before = {number: signal.signal(number, self._signalled) for number in known}
         try:
-            self._say(f"waiting for job {self._id} to start")
+            self._print(f"waiting for job {self._id} to start")
             if self._connected():
                 termios.tcflush(0, termios.TCIFLUSH)  # keys typed while it waited were not meant for the job
-                self._say(f"job {self._id} ready")
+                self._print(f"job {self._id} ready")
                 keys = termios.tcgetattr(0)
                 try:
                     tty.setraw(0, termios.TCSADRAIN)
@@ -83,7 +83,7 @@ class Session:
                 finally:
                     termios.tcsetattr(0, termios.TCSADRAIN, keys)
                     os.close(self._master)
-                self._say(f"job {self._id} completed")
+                self._print(f"job {self._id} completed")
             self._waiter.join()
         finally:
             for number, handler in before.items():
@@ -91,10 +91,10 @@ class Session:
         if self._failure is not None:
             raise self._failure
         if self._master < 0:
-            self._say(f"job {self._id} ended before it began")
+            self._print(f"job {self._id} ended before it began")
         return self._status if self._status is not None else 1
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         fast.complain("qsub", text)
 
     def _wait(self) -> None:

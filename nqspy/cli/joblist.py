@@ -85,8 +85,8 @@ class NamedLines:
     def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
         """A dependency on a request, as ``--after`` has it, or places of earlier lines with the word."""
         named = word.removeprefix(LINE_AFTER)
-        name, colon, said = named.partition(":")
-        if not name or (colon and said not in AFTER_WORDS):
+        name, colon, when = named.partition(":")
+        if not name or (colon and when not in AFTER_WORDS):
             raise Failure(f"{word} is no dependency; write it like after:NAME, after:NAME:any, after:17:fail")
         if "0" <= name[0] <= "9":
             return named, []
@@ -94,7 +94,7 @@ class NamedLines:
             late = self._first.get(name)
             where = f"; line {late} is, and a line waits for earlier ones only" if late else ""
             raise Failure(f"{word}: no line before this one is named {name}{where}")
-        return "", [(place, said or "ok") for place in self._places[name]]
+        return "", [(place, when or "ok") for place in self._places[name]]
 
 
 def _leading(words: list[str]) -> list[str]:

@@ -46,8 +46,8 @@ class MpprunOptions:
 
     def wanted(self) -> "dict[str, object]":
         """Wishes for an application, by fields of `model.requests.Spec`."""
-        said = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
-        ask: dict[str, object] = {name: value for name, value in said.items() if value is not None}
+        asked = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
+        ask: dict[str, object] = {name: value for name, value in asked.items() if value is not None}
         if len(self.sizes) > 1:
             mold: dict[str, object] = {"mold": {"sizes": self.sizes}}
         else:
@@ -117,8 +117,8 @@ def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
         raise Failure(f"NQSPY_PES is {own!r}, which names no PEs; leave it as the request has it") from None
     around = os.environ["QSUB_REQID"]
     if options.units:
-        said = f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
-        raise Failure(said)
+        text = f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
+        raise Failure(text)
     flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
     if flags:
         flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"
@@ -126,8 +126,8 @@ def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
     if options.sizes:
         fitting = [size for size in options.sizes if size <= pes]
         if not fitting:
-            said = options.given["pes"].value
-            raise Failure(f"-n {said}: request {around} has {pes} PEs, and its programs run on those")
+            text = options.given["pes"].value
+            raise Failure(f"-n {text}: request {around} has {pes} PEs, and its programs run on those")
         os.environ["NCPUS"] = str(fitting[-1])
         if "NQSPY_UNITS" not in os.environ:  # torchrun has a process for each GPU
             os.environ["PET_NPROC_PER_NODE"] = str(fitting[-1])

@@ -14,29 +14,29 @@ WITHIN = 10
 OWNERS = "only the home's owner and root may read the journal"
 
 
-def tell(home: str, file: str, since: str, as_json: bool = False) -> int:
+def report(home: str, file: str, since: str, as_json: bool = False) -> int:
     """Print what ``file`` would have changed, however long it takes; return the status. Raises Failure."""
     if not _may_read(home):
         raise fast.Failure(f"nothing is gone through again: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]
     done = subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True)
-    if done.returncode and (said := done.stderr.splitlines()):
-        raise fast.Failure(said[-1].removeprefix("nqspy: "))  # which the user did not call
+    if done.returncode and (errors := done.stderr.splitlines()):
+        raise fast.Failure(errors[-1].removeprefix("nqspy: "))  # which the user did not call
     return done.returncode
 
 
 def close_plan(home: str, file: str, since: str) -> int:
     """Print the last night's figures in a few lines, or in one why there are none; return 0."""
-    why, told = OWNERS, ""
+    why, text = OWNERS, ""
     if _may_read(home):
         try:
             words = [*_words(home, file, since), "--brief"]
             done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=WITHIN)
             why = (done.stderr.splitlines() or ["it failed"])[-1].removeprefix("nqspy: ")
-            told = done.stdout
+            text = done.stdout
         except subprocess.TimeoutExpired:
             why = f"it takes more than {WITHIN} s; --replay {since} waits for it"
-    fast.write(1, ("\n" + (told or f"the last night is not gone through again: {why}\n")).encode())
+    fast.write(1, ("\n" + (text or f"the last night is not gone through again: {why}\n")).encode())
     return 0
 
 

@@ -40,17 +40,17 @@ def objection(path: str) -> str:
         return ""
     stays = "the output would stay in the spool"
     try:
-        seen = os.stat(known)
+        info = os.stat(known)
     except OSError as error:
         return f"folder {known}: {error.strerror}; unless that changes {stays}"
-    if not stat.S_ISDIR(seen.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         return f"{known} is no folder; {stays}"
     file = _plain(path)
     if file and not path.endswith("/") and os.path.lexists(file):
         there, me = os.lstat(file), os.geteuid()  # the rules of `executors.places`
         if stat.S_ISCHR(there.st_mode) and there.st_uid == 0:
             return ""
-        open_to_others = seen.st_uid not in (0, me) or seen.st_mode & 0o022
+        open_to_others = info.st_uid not in (0, me) or info.st_mode & 0o022
         if there.st_uid != me and (open_to_others or stat.S_ISLNK(there.st_mode)):
             return f"{file} is somebody else's; {stays}"
         return "" if os.access(file, os.W_OK) else f"{file} may not be written by you; {stays}"

@@ -23,12 +23,12 @@ _MOST_SHOWN = 200
 
 def failure(given: Given, error: Exception) -> Failure:
     """A value that cannot be read, in the words of the server, of the directive or of the option."""
-    said = f"{given.place}{given.flag}: {error}"
+    text = f"{given.place}{given.flag}: {error}"
     if isinstance(error, WrongResource):
         status = 187 if error.unknown else 166
-        return Failure(f"{MESSAGES[status]} Resource_List.{error.name} ({said})", status)
+        return Failure(f"{MESSAGES[status]} Resource_List.{error.name} ({text})", status)
     if given.place:
         words = f"{given.flag} {given.value}".rstrip()
-        return Failure(f"directive error: {words} ({said})")
+        return Failure(f"directive error: {words} ({text})")
     value = given.value if len(given.value) <= _MOST_SHOWN else f"{given.value[:_MOST_SHOWN]}..."
     return Failure(f"illegal {given.flag} value {value!r}: {error}", 2)

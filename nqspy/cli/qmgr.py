@@ -47,7 +47,7 @@ class Manager:
         if self._since and (word not in ("verify", "plan") or self.operands == ["-"]):
             raise Failure("--replay goes with verify FILE and plan FILE")
 
-    def look_back(self) -> int:
+    def replay(self) -> int:
         """Tell what the file would have changed in the past, where that is asked for, and behind a plan."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
@@ -58,7 +58,7 @@ class Manager:
         home, file = self.daemon.home, self.operands[0]
         if closes:
             return past.close_plan(home, file, past.LAST_NIGHT)
-        return past.tell(home, file, self._since, as_json)
+        return past.report(home, file, self._since, as_json)
 
     def send(self, source: str, script: str) -> int:
         """Run commands, print answers, write files of ``snap``; return the exit status. Raises Failure."""
@@ -101,11 +101,11 @@ def body(words: list[str]) -> int:
         return manager.send("-c", "\n".join(manager.commands) + "\n")
     if manager.operands:
         status = manager.send(manager.operands[0], _read(manager.operands[0]))
-        return status or manager.look_back()
+        return status or manager.replay()
     if os.isatty(0):
         terminal = Terminal()
         status = converse(manager, terminal.ask)
-        terminal.keep_history()
+        terminal.save_history()
         return status
     return manager.send("standard input", _read("-"))
 
@@ -183,7 +183,7 @@ class Terminal:
             fast.write(1, b"\n")
             return ""
 
-    def keep_history(self) -> None:
+    def save_history(self) -> None:
         """Saves what was typed for the next session."""
         try:
             os.makedirs(os.path.dirname(self._history), exist_ok=True)

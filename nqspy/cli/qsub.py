@@ -137,8 +137,8 @@ class Writer:
         """Notes what is probably not meant."""
         ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
-            said = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
-            self.warnings[said] = None
+            text = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
+            self.warnings[text] = None
         self.warnings |= dict.fromkeys(draft.warnings)
 
     def _script(self, file: str, source: str) -> tuple[str, str, list[Directive]]:
@@ -170,9 +170,9 @@ class Writer:
                     elif given.target in _OWN:
                         raise Failure(f"{given.flag} belongs on the command line, not into the script")
             except Failure as failure:
-                said = place + failure.text
-                said = f"directive error: {' '.join(directive.words)} ({said})" if dialect == "pbs" else said
-                raise Failure(said, failure.status) from None
+                text = place + failure.text
+                text = f"directive error: {' '.join(directive.words)} ({text})" if dialect == "pbs" else text
+                raise Failure(text, failure.status) from None
             for given in options:
                 given.place = place
             found += [given for given in options if given.target not in _OWN]
@@ -303,8 +303,8 @@ def submit(
     if form == "json":
         import json
 
-        told = json.loads(answer.out)
-        ids = [one["id"] for one in (told if isinstance(told, list) else [told])]
+        reply = json.loads(answer.out)
+        ids = [one["id"] for one in (reply if isinstance(reply, list) else [reply])]
     ended = daemon.call({"cmd": "wait", "text": "wait", "ids": ids}, keyed=True, repeat=True, patient=True)
     return fast.show("qsub", ended)
 

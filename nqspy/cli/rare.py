@@ -25,7 +25,7 @@ NOT_OFFERED = {
 """Attributes of ``-W`` that PBS knows and this does not, and what to do instead."""
 
 
-def take(draft: RequestSheet, given: Given) -> None:
+def add(draft: RequestSheet, given: Given) -> None:
     """Reads one option. Raises Wrong."""
     kind, value = given.kind, given.value
     if kind in ("refused", "refused_value"):
@@ -71,7 +71,7 @@ def take(draft: RequestSheet, given: Given) -> None:
             raise Wrong(f"{value!r} is no dependency; {way}")
         draft.notes.append(f"after:{id}:{word or 'ok'}")
     elif kind == "wishes":
-        _take_wishes(draft, given)
+        _add_wishes(draft, given)
     else:
         assert kind == "nothing"  # what is always so: -f asks qsub not to go on in the background
 
@@ -91,7 +91,7 @@ def _checkpoint(draft: RequestSheet, value: str) -> None:
     draft.notes.append(f"checkpoint:{value}")
 
 
-def _take_wishes(draft: RequestSheet, given: Given) -> None:
+def _add_wishes(draft: RequestSheet, given: Given) -> None:
     """Read one ``-W``; among directives the first value of an attribute stands, else the last."""
     for name, value in _attributes(given.value):
         if given.place and name in draft.wished:

@@ -29,25 +29,25 @@ _AS_IT_IS = {
 """Options that may say only what is so anyhow: the words, and what is wrong with others."""
 
 
-def take(sheet: RequestSheet, given: Given) -> None:
+def add(sheet: RequestSheet, given: Given) -> None:
     """Reads one option. Raises Wrong."""
     target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
         raise Wrong(f"it is not offered: {REFUSED[target]}")
-    said = sheet.slurm = sheet.slurm or SlurmSheet()
-    said.by[target] = given
+    slurm = sheet.slurm = sheet.slurm or SlurmSheet()
+    slurm.by[target] = given
     if target in ("tasks", "cpus", "tasks_per_node"):
-        said.numbers[target] = _count(value)
+        slurm.numbers[target] = _count(value)
     elif target == "nodes":  # N or MIN-MAX: the smaller number is what it needs
         least, dash, most = value.partition("-")
-        said.numbers["nodes"] = _count(least)
-        if dash and _count(most) < said.numbers["nodes"]:
+        slurm.numbers["nodes"] = _count(least)
+        if dash and _count(most) < slurm.numbers["nodes"]:
             raise Wrong(f"{value!r}: the greater number of nodes comes last")
     elif target == "gpus":
         kind, colon, number = value.rpartition(":")
         if colon:
             raise Wrong(f"{value!r}: GPUs are not told apart by type ({kind}); write the number alone")
-        said.numbers["gpus"] = _count(number)
+        slurm.numbers["gpus"] = _count(number)
     elif target == "name":
         name = "".join(["_" if char in " /" else char for char in value])
         if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
@@ -56,7 +56,7 @@ def take(sheet: RequestSheet, given: Given) -> None:
     elif target == "time":
         sheet.ask["wall"] = parse_time(value)
     elif target in ("memory", "memory_per_cpu"):
-        said.memory = (target, parse_memory(value))
+        slurm.memory = (target, parse_memory(value))
     elif target == "account":
         if not value:
             raise Wrong("it needs a value")
@@ -66,11 +66,11 @@ def take(sheet: RequestSheet, given: Given) -> None:
             raise Wrong(f"{value!r}: one queue is named here; a pipe queue chooses among several")
         sheet.spec["queue"] = value
     elif target == "output":
-        said.stdout = marks(value)
+        slurm.stdout = marks(value)
     elif target == "error":
-        said.stderr = marks(value)
+        slurm.stderr = marks(value)
     elif target == "export":
-        said.export = split_variables(value)
+        slurm.export = split_variables(value)
     elif target == "nice":  # Slurm's puts a request back; here its priority among the owner's own does
         sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
     elif target == "wrap":
@@ -80,7 +80,7 @@ def take(sheet: RequestSheet, given: Given) -> None:
         if value not in words:
             raise Wrong(problem.format(value))
     else:
-        _READ[target](sheet, said, value)
+        _READ[target](sheet, slurm, value)
 
 
 def parse_time(text: str) -> int:
@@ -147,7 +147,7 @@ def marks(path: str) -> str:
     return "".join(pieces)
 
 
-def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+def _depend(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
     """``TYPE:ID[:ID...][,TYPE...]``: all must be met."""
     sheet.depends.clear()
     for each in value.split(","):
@@ -169,7 +169,7 @@ def _ours(id: str, kind: str) -> str:
     return f"{number}[{index}]{dot}{host}" if line or kind == "aftercorr" else id
 
 
-def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+def _begin(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
     """A date of ``-a``, or Slurm's ``teatime``, ``fika``, ``122426``, ``12.24.26``, ``12/24/26-18:00``."""
     digits = value.replace(".", "")
     if len(digits) == 6 and _is_number(digits) and value.count(".") != 1:
@@ -179,7 +179,7 @@ def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.spec["eligible"] = sheet.date(CLOCK.get(value.lower(), value))
 
 
-def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+def _mail_type(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
     chosen: dict[str, object] = {}
     for word in value.upper().split(","):
         if word not in _MAIL:
@@ -190,7 +190,7 @@ def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.mail |= chosen
 
 
-def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+def _gres(_sheet: RequestSheet, slurm: SlurmSheet, value: str) -> None:
     """``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
     for each in value.split(","):
         name, colon, rest = each.partition(":")
@@ -198,7 +198,7 @@ def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
             raise Wrong(f"{each!r} names no unit; write it like gpu:2")
         if ":" in rest:
             raise Wrong(f"{each!r}: units are not told apart by type; write it like {name}:1")
-        said.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
+        slurm.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
 
 
 _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
@@ -210,8 +210,8 @@ def finish(sheet: RequestSheet) -> None:
     """Works out what all options come to together. Raises Failure naming the option."""
     from nqspy.cli.paths import output_path
 
-    said = sheet.slurm or SlurmSheet()
-    number = said.numbers
+    slurm = sheet.slurm or SlurmSheet()
+    number = slurm.numbers
     nodes = number.get("nodes", 1)
     tasks = number.get("tasks", nodes * number.get("tasks_per_node", 1))
     pes = tasks * number.get("cpus", 1)
@@ -220,24 +220,24 @@ def finish(sheet: RequestSheet) -> None:
     sheet.ask["pes"] = pes
     layout = {"chunks": nodes, "ranks": tasks, "cpus": pes}
     sheet.spec["layout"] = layout | ({"threads": number["cpus"]} if "cpus" in number else {})
-    if said.memory is not None:
-        way, size = said.memory
+    if slurm.memory is not None:
+        way, size = slurm.memory
         sheet.ask["memory"] = size * (pes if way == "memory_per_cpu" else nodes)
     for name, units in number.items():
         if name == "gpus" or name.startswith("unit "):
-            said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
+            source = slurm.by["gpus" if "gpus" in slurm.by and name == "gpus" else "gres"]
             unit = name.removeprefix("unit ")
-            sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", said_of)
+            sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", source)
     folder = str(sheet.spec.setdefault("start_in", sheet.workdir))
-    name = said.stdout or ("slurm-%s_%a.out" if "array" in sheet.spec else "slurm-%s.out")
+    name = slurm.stdout or ("slurm-%s_%a.out" if "array" in sheet.spec else "slurm-%s.out")
     sheet.output["stdout"] = output_path(folder, name)
-    if said.stderr:
-        sheet.output["stderr"] = output_path(folder, said.stderr)
+    if slurm.stderr:
+        sheet.output["stderr"] = output_path(folder, slurm.stderr)
     else:
         sheet.output["join"] = True
     # --export: ALL, NONE, NIL, names and values; without ALL only what is named
-    sheet.exports = "ALL" in said.export
-    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
+    sheet.exports = "ALL" in slurm.export
+    sheet.variables[:] = [word for word in slurm.export if word and word not in ("ALL", "NONE", "NIL")]
 
 
 _IN_PBS = {
@@ -263,8 +263,8 @@ def meaning(lines: list[str]) -> str:
         for given in options:
             if given.target in _IN_PBS:
                 between = "=" if given.flag[:2] == "--" and given.value else " "
-                said = f"{given.flag}{between}{given.value}".rstrip()
-                found.append(f"{said} is {_IN_PBS[given.target].format(_value(given))}".rstrip())
+                option = f"{given.flag}{between}{given.value}".rstrip()
+                found.append(f"{option} is {_IN_PBS[given.target].format(_value(given))}".rstrip())
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
     return ", ".join([*found[:MOST], *more])
 

@@ -57,7 +57,7 @@ class Cursor:
         """The token that comes next, or ``ahead`` further ones; at the end the ``end`` token."""
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of tokens that remain."""
         return len(self.tokens) - 1 - self.at
 

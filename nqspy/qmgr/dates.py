@@ -71,47 +71,47 @@ def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
 
 def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
     """The instant, in UTC, that some words name. Raises BadValue, ValueError."""
-    said: dict[str, Any] = {"zone": zone}
+    parsed: dict[str, Any] = {"zone": zone}
     words = text.lower().replace(",", " ").split()
     if not words:
         raise BadValue("it is empty")
     while words:
-        _take(said, words)
-    zone, (at, days_on) = said["zone"], said.get("time", (time(0), 0))
+        _read(parsed, words)
+    zone, (at, days_on) = parsed["zone"], parsed.get("time", (time(0), 0))
 
     def instant(day: date) -> datetime:
         return _shown(datetime.combine(day, at) + timedelta(days_on), zone, now)
 
     today = now.astimezone(zone).date()
-    if "date" in said and said["date"][0] is not None:
-        return instant(date(*said["date"]))
-    if "ahead" in said and not {"date", "day", "weekday"} & said.keys():
-        return instant(today + timedelta(said["ahead"]))
-    for day in _days(said, today):
+    if "date" in parsed and parsed["date"][0] is not None:
+        return instant(date(*parsed["date"]))
+    if "ahead" in parsed and not {"date", "day", "weekday"} & parsed.keys():
+        return instant(today + timedelta(parsed["ahead"]))
+    for day in _days(parsed, today):
         found = instant(day)
-        if found > now or (day == today and "date" in said and "time" not in said):
+        if found > now or (day == today and "date" in parsed and "time" not in parsed):
             return found
     raise BadValue("there is no such day")
 
 
-def _days(said: dict[str, Any], today: date) -> Iterator[date]:
+def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
     """Yield the days that may be meant, from today on."""
-    if "date" in said:  # 29 February may be eight years away
-        parts = [(year, *said["date"][1:]) for year in range(today.year, today.year + 9)]
-    elif "day" in said:
+    if "date" in parsed:  # 29 February may be eight years away
+        parts = [(year, *parsed["date"][1:]) for year in range(today.year, today.year + 9)]
+    elif "day" in parsed:
         months = range(today.month - 1, today.month + 12)
-        parts = [(today.year + month // 12, month % 12 + 1, said["day"]) for month in months]
+        parts = [(today.year + month // 12, month % 12 + 1, parsed["day"]) for month in months]
     else:
-        days = (said["weekday"] - today.weekday()) % 7 if "weekday" in said else 0
+        days = (parsed["weekday"] - today.weekday()) % 7 if "weekday" in parsed else 0
         yield today + timedelta(days)
-        yield today + timedelta(days + (7 if "weekday" in said else 1))
+        yield today + timedelta(days + (7 if "weekday" in parsed else 1))
         return
     for each in parts:
         with suppress(ValueError):
             yield date(*each)
 
 
-def _take(said: dict[str, Any], words: list[str]) -> None:
+def _read(parsed: dict[str, Any], words: list[str]) -> None:
     """Read the next word, or those that belong together."""
     word = words.pop(0)
     after = words[0] if words else ""
@@ -121,33 +121,33 @@ def _take(said: dict[str, Any], words: list[str]) -> None:
     letters = word[len(digits) :]
     zones = (letters, *(letters.removeprefix(half) for half in ("am", "pm", "m")))
     if word in ("noon", "midnight"):
-        _put(said, "time", (time(12 if word == "noon" else 0), 0))
+        _put(parsed, "time", (time(12 if word == "noon" else 0), 0))
     elif word in ("today", "tomorrow"):
-        said["ahead"] = 0 if word == "today" else 1
+        parsed["ahead"] = 0 if word == "today" else 1
     elif word in ("next", "at", "on"):
         pass
     elif len(word) >= 3 and any(day.startswith(word) for day in _DAYS):
-        said["weekday"] = next(n for n, day in enumerate(_DAYS) if day.startswith(word))
+        parsed["weekday"] = next(n for n, day in enumerate(_DAYS) if day.startswith(word))
     elif zone := next((each for each in zones if each in _ZONES), ""):  # alone or glued to a time: 12:00EST
-        said["zone"] = timezone(timedelta(hours=_ZONES[zone]))
+        parsed["zone"] = timezone(timedelta(hours=_ZONES[zone]))
         if digits:
-            _put(said, "time", _time(word.removesuffix(zone)))
+            _put(parsed, "time", _time(word.removesuffix(zone)))
     elif word in _NAMES_OF_MONTHS and after[:1].isdigit() and ":" not in after:
         day = int(words.pop(0))
         year = int(words.pop(0)) if words and words[0].isdigit() and len(words[0]) == 4 else None
-        _put(said, "date", (year, _month(word), day))
+        _put(parsed, "date", (year, _month(word), day))
     elif "/" in word or "-" in word:
-        _put(said, "date", _date(word))
+        _put(parsed, "date", _date(word))
     elif word.partition(".")[0].isdigit() and len(word.partition(".")[0]) >= 4:
-        _posix(said, word)
+        _posix(parsed, word)
     else:
-        _put(said, "time", _time(word))
+        _put(parsed, "time", _time(word))
 
 
-def _put(said: dict[str, Any], what: str, value: tuple[Any, ...]) -> None:
-    if what in said:
+def _put(parsed: dict[str, Any], what: str, value: tuple[Any, ...]) -> None:
+    if what in parsed:
         raise BadValue(f"it names two {what}s")
-    said[what] = value
+    parsed[what] = value
 
 
 def _date(word: str) -> tuple[int | None, int, int]:
@@ -161,18 +161,18 @@ def _date(word: str) -> tuple[int | None, int, int]:
     return (year, int(first), int(second)) if "/" in word else (year, _month(second), int(first))
 
 
-def _posix(said: dict[str, Any], word: str) -> None:
+def _posix(parsed: dict[str, Any], word: str) -> None:
     """``[[CC]YY]MMDDhhmm[.SS]``; ``DDhhmm`` and ``hhmm`` as OpenPBS takes them."""
     digits, _, seconds = word.partition(".")
     if len(digits) not in (4, 6, 8, 10, 12) or (seconds and len(seconds) != 2):
         raise BadValue()
     minute, hour, *rest = (int(digits[at : at + 2]) for at in range(len(digits) - 2, -1, -2))
-    _put(said, "time", (time(hour, minute, int(seconds or 0)), 0))
+    _put(parsed, "time", (time(hour, minute, int(seconds or 0)), 0))
     if len(rest) == 1:
-        said |= {"date": (*said["date"][:2], rest[0])} if "date" in said else {"day": rest[0]}
+        parsed |= {"date": (*parsed["date"][:2], rest[0])} if "date" in parsed else {"day": rest[0]}
     elif rest:
         year = None if len(rest) == 2 else _year(digits[: len(digits) - 8])
-        _put(said, "date", (year, rest[1], rest[0]))
+        _put(parsed, "date", (year, rest[1], rest[0]))
 
 
 def _time(word: str) -> tuple[time, int]:

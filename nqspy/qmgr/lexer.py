@@ -137,12 +137,12 @@ def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
     rows: dict[int, str] = {}
     lines = text.removeprefix(_MARK).split("\n")
     for line, row in enumerate(lines, first):
-        more, said, continued = _row(row, line)
+        more, content, continued = _row(row, line)
         rows[line] = row.rstrip(_BLANKS)
         tokens += more
-        texts += [said] if said else []
+        texts += [content] if content else []
         last = line == first + len(lines) - 1
-        if not last and (continued or (texts and not said and rows[line].strip(_BLANKS))):
+        if not last and (continued or (texts and not content and rows[line].strip(_BLANKS))):
             continue  # a comment between the lines of a command does not end it
         if tokens:
             end = Token("end", "", line, len(rows[line]) + 1)

@@ -87,8 +87,8 @@ def _parse(logical: Logical) -> tuple[Form, Order]:
     cursor = Cursor(logical)
     words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
     if words in ABSENT:
-        said = f"'{' '.join(words)}' is not needed here: {ABSENT[words]}; leave the line out"
-        raise cursor.bad(said, cursor.peek())
+        message = f"'{' '.join(words)}' is not needed here: {ABSENT[words]}; leave the line out"
+        raise cursor.bad(message, cursor.peek())
     node = TREE
     while node.below:
         if node.form is not None and (cursor.done() or cursor.may_be(node.keywords) is None):

@@ -120,14 +120,14 @@ def _parents_first(groups: dict[str, Group]) -> list[Group]:
     """In their order, but each behind its parent."""
     done: dict[str, Group] = {}
 
-    def take(group: Group, above: tuple[str, ...]) -> None:
+    def add(group: Group, above: tuple[str, ...]) -> None:
         parent = groups.get(group.parent or "")
         if parent is not None and parent.name not in done and parent.name not in above:
-            take(parent, (*above, group.name))
+            add(parent, (*above, group.name))
         done.setdefault(group.name, group)
 
     for group in groups.values():
-        take(group, (group.name,))
+        add(group, (group.name,))
     return list(done.values())
 
 

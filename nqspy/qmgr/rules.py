@@ -168,7 +168,7 @@ def set_object(cursor: Cursor, form: Form) -> Command:
         name = object_name(cursor, form.kind)
         return _sets(f"{form.kind}/{name}", *_all_pairs(cursor, form.kind))
     pairs = read_pairs(cursor, form.kind)
-    while cursor.left() > 1:
+    while cursor.remaining() > 1:
         cursor.skip(",")
         pairs += read_pairs(cursor, form.kind)
     return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", *pairs)
@@ -241,7 +241,7 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
 def set_mail(cursor: Cursor, form: Form) -> Command:
     """``set mail COMMAND|none``, or attributes; the way that is set takes the place of the others."""
     cursor.skip("=")
-    if cursor.left() > 1 and cursor.may_be(keywords_of("mail")):
+    if cursor.remaining() > 1 and cursor.may_be(keywords_of("mail")):
         start = cursor.peek()
         pairs = dict(_all_pairs(cursor, "mail"))
         given = [way for way in WAYS if pairs.get(way)]
@@ -271,7 +271,7 @@ def set_shift(cursor: Cursor, form: Form) -> Command:
     """``set shift automatic``, or ``set shift NAME when=(...) spill=... now``."""
     if cursor.peek().kind == "cursor":
         raise cursor.fail("automatic", "the name of a shift")
-    if cursor.left() == 1 and cursor.may_be(_AUTOMATIC):
+    if cursor.remaining() == 1 and cursor.may_be(_AUTOMATIC):
         cursor.keyword(_AUTOMATIC)
         return AutomaticShift()
     path = f"shift/{object_name(cursor, 'shift')}"

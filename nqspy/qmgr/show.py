@@ -50,14 +50,14 @@ def show_sched_factor(settings: Settings) -> str:
 
 def _weights(whom: str, weights: Weights) -> str:
     rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
-    said = [f"  {bound(weights)}"]
+    notes = [f"  {bound(weights)}"]
     if weights.share and weights.time:
         bounds = 4 * weights.time / weights.share
-        said.append(
+        notes.append(
             "  share_rule deficit: the share factor beats the time term once what two departments are "
             f"owed (K)\n  differs by {bounds:.3g} b, b being what all PEs do in the mean time of a run"
         )
-    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, *map(folded, said)])
+    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, *map(folded, notes)])
 
 
 def bound(weights: Weights) -> str:
@@ -228,13 +228,13 @@ def _queue(queue: Queue, name: str, state: str, counted: Sequence[str] = (), lon
         lines.append(f"  destinations: {', '.join(queue.destinations) or 'none'}")
     if long:
         apart, always = ("enabled", "started", "priority", "destinations"), (*_limits(), *_ALWAYS)
-        told = [
+        rows = [
             (path.replace("/", " "), write(info, value))
             for path, info, value in items(queue)
             if is_heeded(queue.kind, path)
             and (path in always or (path not in apart and value != info.default))
         ]
-        lines.append(pairs(told))
+        lines.append(pairs(rows))
     return "\n".join(lines)
 
 

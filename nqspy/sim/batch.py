@@ -73,12 +73,12 @@ def caller_of(job: SimulatedJob) -> Caller:
     return Caller(job.user, 1000, 1000, (), True)
 
 
-Told = Callable[[Sequence[ev.Recorded]], None]
+Listener = Callable[[Sequence[ev.Recorded]], None]
 
 
 class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
-    many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
+    many PEs and bytes of memory. ``fixed``: settings behind these that no shift changes; ``ask``: what its
     jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
     what is committed; ``sampled`` and ``more`` (``processors``, ``moves``) as of `VirtualRun`.
 
@@ -91,9 +91,9 @@ class BatchRun:
         texts: Texts,
         memory: int | None = None,
         exits: Exits | None = None,
-        kept: Texts = (),
+        fixed: Texts = (),
         ask: Callable[[SimulatedJob], Ask] = ask_of,
-        journal: Callable[[Told], MemoryJournal] = PassingJournal,
+        journal: Callable[[Listener], MemoryJournal] = PassingJournal,
         molding: Molding | None = None,
         sampled: bool = False,
         **more: Any,
@@ -112,7 +112,7 @@ class BatchRun:
             text = f"set machine memory={memory}b\nset global memory_limit={memory}b\n"
             texts = [*texts, ("--memory", text)]
         self.sim.configure(texts)
-        self.sim.keep(kept)
+        self.sim.pin(fixed)
         self._groups = frozenset(self.sim.site.settings.groups)
         self._source = self._arrivals()
         if workload.at_once is None:

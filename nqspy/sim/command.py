@@ -83,9 +83,9 @@ def carry_out(order: SimOrder, began: float) -> None:
     results: list[Results] = [] if order.starts is None else [Starts(order.starts)]
     results += [] if order.requests is None else [opened(order.requests)]
     named = work.name if len(tasks) == 1 else f"{order.workload}, {len(tasks)} runs"
-    with progress(named, work.count * len(tasks)) as far:
+    with progress(named, work.count * len(tasks)) as done:
         alone = len(tasks) == 1
-        runs = [run_task(tasks[0], results, far)] if alone else run_all(tasks, order.processes, far)
+        runs = [run_task(tasks[0], results, done)] if alone else run_all(tasks, order.processes, done)
     for file in files:
         file.write(runs)
     seeds, first = {run.seed for run in runs}, runs[0]
@@ -93,7 +93,7 @@ def carry_out(order: SimOrder, began: float) -> None:
     title = f"{name} on {first.pes} PEs"
     if order.html is not None:
         write(order.html, page(title, runs, names).encode("utf-8", "replace"))
-    _tell(title, runs, perf_counter() - began, order)
+    _print(title, runs, perf_counter() - began, order)
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
@@ -109,7 +109,7 @@ def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
         used[path.resolve()] = f"what {option} writes"
 
 
-def _tell(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder) -> None:
+def _print(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder) -> None:
     first, found = runs[0], compare(runs)
     one = len(runs) == 1 and order.seeds is None
     if order.as_json:

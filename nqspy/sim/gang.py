@@ -157,7 +157,7 @@ class GangRun(BatchRun):
         self._named: dict[str, SimulatedJob] = {}
         self._requests: dict[int, Seq] = {}
         self._waits: list[int] = []
-        self._preempted = self._gone = 0
+        self._preempted = self._completed = 0
         self._channel = Channel(MEMORY, RATE)
         jobs = workload.jobs
         thinned = replace(
@@ -216,7 +216,7 @@ class GangRun(BatchRun):
             elif isinstance(event, ev.Ended):
                 request = self._requests.pop(self._jobs.pop(event.seq).number, event.seq)
                 if request == event.seq:
-                    self._gone += 1
+                    self._completed += 1
                 else:  # an application, whose request ends with it
                     self.sim.heap.push(recorded.at, partial(self._finish, request))
 
@@ -256,7 +256,7 @@ class GangRun(BatchRun):
             },
             "swapping_s": self._channel.busy / 1000,
             "preempted": self._preempted,
-            "jobs": {"ended": self._gone, "left": self.left},
+            "jobs": {"ended": self._completed, "left": self.left},
         }
 
 

@@ -65,7 +65,7 @@ class Simulation(VirtualDriver):
         """Apply files of qmgr commands, (name, text) each. Raises NqspyError."""
         self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
-    def keep(self, texts: Iterable[tuple[str, str]]) -> None:
+    def pin(self, texts: Iterable[tuple[str, str]]) -> None:
         """Apply commands now and whenever a shift comes into force, which cannot take them back."""
         texts = list(texts)
         self.configure(texts)

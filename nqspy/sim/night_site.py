@@ -18,7 +18,7 @@ from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import zone_of
 from nqspy.sim.batch import BatchRun, EndedJob, Texts
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
-from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, handed_in, simulated
+from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, simulated, submissions
 from nqspy.store.memory import PassingJournal
 from nqspy.system.shipped import shipped
 from nqspy.userexit.guard import Unguarded
@@ -34,8 +34,8 @@ PES, HMAX = CPUS + 2, 115
 """Requests that share the CPUs of the Y-MP, and Mw that large requests may use together."""
 
 
-def shipped_run(workload: Workload, memory: int | None, texts: Texts, kept: Texts) -> BatchRun:
-    """The workload under the shipped site, ``texts`` and ``kept`` behind it (as of `BatchRun`). A job is
+def shipped_run(workload: Workload, memory: int | None, texts: Texts, fixed: Texts) -> BatchRun:
+    """The workload under the shipped site, ``texts`` and ``fixed`` behind it (as of `BatchRun`). A job is
     submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its estimate on each of
     its PEs as CPU time, the memory it says, else 1 Mw. Raises NotSimulated."""
     hmax = f"{max(1, round(HMAX / CPUS * workload.pes))}mw"
@@ -45,7 +45,7 @@ def shipped_run(workload: Workload, memory: int | None, texts: Texts, kept: Text
         memory = MW if job.memory is None else job.memory
         return Ask(pes=job.width, wall=job.estimate, cpu=job.estimate * job.width, memory=memory)
 
-    return BatchRun(workload, [*site_of(shipped(), size), *texts], memory, _exits(), kept, ask_of)
+    return BatchRun(workload, [*site_of(shipped(), size), *texts], memory, _exits(), fixed, ask_of)
 
 
 def site_of(folder: Path, policy: str) -> list[tuple[str, str]]:
@@ -67,11 +67,11 @@ class _JudgedJournal(PassingJournal):
 class NightRun(BatchRun):
     """Night number ``seed`` at the computing centre, alone on its Y-MP 8/128 (ten PEs share eight CPUs).
 
-    It runs under the shipped site with ``texts`` and ``kept`` behind it (as of `BatchRun`), is judged from
+    It runs under the shipped site with ``texts`` and ``fixed`` behind it (as of `BatchRun`), is judged from
     21:00 to 06:00, and then goes on until its lists are done. Times are counted from 17:00 on."""
 
-    def __init__(self, seed: int, texts: Texts, kept: Texts = ()) -> None:
-        lines = handed_in(seed)
+    def __init__(self, seed: int, texts: Texts, fixed: Texts = ()) -> None:
+        lines = submissions(seed)
         self._lines = [job for _, job in lines]
         jobs = [simulated(job, at, place, job.memory) for place, (at, job) in enumerate(lines)]
         begin = zone_of(ZONE).at(MONDAY, 17)
@@ -84,7 +84,7 @@ class NightRun(BatchRun):
         self._judged: Mapping[str, object] = {}
         size = f"set machine pes={PES} memory=128mw\nset exit large_memory hmax={HMAX}mw nproc={CPUS}\n"
         super().__init__(
-            workload, [*site_of(shipped(), size), *texts], exits=_exits(), kept=kept,
+            workload, [*site_of(shipped(), size), *texts], exits=_exits(), fixed=fixed,
             journal=_JudgedJournal, processors=TimeShared(CPUS, MEMORY), sampled=True,
         )  # fmt: skip
         self.workload = replace(workload, pes=self.pes)

@@ -64,19 +64,19 @@ class Starts(Results):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._kept: dict[int, str] = {}
+        self._stored: dict[int, str] = {}
         self._next = 0
 
     def add(self, ended: EndedJob) -> None:
         """Write a job that has ended, or keep it back."""
-        self._kept[ended.job.place] = f"{ended.job.number} {seconds(ended.start)}\n"
-        while (line := self._kept.pop(self._next, None)) is not None:
+        self._stored[ended.job.place] = f"{ended.job.number} {seconds(ended.start)}\n"
+        while (line := self._stored.pop(self._next, None)) is not None:
             self.write(line)
             self._next += 1
 
     def close(self) -> None:
         """Write what waits for jobs that have not ended, and close the file."""
-        self.write("".join(line for _, line in sorted(self._kept.items())))
+        self.write("".join(line for _, line in sorted(self._stored.items())))
         super().close()
 
 

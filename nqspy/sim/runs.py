@@ -93,9 +93,9 @@ class RunTask(Struct, frozen=True):
 
 
 def run_task(
-    task: RunTask, results: Sequence[Results] = (), far: Callable[[int], None] = lambda jobs: None
+    task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Run it; ``far`` is told how many jobs have ended. Raises NotSimulated."""
+    """Run it; ``report`` is told how many jobs have ended. Raises NotSimulated."""
     try:
         workload, run = _begun(task)
         metrics, trail = Metrics(workload.pes), None
@@ -111,8 +111,8 @@ def run_task(
                 if trail is not None:
                     trail.add(ended)
                 if metrics.jobs % STEP == 0:
-                    far(metrics.jobs)
-        far(metrics.jobs)
+                    report(metrics.jobs)
+        report(metrics.jobs)
     except NqspyError as error:
         raise NotSimulated(str(error)) from None
     finally:
@@ -153,7 +153,7 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     site: Texts = own or [("the plain site", SITE)]
     policy = BatchPolicy("") if task.policy is None else BATCH_POLICIES[task.policy]
     texts = [*site, (f"policy {policy.name}", policy.commands)]
-    return workload, BatchRun(workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding)
+    return workload, BatchRun(workload, texts, memory, fixed=varied, ask=policy.ask, molding=policy.molding)
 
 
 GLANCE = 0.5
@@ -172,18 +172,18 @@ class _Counter:
         cls.shared = shared
 
     def __init__(self) -> None:
-        self._told = 0
+        self._reported = 0
 
-    def tell(self, jobs: int) -> None:
+    def report(self, jobs: int) -> None:
         """So many of a run have ended by now."""
         if self.shared is not None:
             with self.shared.get_lock():
-                self.shared.value += jobs - self._told
-        self._told = jobs
+                self.shared.value += jobs - self._reported
+        self._reported = jobs
 
 
 def run_all(
-    tasks: Sequence[RunTask], processes: int | None = None, far: Callable[[int], None] = lambda jobs: None
+    tasks: Sequence[RunTask], processes: int | None = None, report: Callable[[int], None] = lambda jobs: None
 ) -> list[SimulatedRun]:
     """Run tasks in ``processes`` (None: one a CPU); results in order. The first failure ends all."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
@@ -191,17 +191,17 @@ def run_all(
         found = list[SimulatedRun]()
         for task in tasks:
             before = sum(each.metrics.jobs for each in found)
-            found.append(run_task(task, far=lambda jobs, before=before: far(before + jobs)))  # type: ignore[misc]
+            found.append(run_task(task, report=lambda jobs, before=before: report(before + jobs)))  # type: ignore[misc]
         return found
     context = get_context("forkserver")
     ended = context.Value("q", 0)
     with ProcessPoolExecutor(several, context, _Counter.begin, (ended,)) as pool:
         try:
-            futures = [pool.submit(run_task, task, far=_Counter().tell) for task in tasks]
+            futures = [pool.submit(run_task, task, report=_Counter().report) for task in tasks]
             pending = set(futures)
             while pending:
                 done, pending = wait(pending, GLANCE, FIRST_EXCEPTION)
-                far(ended.value)
+                report(ended.value)
                 for future in done:
                     future.result()  # raises what it raised
             return [future.result() for future in futures]

@@ -25,7 +25,7 @@ from nqspy.report.time_text import zone_of
 from nqspy.sim.main import Simulation
 from nqspy.sim.night_site import MONDAY, ZONE, site_of
 from nqspy.sim.runs import calm
-from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, Job, hours_handed_in, night_lists
+from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, Job, night_lists, submit_hours
 from nqspy.store.memory import MemoryJournal
 from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
@@ -242,7 +242,7 @@ class Centre:
     def night(self, evening: Instant, seed: int, load: float = 1.5) -> JudgedNight:
         """The lists of night ``seed`` are handed in from ``evening`` (17:00) on; the night passes."""
         lists, dark = night_lists(seed, load), Instant(evening + 4 * HOUR)
-        for group, at in sorted(hours_handed_in(seed).items(), key=lambda each: each[1]):
+        for group, at in sorted(submit_hours(seed).items(), key=lambda each: each[1]):
             self.sim.run(Instant(evening + at))
             self._hand_in(lists[group], dark)
         self._pass_to(Instant(dark - 1))

@@ -47,12 +47,12 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
         return f"no exit has been asked about {data['id']}\n"
     lines = [f"{data['id']}:"]
     for each in rows:
-        said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
+        result = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
         alike, within = each.get("alike"), each.get("within")
         reached = [f"alike in {', '.join(alike)}"] if alike else []
         reached += [f"by its {' and '.join(within)}"] if within else []
-        said += f" (of another request, {', '.join(reached)})" if reached else ""
-        lines.append(f"  {short(zone.text(each['at']))}  {each['exit']}.{each['hook']}: {said}")
+        result += f" (of another request, {', '.join(reached)})" if reached else ""
+        lines.append(f"  {short(zone.text(each['at']))}  {each['exit']}.{each['hook']}: {result}")
     return "\n".join(lines) + "\n"
 
 

@@ -29,10 +29,10 @@ def comparison(found: Sequence[Compared]) -> Drawing:
         if rows:
             shapes += _panel(y, title, rows)
             y += PANEL_HEAD + PANEL_BAR * len(rows) + PANEL_GAP
-    said = ", ".join(f"{each.label} {written(each.metrics['wait_mean_s'])} s" for each in found)
+    parts = ", ".join(f"{each.label} {written(each.metrics['wait_mean_s'])} s" for each in found)
     seeds = max((each.seeds for each in found), default=0)
     over = f" over {seeds} seeds, with 95 % confidence intervals" if seeds > 1 else ""
-    return Drawing("comparison", "Runs compared", f"Mean waits{over}: {said}.", y, tuple(shapes))
+    return Drawing("comparison", "Runs compared", f"Mean waits{over}: {parts}.", y, tuple(shapes))
 
 
 def _panel(top: float, title: str, rows: Sequence[tuple[str, Estimate]]) -> Iterator[Shape]:
@@ -67,8 +67,8 @@ def waits(runs: Sequence[SimulatedRun]) -> Drawing:
     spreads = [run.metrics.spreads() for run in runs]
     classes = sorted({name for each in spreads for name in each}, key=first_size)
     axis = WaitAxis(max((each.high for found in spreads for each in found.values()), default=0.0))
-    told = "box: middle half; line: 90 %; bar in it: median; dot: mean; the axis is logarithmic"
-    shapes, y = list[Shape]([TextLine(LEFT, 18, told)]), float(TOP)
+    text = "box: middle half; line: 90 %; bar in it: median; dot: mean; the axis is logarithmic"
+    shapes, y = list[Shape]([TextLine(LEFT, 18, text)]), float(TOP)
     room = (JOB_COLOURS * 130) / max(JOB_COLOURS, len(runs))
     for place, run in enumerate(runs if len(runs) > 1 else ()):
         shapes.append(Boxes(f"job{place % JOB_COLOURS}", ((LEFT + place * room, 28, 12, 12),)))
@@ -81,13 +81,13 @@ def waits(runs: Sequence[SimulatedRun]) -> Drawing:
             y += BAR
         y += GAP
     shapes = [*axis.drawn(TOP, max(y - GAP, TOP)), *shapes]
-    said = "; ".join(
+    parts = "; ".join(
         f"{run.label}: " + ", ".join(f"{name} PEs {each.median:g} s" for name, each in found.items())
         for run, found in zip(runs, spreads, strict=True)
         if found
     )
-    told = f"Median waits by size class. {said or 'Nothing ran'}."
-    return Drawing("waits", "Waits by size class", told, max(y, TOP) + BELOW - GAP, tuple(shapes))
+    text = f"Median waits by size class. {parts or 'Nothing ran'}."
+    return Drawing("waits", "Waits by size class", text, max(y, TOP) + BELOW - GAP, tuple(shapes))
 
 
 def _bar(axis: WaitAxis, y: float, run: int, found: Spread) -> Iterator[Shape]:
@@ -95,8 +95,8 @@ def _bar(axis: WaitAxis, y: float, run: int, found: Spread) -> Iterator[Shape]:
     yield Stroke("ink", ((x(found.low), middle), (x(found.high), middle)))
     left = x(found.lower)
     box = left, y + 2, max(1.0, x(found.upper) - left), BAR - 4
-    told = f"{found.jobs} jobs, median {found.median:g} s, mean {found.mean:.1f} s"
-    yield Boxes(f"job{run % JOB_COLOURS}", (box,), told)
+    text = f"{found.jobs} jobs, median {found.median:g} s, mean {found.mean:.1f} s"
+    yield Boxes(f"job{run % JOB_COLOURS}", (box,), text)
     yield Stroke("ink", ((x(found.median), y + 1), (x(found.median), y + BAR - 1)), 2)
     yield Boxes("bad", ((x(found.mean) - 2, middle - 2, 4, 4),))
     yield TextLine(axis.end, y + 11, f"{found.jobs} jobs")

@@ -59,9 +59,9 @@ def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
         shapes += _strip(axis, y, label, trail)
         y += STRIP + STRIP_GAP
     shapes += axis.drawn(TOP, y - STRIP_GAP)
-    said = ", ".join(f"{label}: {_mean(trail) * 100:.1f} % of {trail.pes} PEs" for label, trail in trails)
-    told = f"PEs held from the first submission to the last end: {said or 'nothing ran'}."
-    return Drawing("utilisation", "Utilisation over time", told, y - STRIP_GAP + BELOW, tuple(shapes))
+    parts = ", ".join(f"{label}: {_mean(trail) * 100:.1f} % of {trail.pes} PEs" for label, trail in trails)
+    text = f"PEs held from the first submission to the last end: {parts or 'nothing ran'}."
+    return Drawing("utilisation", "Utilisation over time", text, y - STRIP_GAP + BELOW, tuple(shapes))
 
 
 def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Shape]:
@@ -115,9 +115,9 @@ def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
         y += height + CHART_GAP
     shapes += axis.drawn(TOP, y - CHART_GAP)
     how = {True: "cells of time and PEs", False: "jobs one by one"}
-    said = ", ".join(f"{label}: {trail.pes} PEs, {how[trail.boxes is None]}" for label, trail in trails)
-    told = f"PEs from top to bottom, time from left to right. {said or 'Nothing ran'}."
-    return Drawing("gantt", "PEs over time", told, y - CHART_GAP + BELOW, tuple(shapes))
+    parts = ", ".join(f"{label}: {trail.pes} PEs, {how[trail.boxes is None]}" for label, trail in trails)
+    text = f"PEs from top to bottom, time from left to right. {parts or 'Nothing ran'}."
+    return Drawing("gantt", "PEs over time", text, y - CHART_GAP + BELOW, tuple(shapes))
 
 
 def _jobs(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:

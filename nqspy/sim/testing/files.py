@@ -115,5 +115,5 @@ def under_test(test: Path) -> Path:
     for folder in folders:
         if (found := folder / f"{name}.py").is_file() and found != test:
             return found
-    looked = ", ".join(str(folder) for folder in folders)
-    raise BadExit(f"{test.name} is about {name}.py, which is in none of {looked}")
+    places = ", ".join(str(folder) for folder in folders)
+    raise BadExit(f"{test.name} is about {name}.py, which is in none of {places}")

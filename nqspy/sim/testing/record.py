@@ -52,7 +52,7 @@ class StoryRecord:
                         break
             if isinstance(event, (ev.Ended, ev.Deleted)):
                 self.ends[event.seq] = event
-            self.lines += [(at, text) for text in self._told(event)]
+            self.lines += [(at, text) for text in self._texts(event)]
 
     def label(self, seq: Seq) -> str:
         """Return the test's name for a request; an index of an array: ``a[3]``."""
@@ -64,7 +64,7 @@ class StoryRecord:
         """Return the times in which a request ran, its indices too."""
         return [each for each in self.starts if number_of(each.seq) == number]
 
-    def _told(self, event: ev.Event) -> Iterator[str]:
+    def _texts(self, event: ev.Event) -> Iterator[str]:
         match event:
             case ev.Submitted():
                 yield f"{self.label(event.seq)} is submitted to {event.queue} by {event.spec.owner}"

@@ -45,8 +45,8 @@ def spec_of(own: dict[str, Any], ask: dict[str, Any], options: Mapping[str, Any]
 
 def read_after(text: str) -> tuple[str, AfterWord]:
     """The request that ``a`` or ``a:any`` names, and what must become of it. Raises BadStory."""
-    name, _, said = text.partition(":")
-    word = next((each for each in AFTER_WORDS if each == (said or "ok")), None)
+    name, _, when = text.partition(":")
+    word = next((each for each in AFTER_WORDS if each == (when or "ok")), None)
     if word is None:
         raise BadStory(f"{text!r}: behind the colon stands one of {', '.join(AFTER_WORDS)}")
     return name, word

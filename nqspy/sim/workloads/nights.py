@@ -65,7 +65,7 @@ def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
     }
 
 
-def hours_handed_in(seed: int) -> dict[str, int]:
+def submit_hours(seed: int) -> dict[str, int]:
     """Draw the time at which each department's list is handed in: ms after 17:00, before 21:00."""
     rng = Random(-seed)
     return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
@@ -92,9 +92,9 @@ def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
     return found
 
 
-def handed_in(seed: int) -> list[tuple[int, Job]]:
+def submissions(seed: int) -> list[tuple[int, Job]]:
     """The jobs of a night in the order in which departments hand them in, each with its time (ms)."""
-    lists, at = night_lists(seed), hours_handed_in(seed)
+    lists, at = night_lists(seed), submit_hours(seed)
     return [(at[group], job) for group in sorted(lists, key=at.__getitem__) for job in lists[group]]
 
 
@@ -106,7 +106,7 @@ def simulated(job: Job, at: int, place: int, memory: int | None) -> SimulatedJob
 def night(wanted: Wanted) -> Workload:
     """The lists of night number ``seed``, in the order in which departments hand them in."""
     most = wanted.memory
-    fitting = [(at, job) for at, job in handed_in(wanted.seed) if most is None or job.memory <= most]
+    fitting = [(at, job) for at, job in submissions(wanted.seed) if most is None or job.memory <= most]
     jobs = [
         simulated(job, at, place, None if most is None else job.memory)
         for place, (at, job) in enumerate(fitting[: wanted.jobs])
