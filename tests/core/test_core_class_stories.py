@@ -9,6 +9,7 @@ from nqspy.engine.recheck import Recheck
 from nqspy.model.actions import Redate, Start, Suspend
 from nqspy.model.requests import State
 from nqspy.ports import Answer
+from nqspy.userexit.testing import Site
 
 LARGE = "set gang/large_size 3; set gang/large_limit 4"
 BESIDE = """queue night priority=9; run anne class=production pes=4 wall=7200 queue=apps; later 60
@@ -312,3 +313,21 @@ def test_what_a_bumper_waits_for_is_moved_first_then_what_comes_back(gang):
     gang.later(hours=1).run("cleo class=interactive pes=8")
     leaving, staying = sorted(pair, key=lambda seq: gang.request(seq).state is not State.SUSPENDED)
     assert move_rank(gang.site, leaving) > move_rank(gang.site, staying) > move_rank(gang.site, 999) == 0
+
+
+def test_a_start_that_a_bumped_job_delays_names_that_job():
+    site = Site(
+        "create class production priority=2 wait=300 do_not_disturb=5\n"
+        "create class urgent priority=4 wait=0 do_not_disturb=5\n"
+        "create batch_queue jobs\nenable queue jobs\nstart queue jobs\nset queue jobs order=class\n"
+        "create batch_queue rest\nenable queue rest\nstart queue rest\nset queue rest order=fcfs reserve=all",
+        pes=2,
+    )
+    site.submit("low", queue="jobs", wall=3600, runs=3600, job_class="production")
+    site.submit("other", queue="rest", wall=3000, runs=3000)
+    site.submit("wide", queue="rest", pes=2, wall=600)
+    site.let_pass("10min")
+    site.submit("high", queue="jobs", wall=60, runs=60, job_class="urgent")
+    late = site.job("wide").request.reservation.late
+    assert site.job("low").id in late
+    assert site.job("other").id not in late

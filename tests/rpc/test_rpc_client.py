@@ -176,7 +176,8 @@ def test_the_library_submits_arrays(asked, array):
         ("array", 5), ("array", b"1-5"), ("array", [1.5]), ("after", 17), ("after", ["a", 3]), ("needs", [1]),
         ("environment", {5: "x"}), ("environment", ["A=b"]), ("consumables", ["gpu"]), ("speedup", 3),
         ("speedup", (8,)), ("eligible", "tomorrow"), ("workdir", 5), ("stdout", 5), ("cpu", [1]),
-        ("cpu", True), ("wall", float("nan")), ("walls", [float("inf")]), ("walls", "10:00"), ("memory", 1.5), ("memory", -1), ("wall", -0.001),
+        ("cpu", True), ("wall", float("nan")), ("walls", [float("inf")]), ("walls", "10:00"), ("memory", 1.5),
+        ("memory", -1), ("wall", -0.001),
         ("name", 5), ("queue", ["x"]), ("held", 1), ("sizes", 4), ("sizes", ["4"]), ("pes", "x"), ("key", 5),
     ],
 )  # fmt: skip

@@ -283,7 +283,7 @@ class Reservations(StandingReservations):
         reserved = former.at if former.at is not None else self._now
         is_late = at is None or max(at, self._now) > reserved + MOMENT
         if is_late and at != former.at and not former.late:
-            self._change(request, replace(former, late=self._timeline.cause_of_delay(former.at)))
+            self._change(request, replace(former, late=self._timeline.cause_of_delay(request, former.at)))
         return self._timeline.put(request, at, former.turn)
 
     def _is_stopped_by(self, request: Request, start: int | None) -> bool:

@@ -320,22 +320,35 @@ class Timeline:
         ends = sorted(((end, seq) for end, seq in known if end <= at), reverse=True)
         return tuple(seq for _, seq in ends[:SHOWN])
 
-    def cause_of_delay(self, reserved: Instant | None) -> str:
-        """Return in words why a reservation cannot be kept."""
-        over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
-        if over:
-            return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
+    def cause_of_delay(self, request: Request, reserved: Instant | None) -> str:
+        """Return in words why the reservation of a request cannot be kept: by requests that hold some of what
+        it needs, as far as there are such."""
+        needs, started = self.claims(request).keys(), self._site.started
+
+        def shown(seqs: Iterable[Seq]) -> str:
+            holders = (seq for seq in seqs if seq not in started or self._holds_some(started[seq], needs))
+            return self._ids(holders)
+
+        if over := shown(
+            r.seq for r in started.values() if planned_end(self._site, self._now, r) <= self._now
+        ):
+            return f"{over} still running beyond what was planned"
         if self._blocks:
             return f"PEs are kept free for {self._ids(self._blocks)}"
         until = FOREVER if reserved is None else reserved
-        held = [seq for end, seq in [*self.running, *self._begun] if end > until]
-        if held:
-            return f"what it needs is held by {self._ids(held)}"
-        later = [seq for seq, held in self.holdings.items() if held.begin < until < held.end]
-        if later:
-            return f"what it needs is kept for {self._ids(later)} by then"
+        if held := shown(seq for end, seq in [*self.running, *self._begun] if end > until):
+            return f"what it needs is held by {held}"
+        if kept := [seq for seq, each in self.holdings.items() if each.begin < until < each.end]:
+            return f"what it needs is kept for {self._ids(kept)} by then"
+        if returning := shown(self._site.paused):
+            return f"{returning} gave way and goes on before it"
         away = self._site.offline()
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
+
+    def _holds_some(self, request: Request, amounts: Collection[Amount]) -> bool:
+        """True if a request holds some of these amounts while it runs."""
+        domain = "pes", self._site.domain_of(request.queue).name
+        return domain in amounts or any(each in amounts for each, _, _ in self._claims_of(request, False))
 
     def _ids(self, seqs: Iterable[Seq]) -> str:
         return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
