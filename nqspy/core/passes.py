@@ -14,7 +14,8 @@ from nqspy.core.runtime import goes_since
 from nqspy.core.variants.sizes import first_fit, variants_of, waits_for
 from nqspy.model.actions import Plan
 from nqspy.model.arrays import HeldIndices
-from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model.ids import Instant, Seq, array_of, index_of
+from nqspy.model.indices import has
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, quoted, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -81,6 +82,10 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
+        of = site.requests.get(array_of(request.seq) or 0)  # it may be an index that is no request yet
+        for held in of.array.held if of is not None and of.array is not None else ():
+            if held.never and has(held.indices, index_of(request.seq) or 0):
+                return depend.hopeless(held.never)
         return quoted(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
         retry, until = request.retry, request.eligible

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from nqspy.engine.explain import reasons_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import index_of
+from nqspy.model.ids import index_of, member
+from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Output
 from nqspy.model.site_checks import check_site
 
@@ -302,3 +304,11 @@ def test_no_index_is_lost_or_run_twice(lines: list[tuple[str, bool]], steps: lis
     assert all(count <= 1 + reruns[seq] for seq, count in starts.items())
     ended = [event for event in centre.events(ev.Ended) if index_of(event.seq) is not None]
     assert len(ended) == len({event.seq for event in ended})
+
+
+def test_an_index_whose_own_prerequisite_failed_has_the_reason_of_that():
+    story = play("""site pes=6; submit anne array=1-4, anne array=1-4 after=1[]:each
+        delete 1[2] force by anne; later 1h; left 2[] 2""")
+    index = member(2, 2)
+    reason = reasons_of(story.centre.engine, (index,))[index]
+    assert (reason.code, reason.who) == (ReasonCode.DEPENDENCY, "dependency")
