@@ -101,7 +101,7 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
 
 
 def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:
-    site = tx.site
+    site, first = tx.site, tx.site.next_seq
     begun: dict[Seq, Runs] = {}  # indices that are in their arrays still, by array
     for seq in later.attempts:
         array, index = array_of(seq), index_of(seq)
@@ -125,6 +125,9 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
         parts.append(f"held, for they were started since or may have been: {names(site, held, _FEW)}")
     if unknown:
         parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
+    began = {number_of(seq) for seq in later.attempts}
+    if lost := [Seq(number) for number in range(first, later.next_seq) if number not in began]:
+        parts.append(f"submitted since, to be submitted again: {names(site, lost, _FEW)}")
     tx.alarm("restore", "; ".join(parts), later.subject)
 
 

@@ -146,6 +146,7 @@ def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
     live.running(waits)
     later = live.submit(script)
     live.running(later)
+    lost = live.submit("true", held=True)
     live.run("nqspy", "restore", str(copy.path)).refused("an nqsd serves", "nqsd stop")
     live.stop()
     done = live.run("nqspy", "restore", str(copy.path)).ok()
@@ -163,9 +164,10 @@ def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
     [alarm] = [each for each in live.events("alarm") if each["who"] == "restore"]
     assert later in alarm["text"]
     assert waits in alarm["text"]
+    assert lost in alarm["text"], "it waited, and is to be submitted again"
     [restored] = live.events("restored")
     new = live.submit("true")
-    assert int(new.split(".")[0]) > int(later.split(".")[0])
+    assert int(new.split(".")[0]) > int(lost.split(".")[0])
     assert live.ended(new)["exit_status"] == 0
     gate.touch()
     assert live.ended(runs)["exit_status"] == 0
@@ -175,7 +177,7 @@ def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
     assert (ended["exit_status"], ended["attempt"]) == (0, 2)
     live.restart()
     assert len(live.events("restored")) == 1, "told once"
-    assert restored["next_seq"] == int(later.split(".")[0]) + 1
+    assert restored["next_seq"] == int(lost.split(".")[0]) + 1
 
 
 def test_a_damaged_database_names_the_backup_and_the_command_that_bring_it_back(live):
