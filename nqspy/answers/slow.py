@@ -56,7 +56,7 @@ class SlowAnswer:
 
     def abandoned(self) -> bool:
         """True if no client waits for it."""
-        return all(asked.handle.gone for asked in (self.asked, *self.others))
+        return all(asked.handle.closed for asked in (self.asked, *self.others))
 
 
 class SlowAnswers:

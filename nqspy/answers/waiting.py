@@ -93,7 +93,7 @@ class OpenQuestions:
         if now - self._tailed >= TAIL:
             self._tails, self._tailed = self._again(self._tails), now
         while (found := self._due.next()) is not None:
-            if not found[1].handle.gone:
+            if not found[1].handle.closed:
                 self._answer(found[1])
             if enough():
                 break
@@ -129,9 +129,9 @@ class OpenQuestions:
         waiting, self._ends = self._ends, []
         for ends in waiting:
             ends.check(site)
-            if not ends.due() and not ends.asked.handle.gone:
+            if not ends.due() and not ends.asked.handle.closed:
                 self._ends.append(ends)
-            elif not ends.asked.handle.gone:
+            elif not ends.asked.handle.closed:
                 with self._errors(ends.asked):
                     self._serving.server.reply(ends.asked.handle, self._ended(ends))
 

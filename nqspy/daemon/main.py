@@ -98,7 +98,7 @@ class Daemon:
         self.run_times = RunTimes(self.clock)
         self.engine.clock_moved = self.decider.clock_moved = self.run_times.moved
         self.server = rpc.RpcServer(
-            str(home.socket), self.inbox.put_message, backlog=self.inbox.backlog, tell=LOG.warning,
+            str(home.socket), self.inbox.put_message, backlog=self.inbox.backlog, report=LOG.warning,
             allow_uid=lambda uid: os.geteuid() in (0, uid) or uid == 0,
             mode=0o666 if os.geteuid() == 0 else 0o600,
         )  # fmt: skip

@@ -19,7 +19,15 @@ from nqspy.model.health import Probe, ResourceState, address_of, kind_of
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedResource
 from nqspy.model.units import format_seconds
-from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, left_until, run
+from nqspy.system.run_with_timeout import (
+    CommandRunner,
+    NotRun,
+    TimedCommand,
+    connection,
+    cut_at,
+    run,
+    seconds_until,
+)
 
 MOST = 8
 """Threads that try probes at most."""
@@ -45,24 +53,24 @@ class _Watch:
     due: float
     busy: bool = False
     last: Last | None = None
-    hand: Hand = field(default_factory=Hand)
+    runner: CommandRunner = field(default_factory=CommandRunner)
 
 
 class Probes:
-    """Watches a site's probes; ``put`` takes what changes from any thread, ``now`` is the site's clock."""
+    """Watches a site's probes; calls ``put`` with changes from any thread; ``now``: the site's clock."""
 
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
         self._watches: dict[str, _Watch] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._led = self._closed = False
+        self._waiting = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
-        """Watch exactly these; new and changed ones are tried at once. ``known``: what stands until then."""
+        """Watch exactly these; new and changed ones are tried at once. ``known``: the states until then."""
         with self._changed:
             for name in self._watches.keys() - probes.keys():
-                self._watches.pop(name).hand.stop()
+                self._watches.pop(name).runner.stop()
             for name, probe in probes.items():
                 watch = self._watches.get(name)
                 if watch is not None and watch.probe == probe:
@@ -70,25 +78,25 @@ class Probes:
                 count, now = health.Count(known[name].state if name in known else None), time.monotonic()
                 if watch is None:
                     self._watches[name] = _Watch(probe, count, now)
-                else:  # what a try under way finds is void
+                else:  # the current try does not count
                     watch.probe, watch.count, watch.due = probe, count, now
-                    watch.hand.cut()
+                    watch.runner.cut()
             for _ in range(min(MOST, len(self._watches)) - len(self._threads)):
                 self._threads.append(threading.Thread(target=self._work, name="probe", daemon=True))
                 self._threads[-1].start()
             self._changed.notify_all()
 
     def last(self, name: str) -> Last | None:
-        """The last try of a probe, None before its first."""
+        """Return the last try of a probe; None before its first."""
         watch = self._watches.get(name)
         return watch.last if watch is not None else None
 
     def close(self) -> None:
-        """Tries no more, and ends what runs."""
+        """Stop trying, and kill running commands."""
         with self._changed:
             self._closed = True
             for watch in self._watches.values():
-                watch.hand.stop()
+                watch.runner.stop()
             self._changed.notify_all()
 
     def _work(self) -> None:
@@ -96,34 +104,34 @@ class Probes:
             watch, probe = job
             started = time.monotonic()
             try:
-                result = attempt(probe, watch.hand)
+                result = attempt(probe, watch.runner)
             except Exception:
                 LOG.exception("probe %s could not be tried", probe.name)
                 result = False, "internal error, see the daemon's log"
             try:
-                self._tell(watch, probe, result, started)
+                self._report(watch, probe, result, started)
             except Exception:
                 LOG.exception("what probe %s found could not be told", probe.name)
 
     def _next(self) -> tuple[_Watch, Probe] | None:
-        """Wait for the next try; None when all is over. One thread waits for the time, the others for it."""
+        """Wait for the next try; None at the end. One thread waits for its time, the others for that one."""
         with self._changed:
             while not self._closed:
                 idle = (watch for watch in self._watches.values() if not watch.busy)
                 watch = min(idle, key=lambda watch: watch.due, default=None)
-                if watch is None or self._led:
+                if watch is None or self._waiting:
                     self._changed.wait()
                 elif (wait := watch.due - time.monotonic()) > 0:
-                    self._led = True
+                    self._waiting = True
                     self._changed.wait(wait)
-                    self._led = False
+                    self._waiting = False
                 else:
                     watch.busy = True
                     self._changed.notify()
                     return watch, watch.probe
         return None
 
-    def _tell(self, watch: _Watch, probe: Probe, result: Result, started: float) -> None:
+    def _report(self, watch: _Watch, probe: Probe, result: Result, started: float) -> None:
         with self._changed:
             watch.busy = False
             self._changed.notify_all()
@@ -142,8 +150,8 @@ SHOWN = 200
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def attempt(probe: Probe, hand: Hand) -> Result:
-    """Tries once. Never raises for what is wrong with the resource: that is what it finds."""
+def attempt(probe: Probe, runner: CommandRunner) -> Result:
+    """Try once. Never raise for a fault of the resource: that is the result."""
     kind, value = kind_of(probe)
     end = time.monotonic() + probe.timeout / 1000
     late = f"no answer within {format_seconds(probe.timeout)}"
@@ -156,8 +164,8 @@ def attempt(probe: Probe, hand: Hand) -> Result:
             return _fetch(value, end)
         if kind == "file":
             head = [shutil.which("head") or "head", "-c", "1", "--", value]
-            return _run(head, probe, hand, end, telling=False)
-        return _run(["/bin/sh", "-c", value], probe, hand, end, telling=True)
+            return _run(head, probe, runner, end, telling=False)
+        return _run(["/bin/sh", "-c", value], probe, runner, end, telling=True)
     except TimeoutError:
         return False, late
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -165,31 +173,31 @@ def attempt(probe: Probe, hand: Hand) -> Result:
 
 
 def printable(text: str) -> str:
-    """The last line that says something, without what would upset a terminal, at most SHOWN characters."""
+    """Return the last line with text, at most SHOWN characters, without control characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "".join(c if c.isprintable() else "?" for c in lines[-1])[:SHOWN] if lines else ""
 
 
 def _fetch(url: str, end: float) -> Result:
-    """The status that a URL answers with; redirections are not followed, proxies not used."""
+    """Return the status of a URL's answer; redirections are not followed, proxies not used."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     host = parts.hostname or ""
     port = parts.port or (443 if secure else 80)
     made = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    line = made(host, port, timeout=left_until(end))
-    # So that the timeout holds for all addresses of the host together.
+    line = made(host, port, timeout=seconds_until(end))
+    # The timeout is for all addresses of the host together.
     line._create_connection = lambda *_: connection(host, port, end)  # type: ignore[attr-defined]
     with contextlib.closing(line), cut_at(end, lambda: line.sock):
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         line.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
         answer = line.getresponse()
-        left_until(end)  # cut off in the middle of its head it would look whole
+        seconds_until(end)  # an answer cut off in its head would look complete
         return answer.status < 400, printable(f"status {answer.status} {answer.reason}")
 
 
 def environment(probe: Probe) -> Mapping[str, str]:
-    """The clean environment of a probe's command; where it is tried for a unit it is told which."""
+    """Return the clean environment of a probe's command, with the unit that it is tried for."""
     try:
         user = pwd.getpwuid(os.geteuid())
         who, home = user.pw_name, user.pw_dir
@@ -201,15 +209,15 @@ def environment(probe: Probe) -> Mapping[str, str]:
     } | ({"NQSPY_UNIT": probe.unit} if probe.unit else {})  # fmt: skip
 
 
-def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bool) -> Result:
-    """Runs a command and kills what it leaves behind. ``telling``: its output is for people."""
+def _run(words: Sequence[str], probe: Probe, runner: CommandRunner, end: float, telling: bool) -> Result:
+    """Run a command and kill its remaining processes. ``telling``: its output is for people."""
     command = TimedCommand(words, environment=environment(probe), folder="/")
     try:
-        status, output = run(command, hand, end)
+        status, output = run(command, runner, end)
     except NotRun as error:
         return False, str(error)
-    said = printable(output.decode(errors="replace"))
+    text = printable(output.decode(errors="replace"))
     if status == 0:
-        return True, said if telling else "it can be read"
+        return True, text if telling else "it can be read"
     how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return False, said or how
+    return False, text or how

@@ -1,4 +1,4 @@
-"""Mails as they leave the house: headers that nothing written by a user can break, text in UTF-8."""
+"""Mails as they are sent: headers that no text of a user can break, text in UTF-8."""
 
 import re
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from msgspec import Struct
 from nqspy.model.people import addresses_in, is_address
 
 NIGHT = "night."
-"""Beginning of the ids of the nights' mails, which may be handed in twice."""
+"""Prefix of the ids of the nights' mails, which may be queued twice."""
 _LONGEST_SUBJECT = 200
 _LONGEST_LINE = 900
 _MOST_TEXT = 256 * 1024
-"""Characters of gathered texts that one mail repeats in full; of the rest the subjects."""
+"""Most characters of gathered texts in one mail; of further mails only the subjects."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -38,12 +38,12 @@ def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], li
 
 
 def one_line(text: str) -> str:
-    """A text short enough for a header, without control characters or encoded words (RFC 2047)."""
+    """Return a text short enough for a header, without control characters or encoded words (RFC 2047)."""
     return " ".join(_CONTROLS.sub(" ", text).replace("=?", "= ?").split())[:_LONGEST_SUBJECT]
 
 
 def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
-    """The whole mail (RFC 5322, 3834); ``smtp``: lines and texts as any server takes them, else UTF-8."""
+    """Return the whole mail (RFC 5322, 3834); ``smtp``: in a form for any server, else UTF-8."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"
@@ -65,7 +65,7 @@ def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = Fa
 
 
 def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:
-    """Return one message with all that a person did not get singly."""
+    """Return one message with all waiting messages of a person."""
     if len(waiting) == 1:
         return waiting[0]
     parts, size = [f"{len(waiting)} messages came while you had got as many as you get within an hour.\n"], 0

@@ -1,4 +1,4 @@
-"""The three ways out of the house: a shell command, a program like sendmail, a mail server."""
+"""Three ways to send a mail: a shell command, a program like sendmail, a mail server."""
 
 import contextlib
 import os
@@ -11,7 +11,15 @@ from collections.abc import Sequence
 
 from nqspy.mail.message import MailMessage, compose
 from nqspy.model.machine import Mail
-from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, left_until, run
+from nqspy.system.run_with_timeout import (
+    CommandRunner,
+    NotRun,
+    TimedCommand,
+    connection,
+    cut_at,
+    run,
+    seconds_until,
+)
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""
@@ -22,23 +30,23 @@ _LONGEST = 1024
 
 
 class NotSent(Exception):
-    """A mail could not be handed over: one line. ``for_good``: it would fail the same way again."""
+    """A mail could not be sent: one line. ``for_good``: it would fail again."""
 
     def __init__(self, text: str, for_good: bool = False) -> None:
         super().__init__(text)
         self.for_good = for_good
 
 
-def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = None) -> None:
-    """Hand a message over; ``hand``: what runs commands, so that others may end them. Raises NotSent."""
-    end, hand = time.monotonic() + TIMEOUT, hand or Hand()
+def deliver(message: MailMessage, mail: Mail, host: str, runner: CommandRunner | None = None) -> None:
+    """Send a message; ``runner`` runs its command, so that others may kill it. Raises NotSent."""
+    end, runner = time.monotonic() + TIMEOUT, runner or CommandRunner()
     try:
         if mail.command:
-            _run(["/bin/sh", "-c", mail.command], compose(message, mail.sender, host), hand, end)
+            _run(["/bin/sh", "-c", mail.command], compose(message, mail.sender, host), runner, end)
         elif mail.sendmail:
             sender = ["-f", mail.sender] if mail.sender else []
             words = [mail.sendmail, "-i", *sender, "--", message.to]
-            _run(words, compose(message, mail.sender, host), hand, end)
+            _run(words, compose(message, mail.sender, host), runner, end)
         elif mail.smtp:
             _to_server(mail.smtp, message, mail, host, end)
     except (OSError, ValueError, smtplib.SMTPException, NotRun) as error:
@@ -47,11 +55,11 @@ def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = Non
         raise NotSent(late if time.monotonic() >= end else text) from None
 
 
-def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
+def _run(words: Sequence[str], data: bytes, runner: CommandRunner, end: float) -> None:
     # A mail program may go on delivering in the background.
-    status, said = run(TimedCommand(words, data, errors_only=True, leave_rest=True), hand, end)
+    status, reply = run(TimedCommand(words, data, errors_only=True, leave_rest=True), runner, end)
     if status != 0:
-        text = " ".join(said.decode(errors="replace").split())[-200:]
+        text = " ".join(reply.decode(errors="replace").split())[-200:]
         raise NotSent(f"the mail command ended {status}" + (f": {text}" if text else ""))
 
 
@@ -62,7 +70,7 @@ class _Server(smtplib.SMTP):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = connection(host, port, self.end)
-        sock.settimeout(left_until(self.end))  # for a TLS handshake as a whole, which follows
+        sock.settimeout(seconds_until(self.end))  # for a TLS handshake as a whole, which follows
         self._host = host  # as which the server's certificate must name it
         return sock
 
@@ -82,24 +90,24 @@ def _to_server(place: str, message: MailMessage, mail: Mail, host: str, end: flo
         try:
             server.connect(name, port)
             if mail.tls == "starttls" and server.sock is not None:
-                server.sock.settimeout(left_until(end))
+                server.sock.settimeout(seconds_until(end))
                 server.starttls(context=trust)
-                left_until(end)
+                seconds_until(end)
             if mail.user and password and mail.tls != "none":
                 server.login(mail.user, password)
             data = compose(message, mail.sender, host, smtp=True)
             server.sendmail(mail.sender or f"nqspy@{host}", [message.to], data)
         except smtplib.SMTPRecipientsRefused as refused:
             code, text = refused.recipients[message.to]
-            said = f"{code} {text.decode(errors='replace')}"
-            raise NotSent(f"{message.to} was refused: {said}", 500 <= code < 600) from None
+            reply = f"{code} {text.decode(errors='replace')}"
+            raise NotSent(f"{message.to} was refused: {reply}", 500 <= code < 600) from None
         finally:
             with contextlib.suppress(OSError, smtplib.SMTPException):
                 server.quit()
 
 
 def password_of(path: str) -> str:
-    """First line of a password file. Raises NotSent where others than its owner could read or change it."""
+    """Return the first line of a password file. Raises NotSent if others than its owner may read it."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, encoding="utf-8", errors="replace") as file:
         of = os.fstat(fd)
@@ -114,7 +122,7 @@ def password_of(path: str) -> str:
 
 
 def place_of(server: str, usual: int = 25) -> tuple[str, int]:
-    """Host and port (the usual where none is named) of ``HOST:PORT``, ``[::1]:25`` or ``HOST``."""
+    """Return host and port (default: ``usual``) of ``HOST:PORT``, ``[::1]:25`` or ``HOST``."""
     host, colon, port = server.rpartition(":") if not server.endswith("]") else (server, "", "")
     host = host if colon else server
     return host.removeprefix("[").removesuffix("]"), int(port) if colon else usual

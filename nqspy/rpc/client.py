@@ -19,7 +19,7 @@ from nqspy.rpc.home import STOPPED, DaemonSocket, nobody_there, resolve_home, so
 from nqspy.rpc.submission import Options, given, need, submission
 from nqspy.rpc.wire import VERSION
 
-PATIENCE = 30.0
+RETRY_TIME = 30.0
 """Seconds over which a message is repeated while the daemon is away."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -43,13 +43,13 @@ class Connection(DaemonSocket):
             try:
                 return self._once(message)
             except Refusal as refusal:
-                if refusal.code != "busy" or waited >= PATIENCE:
+                if refusal.code != "busy" or waited >= RETRY_TIME:
                     raise
             except Unreachable as error:
                 silent = isinstance(error.__cause__, TimeoutError)
                 missed = isinstance(error.__cause__, (FileNotFoundError, ConnectionRefusedError))
                 stopped = missed and not self._patient and standing(self.home) == STOPPED
-                if not repeat or silent or waited >= PATIENCE or stopped:
+                if not repeat or silent or waited >= RETRY_TIME or stopped:
                     raise
             time.sleep(pause)
             waited += pause
@@ -67,25 +67,25 @@ class Connection(DaemonSocket):
                 answer = json.loads(self.read_line())
         except (OSError, ValueError) as error:
             self.close()
-            said = f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
+            text = f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-                said = nobody_there(self.home)
+                text = nobody_there(self.home)
             elif isinstance(error, PermissionError):
-                said = f"no access to {socket_path(self.home)}"
-            raise Unreachable(said) from error
+                text = f"no access to {socket_path(self.home)}"
+            raise Unreachable(text) from error
         if answer["ok"]:
             return answer.get("result", answer.get("out"))
         if answer["id"] is None:
-            self.close()  # it was about the connection, which the daemon closes then
+            self.close()  # an error of the connection, which the daemon closes then
         if "error" in answer:
             raise Refusal.received(answer["error"])
         text, status = answer["err"].rstrip("\n"), answer["exit"]  # the text form
-        said = text or f"it ended with status {status}"
-        raise Refusal.received({"text": said, "code": "refused", "status": status})
+        text = text or f"it ended with status {status}"
+        raise Refusal.received({"text": text, "code": "refused", "status": status})
 
 
 class ClientRequest:
-    """A request by its identifier; ``data`` is what the daemon said of it last (keys of ``qstat --json``)."""
+    """A request by its identifier; ``data`` is the daemon's last report (keys of ``qstat --json``)."""
 
     def __init__(self, client: "Client", id: str, data: Mapping[str, Any] | None = None) -> None:
         self.id = id

@@ -29,7 +29,7 @@ class Limits(Struct, frozen=True):
     connections: int = field(default_factory=_most_connections)
     """Connections in all."""
     user_waiting: int = 256
-    """Connections of one user that wait for requests to end: so many take nothing of its share."""
+    """Connections of one user that wait for requests to end: so many do not count in its share."""
     spare: int = field(default_factory=lambda: _most_connections() // 32)
     """Connections beyond that for root and the home's owner."""
     user_bytes: int = 288 * MIB
@@ -47,7 +47,7 @@ class Limits(Struct, frozen=True):
     unread_time: float = 60.0
     """A client that reads nothing of its answers is cut off after this."""
     half_open_time: float = 10.0
-    """One that has closed its sending side still gets the answers that come within this."""
+    """A client that has closed its sending side still gets answers within this time."""
     user_backlog: int = 500
     """Messages of a user that wait for the engine; beyond, none is read until half are done."""
     user_backlog_bytes: int = 16 * MIB
@@ -57,9 +57,9 @@ class Limits(Struct, frozen=True):
     backlog_bytes: int = 64 * MIB
     """The same in bytes."""
     busy_time: float = 10.0
-    """Seconds of a full backlog after which users with more than their part are told: busy, try again."""
+    """Seconds of a full backlog after which users with more than their part are refused: busy, try again."""
     sweep: float = 5.0
-    """How often connections are looked at for these times."""
+    """Seconds between two checks of these times."""
 
 
 DEFAULTS = Limits()
@@ -74,13 +74,13 @@ def person(caller: Caller) -> int:
 
 
 def _add(counts: dict[int, int], who: int, more: int) -> int:
-    """Return the new count of a user; a count of 0 is not kept."""
+    """Return the new count of a user; a count of 0 is not stored."""
     counts[who] = counts.get(who, 0) + more
     return counts[who] or counts.pop(who)
 
 
 class ConnectionShares:
-    """Shares that users take: connections, and bytes of messages that are still coming in."""
+    """Shares of the users: connections, and bytes of messages that are still arriving."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -93,7 +93,7 @@ class ConnectionShares:
         return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
 
     def refusal(self, caller: Caller) -> str | None:
-        """The reason to turn away one more connection of a caller; None: it is let in."""
+        """Return the reason to refuse one more connection of a caller; None: it is accepted."""
         limits = self._limits
         if self.full(caller):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
@@ -119,7 +119,7 @@ class ConnectionShares:
         _add(self.waiting, uid, more)
 
     def hold(self, uid: int, more: int) -> bool:
-        """Count ``more`` bytes (less: negative) kept for a user; true if that is within the limits."""
+        """Count ``more`` bytes (less: negative) stored for a user; true if that is within the limits."""
         self.all_bytes += more
-        held = _add(self.bytes, uid, more)
-        return held <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes
+        size = _add(self.bytes, uid, more)
+        return size <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes

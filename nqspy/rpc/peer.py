@@ -1,4 +1,4 @@
-"""A client at the counter, in the server's thread: its bytes become messages, and bad clients are cut off."""
+"""A client in the server's thread: its bytes become messages, and bad clients are cut off."""
 
 import asyncio
 from collections import deque
@@ -12,15 +12,15 @@ from nqspy.rpc import messages, wire
 from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits, person
 
 _CATCH_UP = 0.02
-"""How often a server that is behind looks whether the engine has caught up, s."""
+"""Seconds between two checks whether the engine has caught up."""
 _WHILE_FULL = 8
-"""What part of it a user may have waiting while all have too much."""
+"""Divisor of a user's share while all users together have too much waiting."""
 _PROGRESS = 65_536
-"""Bytes that a client must have read between two looks to count as one that reads."""
+"""Bytes that a client must read between two checks to count as reading."""
 
 
 class Handle:
-    """The place that an answer goes to: a request of a connection. ``id`` is the client's number for it."""
+    """Destination of an answer: a request of a connection. ``id`` is the client's number for it."""
 
     __slots__ = ("_connection", "id")
 
@@ -29,9 +29,9 @@ class Handle:
         self.id = id
 
     @property
-    def gone(self) -> bool:
-        """True if the client has hung up and will not read the answer."""
-        return self._connection.gone
+    def closed(self) -> bool:
+        """True if the connection is closed: no client will read the answer."""
+        return self._connection.closed
 
     @property
     def stuck(self) -> bool:
@@ -39,17 +39,17 @@ class Handle:
         return self._connection.stuck_since is not None
 
     def deliver(self, answers: Sequence[bytes]) -> None:
-        """Writes answers; in the server's thread."""
+        """Write answers; in the server's thread."""
         self._connection.answer(answers)
 
     @property
     def place(self) -> object:
-        """The connection, equal for all its requests."""
+        """Return the connection, equal for all its requests."""
         return self._connection
 
 
 class Asked(Struct, frozen=True):
-    """A request from the wire: the place of its answer, the caller, the decoded message, and its bytes."""
+    """Request from the wire: the handle for its answer, the caller, the decoded message, its size."""
 
     handle: Handle
     caller: Caller
@@ -57,7 +57,7 @@ class Asked(Struct, frozen=True):
     size: int = 0
 
 
-class Desk:
+class ConnectionTable:
     """State of all connections, in the server's thread. ``backlog``: messages that wait, and bytes."""
 
     _loop: asyncio.AbstractEventLoop
@@ -76,40 +76,40 @@ class Desk:
         self._delayed: set[ServedConnection] = set()
 
     def time(self) -> float:
-        """Seconds of a clock that only goes forward."""
+        """Return the seconds of a monotonic clock."""
         return self._loop.time()
 
-    def left(self, connection: "ServedConnection") -> None:
-        """Forget a client that has gone."""
+    def forget(self, connection: "ServedConnection") -> None:
+        """Forget a closed connection."""
         self.connections.discard(connection)
         self._delayed.discard(connection)
         self.shares.enter(connection.caller, -1)
 
     def unread(self, caller: Caller) -> int:
-        """Bytes of answers kept for a user's clients that have not read them; what many get counts once."""
-        who, kept, own = person(caller), dict[int, int](), 0
+        """Return the bytes of answers that a user's clients have not read; a shared answer counts once."""
+        who, stored, own = person(caller), dict[int, int](), 0
         for connection in self.connections:
             if person(connection.caller) == who:
                 own += connection.buffered()
-                kept.update(connection.outbox.kept())
-        return own + sum(kept.values())
+                stored.update(connection.outbox.stored())
+        return own + sum(stored.values())
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """True if a client must wait, as too many messages of its user do, until half of them are done."""
+        """True if a client must wait until half of its user's many waiting messages are done."""
         if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)
-        self._look_again()
+        self._schedule()
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is turned away as the engine is behind for long (root, owner: twice as far)."""
+        """True if a message is refused as the engine is behind for long (root, owner: twice as far)."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has too much waiting: less is allowed while all have, so that each gets through."""
+        """True if a user has too much waiting: less is allowed while all users together have too much."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -126,7 +126,7 @@ class Desk:
         waiting, size = self._backlog(None)
         return waiting > part * self.limits.backlog or size > part * self.limits.backlog_bytes
 
-    def _look_again(self) -> None:
+    def _schedule(self) -> None:
         if self._delayed and not self._catching_up:
             self._catching_up = True
             self._loop.call_later(_CATCH_UP, self._catch_up)
@@ -137,15 +137,15 @@ class Desk:
             if not self._is_ahead(connection.caller, 0.5) or self._is_busy():
                 self._delayed.discard(connection)
                 connection.read_on()
-        self._look_again()
+        self._schedule()
 
 
 PIECE = 128 << 10
-"""Bytes handed to the transport at a time: it copies what the socket does not take at once."""
+"""Bytes given to the transport at a time: it copies what the socket does not accept at once."""
 
 
 class Outbox:
-    """Answers that a client has not read yet, given out piece by piece; a shared one is kept once."""
+    """Answers that a client has not read yet, written piece by piece; a shared one is stored once."""
 
     def __init__(self) -> None:
         self._answers: deque[memoryview] = deque()
@@ -157,8 +157,8 @@ class Outbox:
             self._answers.append(memoryview(answer))
             self.size += len(answer)
 
-    def take(self) -> bytes | memoryview:
-        """The next piece: small answers together, of a long one as much as is sensible at a time."""
+    def next_piece(self) -> bytes | memoryview:
+        """Return the next piece: several small answers, or a part of a long one."""
         first = self._answers.popleft()
         if len(first) > PIECE:
             self._answers.appendleft(first[PIECE:])
@@ -177,17 +177,17 @@ class Outbox:
         self._answers.clear()
         self.size = 0
 
-    def kept(self) -> Iterable[tuple[int, int]]:
-        """Memory that it keeps: of each answer an identity, and the bytes of all of it."""
+    def stored(self) -> Iterable[tuple[int, int]]:
+        """Yield the stored answers: an identity of each, and its bytes."""
         for answer in self._answers:
             with memoryview(answer.obj) as whole:
                 yield id(answer.obj), len(whole)
 
 
 class ServedConnection(asyncio.Protocol):
-    """A client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
+    """A client, with several requests at a time. ``stuck_since``: when it stopped reading."""
 
-    def __init__(self, server: Desk, caller: Caller) -> None:
+    def __init__(self, server: ConnectionTable, caller: Caller) -> None:
         self._server = server
         self.caller = caller
         limits = server.limits
@@ -198,69 +198,69 @@ class ServedConnection(asyncio.Protocol):
         self._pending = 0
         self._held = 0
         self._unread = 0
-        self._heard = self._begun = server.time()
+        self._active_at = self._begun = server.time()
         self._half_open: float | None = None
-        self._leaving: float | None = None
+        self._closing_since: float | None = None
         self._refusals: list[bytes] = []
         self._arrived: deque[bytes | None] = deque()
-        self._taking = False
-        self._kept = 0
-        self._waits = False
+        self._handling = False
+        self._arrived_bytes = 0
+        self._counted_waiting = False
         self.stuck_since: float | None = None
-        self.gone = True
+        self.closed = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve it."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self.gone = False
+        self.closed = False
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has hung up, or was cut off."""
-        self.gone = True
+        """Clean up: the client has hung up, or was cut off."""
+        self.closed = True
         self.outbox.clear()
         self._arrived.clear()
         self._hold(0)
         self._waiting(False)
-        self._server.left(self)
+        self._server.forget(self)
 
     # ------------------------------------------------------------ coming in
 
     def data_received(self, data: bytes) -> None:
-        """Each whole line is a request; what is no message is answered with one error."""
-        if self.gone:
+        """Handle requests, one in each whole line; answer a line that is no message with an error."""
+        if self.closed:
             return
         now, begun = self._server.time(), self._lines.begun
-        self._heard = now
+        self._active_at = now
         found = self._lines.feed(data)
         if found or not begun:
             self._begun = now
         self._arrived += found
-        self._kept += sum(len(line) for line in found if line is not None)
-        self._take()
-        if not self._hold(self._lines.size + self._kept):
-            self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
+        self._arrived_bytes += sum(len(line) for line in found if line is not None)
+        self._handle_lines()
+        if not self._hold(self._lines.size + self._arrived_bytes):
+            self._close_with("too much is on its way to this nqsd at once; try again in a moment", "busy")
         self.read_on()
 
-    def _take(self) -> None:
-        """Takes what has arrived, as far as it may be taken now; the rest is kept as it came."""
-        self._taking = True
-        while self._arrived and not self.gone and not self._is_full():
+    def _handle_lines(self) -> None:
+        """Handle lines that have arrived, as many as are allowed now; the others stay as they came."""
+        self._handling = True
+        while self._arrived and not self.closed and not self._is_full():
             line = self._arrived.popleft()
             if line is None:
                 most = self._server.limits
-                said = f"a message may have at most {most.message} bytes, a submission {most.submission}"
-                self._dismiss(said, "too_big")
+                text = f"a message may have at most {most.message} bytes, a submission {most.submission}"
+                self._close_with(text, "too_big")
             else:
-                self._kept -= len(line)
+                self._arrived_bytes -= len(line)
                 self._ask(line)
-        self._taking = False
-        self._hold(self._lines.size + self._kept)
+        self._handling = False
+        self._hold(self._lines.size + self._arrived_bytes)
         if self._half_open is not None and not self._arrived:
             self._half_open = self._server.time()
         if self._refusals:
-            # At once: from Python 3.12 on a transport keeps, and counts, each piece that it is given.
+            # At once: from Python 3.12 on a transport stores, and counts, each piece.
             refusals, self._refusals = self._refusals, []
             self.answer(refusals)
 
@@ -286,15 +286,15 @@ class ServedConnection(asyncio.Protocol):
         self._pending += 1
         self._refusals.append(messages.error_answer(id, text, code))
 
-    def _dismiss(self, text: str, code: str) -> None:
+    def _close_with(self, text: str, code: str) -> None:
         """Send one answer and close the connection."""
-        if not self.gone:
+        if not self.closed:
             self.outbox.add(messages.error_answer(None, text, code))
             self.finish()
 
     def eof_received(self) -> bool:
-        """Note that it sends no more: the answers that are due may still come."""
-        if (self._pending or self._arrived) and not self.gone:
+        """Note that the client sends no more: its answers may still come."""
+        if (self._pending or self._arrived) and not self.closed:
             self._half_open = self._server.time()
         return self._half_open is not None
 
@@ -302,12 +302,12 @@ class ServedConnection(asyncio.Protocol):
 
     def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
         """Write answers, or ``count`` of them in shared parts; cut the client off when it reads none."""
-        if self.gone:
+        if self.closed:
             return
         self._pending -= len(parts) if count is None else count
         if not self._pending:
             self._waiting(False)
-        self._heard = self._server.time()
+        self._active_at = self._server.time()
         for part in parts:
             self.outbox.add(part)
         self._write_on()
@@ -319,30 +319,30 @@ class ServedConnection(asyncio.Protocol):
             self.read_on()
 
     def _write_on(self) -> None:
-        """Hands the transport as much as the client reads."""
+        """Give the transport as much as the client reads."""
         while self.outbox.size and not self._full:
-            self._transport.write(self.outbox.take())
+            self._transport.write(self.outbox.next_piece())
 
     def idle_since(self) -> float | None:
-        """Since when it has asked nothing, waits for nothing and sends nothing; None: it is at work."""
-        busy = self.gone or self._pending or self._arrived or self._lines.begun
-        return None if busy or self.stuck_since is not None else self._heard
+        """Return since when the connection is idle; None: it is busy."""
+        busy = self.closed or self._pending or self._arrived or self._lines.begun
+        return None if busy or self.stuck_since is not None else self._active_at
 
     def _waiting(self, waits: bool) -> None:
-        if waits != self._waits:
-            self._waits = waits
+        if waits != self._counted_waiting:
+            self._counted_waiting = waits
             self._server.shares.wait(self.caller.uid, 1 if waits else -1)
 
     def unread(self) -> int:
-        """Bytes of answers that it has not read and the kernel does not keep."""
+        """Return the bytes of unread answers that are not in the kernel."""
         return self.outbox.size + self.buffered()
 
     def buffered(self) -> int:
-        """Unread bytes that the transport alone keeps."""
+        """Return the unread bytes in the transport alone."""
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
-        """The client does not read: take no more requests from it."""
+        """Stop reading requests: the client does not read its answers."""
         self._full = True
         if self.stuck_since is None:
             self.stuck_since, self._unread = self._server.time(), self.unread()
@@ -354,23 +354,23 @@ class ServedConnection(asyncio.Protocol):
         self._write_on()
         if not self._full:
             self.stuck_since = None
-            self._part()
+            self._close_if_done()
         self.read_on()
 
     # ------------------------------------------------------------ reading on, or not
 
     def read_on(self) -> None:
         """Read on only while the client reads its answers, few are due and the engine is not far behind."""
-        if self.gone or self._taking:
+        if self.closed or self._handling:
             return
         if self._arrived and not self._is_full():
-            self._take()
-        if self.gone or self._half_open is not None:
+            self._handle_lines()
+        if self.closed or self._half_open is not None:
             return
         if self._arrived or self._is_full():
             self._transport.pause_reading()
         elif not self._transport.is_reading() and not self._transport.is_closing():
-            self._begun = self._heard = self._server.time()  # it was we who let it wait
+            self._begun = self._active_at = self._server.time()  # the server made it wait
             self._transport.resume_reading()
 
     def _is_full(self) -> bool:
@@ -378,43 +378,43 @@ class ServedConnection(asyncio.Protocol):
         own = self.stuck_since is not None or due >= self._server.limits.pending
         return own or self._server.delays(self)
 
-    def look(self, now: float) -> None:
-        """Shows it out when its time is over."""
+    def check(self, now: float) -> None:
+        """Close the connection if a time limit is exceeded."""
         limits = self._server.limits
-        if self._leaving is not None and now - self._leaving > limits.unread_time:
+        if self._closing_since is not None and now - self._closing_since > limits.unread_time:
             self.cut_off()
-        elif self.gone:
+        elif self.closed:
             return
         elif self.stuck_since is not None:
-            left = self.unread()
-            if left < self._unread - _PROGRESS:
+            unread = self.unread()
+            if unread < self._unread - _PROGRESS:
                 self.stuck_since = now
             elif now - self.stuck_since > limits.unread_time:
                 self.cut_off()
-            self._unread = left
+            self._unread = unread
         elif self._half_open is not None:
             if not self._arrived and now - self._half_open > limits.half_open_time:
                 self.finish()
         elif self._lines.begun:
             if self._transport.is_reading() and now - self._begun > limits.message_time:
-                said = f"the message did not arrive whole within {limits.message_time:g} s"
-                self._dismiss(said, "too_slow")
-        elif not (self._pending or self._arrived) and now - self._heard > limits.idle_time:
+                text = f"the message did not arrive whole within {limits.message_time:g} s"
+                self._close_with(text, "too_slow")
+        elif not (self._pending or self._arrived) and now - self._active_at > limits.idle_time:
             self.finish()
 
     def cut_off(self) -> None:
-        """Closes without waiting for the client."""
-        self.gone = True
+        """Close without waiting for the client."""
+        self.closed = True
         self.outbox.clear()
         self._transport.abort()
 
     def finish(self) -> None:
-        """Writes what is left and closes."""
-        self.gone, self._leaving = True, self._server.time()
+        """Write the remaining answers and close."""
+        self.closed, self._closing_since = True, self._server.time()
         self._write_on()
-        self._part()
+        self._close_if_done()
 
-    def _part(self) -> None:
-        """Closes once all is written that was to be."""
-        if self._leaving is not None and not self.outbox.size:
+    def _close_if_done(self) -> None:
+        """Close once all answers are written."""
+        if self._closing_since is not None and not self.outbox.size:
             self._transport.close()

@@ -1,4 +1,4 @@
-"""The daemon's counter: one thread with an asyncio loop serves all connections; it decodes, never decides."""
+"""Server of the daemon: one thread with an asyncio loop serves all connections; it decodes, never decides."""
 
 import asyncio
 import contextlib
@@ -12,54 +12,54 @@ from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
 from nqspy.rpc.limits import DEFAULTS, Limits, person
-from nqspy.rpc.peer import Asked, Desk, Handle, ServedConnection
+from nqspy.rpc.peer import Asked, ConnectionTable, Handle, ServedConnection
 
 __all__ = ["Asked", "Handle", "RpcServer"]
 
 _BACKLOG = 1_024
 _AT_ONCE = 64
-"""Clients let in between two looks at those that are there."""
+"""Most clients accepted in a row, before others are served."""
 _IDLE = 2.0
-"""Seconds after which a connection that asks nothing may have to give way to a newcomer."""
-_SHOWN_OUT = 8
-"""Idle connections that give way when no descriptor is left."""
-_REST = 0.2
-"""Seconds without new clients when no descriptor is left for them."""
+"""Seconds after which an idle connection may be closed for a new client."""
+_EVICTED = 8
+"""Idle connections that are closed when no descriptor is free."""
+_PAUSE = 0.2
+"""Seconds without new clients when no descriptor is free."""
 Replies = Sequence[tuple[Handle, bytes]]
 
 
-class RpcServer(Desk):
+class RpcServer(ConnectionTable):
     """Serves the socket ``path`` in a thread of its own. ``put`` takes each request there and must not block;
-    ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``tell`` takes what
-    managers should know. Root and the owner of the socket's folder are trusted."""
+    ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``report`` is called with
+    what managers should know. Root and the owner of the socket's folder are trusted."""
 
     def __init__(
         self, path: str, put: Callable[[Asked], None], *, allow_uid: Callable[[int], bool], mode: int,
         limits: Limits = DEFAULTS, backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
     ) -> None:  # fmt: skip
         super().__init__(put, limits, backlog)
         self._path, self._mode, self._inode = path, mode, -1
         self._thread = threading.Thread(target=self._run, name="nqsd-rpc", daemon=True)
         self._listening = threading.Event()
-        self._closing = self._resting = self._lost = False
-        self.allow_uid, self._tell = allow_uid, tell
-        self._coming: set[asyncio.Task[object]] = set()
+        self._closing = self._full = self._lost = False
+        self.allow_uid, self._report = allow_uid, report
+        self._connecting: set[asyncio.Task[object]] = set()
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
 
     def start(self) -> None:
-        """Binds the socket (a left-over one is replaced) and serves. Raises OSError when it cannot."""
+        """Bind the socket (replacing an old one) and serve. Raises OSError."""
         self._socket = self._bind()
         self._loop = asyncio.new_event_loop()
         self._thread.start()
         self._listening.wait()
 
     def reply(self, handle: Handle, data: bytes) -> None:
-        """Sends one answer (a whole line, see `messages`). From any thread."""
+        """Send one answer (a whole line, see `messages`). From any thread."""
         self.reply_many([(handle, data)])
 
     def reply_many(self, replies: Replies) -> None:
-        """Sends the answers of a whole group with one call into the server's thread. From any thread."""
+        """Send the answers of a whole group with one call into the server's thread. From any thread."""
 
         def deliver() -> None:
             by_connection: dict[object, tuple[Handle, list[bytes]]] = {}
@@ -81,12 +81,12 @@ class RpcServer(Desk):
         self._soon(deliver)
 
     def _soon(self, work: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # closed at this very moment: nobody is there to read
+        with contextlib.suppress(RuntimeError):  # closed at this moment: no client reads
             if not self._closing:
                 self._loop.call_soon_threadsafe(work)
 
     def close(self) -> None:
-        """Takes no more clients, sends the answers handed over so far, hangs up and ends the thread."""
+        """Accept no more clients, send the answers given so far, hang up and stop the thread."""
         if self._closing:
             return
         self._closing = True
@@ -142,36 +142,36 @@ class RpcServer(Desk):
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if not self._resting:
-                    self._tell(f"no more clients are let in for now: {error.strerror or error}")
-                self._resting = True  # newcomers wait in the kernel until a descriptor is free
-                for _ in range(_SHOWN_OUT):
+                if not self._full:
+                    self._report(f"no more clients are let in for now: {error.strerror or error}")
+                self._full = True  # new clients wait in the kernel until a descriptor is free
+                for _ in range(_EVICTED):
                     self._make_room()
                 self._loop.remove_reader(self._socket.fileno())
-                self._loop.call_later(_REST, self._listen)
+                self._loop.call_later(_PAUSE, self._listen)
                 return
-            self._resting = False
-            self._welcome(client)
+            self._full = False
+            self._admit(client)
 
-    def _welcome(self, client: socket.socket) -> None:
-        """Ask the kernel for the peer, and turn it away if it may not be served."""
+    def _admit(self, client: socket.socket) -> None:
+        """Ask the kernel for the peer, and refuse it if it may not be served."""
         try:
             caller = self.callers.of(client)
         except OSError as error:
-            _turn_away(client, f"the kernel does not say who asks ({error})", "not_allowed")
+            _refuse(client, f"the kernel does not say who asks ({error})", "not_allowed")
             return
         if not self.allow_uid(caller.uid):
             refusal = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
-            _turn_away(client, refusal, "not_allowed")
+            _refuse(client, refusal, "not_allowed")
         elif (busy := self.shares.refusal(caller)) and not self._make_room(caller):
-            _turn_away(client, busy, "busy")
+            _refuse(client, busy, "busy")
         else:
             client.setblocking(False)
             self.shares.enter(caller)
             made = self._loop.connect_accepted_socket(lambda: ServedConnection(self, caller), client)
             task = self._loop.create_task(made)
-            self._coming.add(task)
-            task.add_done_callback(lambda done: self._came(done, client, caller))
+            self._connecting.add(task)
+            task.add_done_callback(lambda done: self._connected(done, client, caller))
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
         """Close the longest idle connection, of the newcomer's own if its share is full. False: none is."""
@@ -188,8 +188,8 @@ class RpcServer(Desk):
         min(found)[2].finish()
         return True
 
-    def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
-        self._coming.discard(task)
+    def _connected(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
+        self._connecting.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.shares.enter(caller, -1)
             client.close()
@@ -197,21 +197,21 @@ class RpcServer(Desk):
     def _sweep(self) -> None:
         now = self.time()
         for connection in tuple(self.connections):
-            connection.look(now)
+            connection.check(now)
         if not self._closing and not os.path.lexists(self._path):
             self._bind_again()
         self._loop.call_later(self.limits.sweep, self._sweep)
 
     def _bind_again(self) -> None:
-        """Make a removed socket again, so that new clients come in. Connected clients notice nothing."""
+        """Make a removed socket again for new clients. Connected clients notice nothing."""
         try:
             fresh = self._bind()
         except OSError as error:
             if not self._lost:
-                self._tell(f"the socket was removed and cannot be made again: {error.strerror or error}")
+                self._report(f"the socket was removed and cannot be made again: {error.strerror or error}")
             self._lost = True
             return
-        self._tell("the socket was removed; it is there again")
+        self._report("the socket was removed; it is there again")
         self._lost = False
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
@@ -227,7 +227,7 @@ class RpcServer(Desk):
         self._wait_for_hangups(tries=100)
 
     def _wait_for_hangups(self, tries: int) -> None:
-        """Ends the loop when every client has its answers; after two seconds the rest is cut off."""
+        """Stop the loop when every client has its answers; after two seconds cut the others off."""
         if self.connections and tries:
             self._loop.call_later(0.02, self._wait_for_hangups, tries - 1)
             return
@@ -236,8 +236,8 @@ class RpcServer(Desk):
         self._loop.call_soon(self._loop.stop)
 
 
-def _turn_away(client: socket.socket, text: str, code: str) -> None:
-    """Send one line, as far as the client's buffer takes it, and close."""
+def _refuse(client: socket.socket, text: str, code: str) -> None:
+    """Send one line, as far as the client's buffer has room, and close."""
     with client, contextlib.suppress(OSError):
         client.setblocking(False)
         client.send(messages.error_answer(None, text, code))

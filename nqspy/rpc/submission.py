@@ -121,7 +121,7 @@ def submission(
     status = Path("/proc/self/status").read_text().splitlines()  # the umask without changing it (proc(5))
     umask = next((int(line.split()[1], 8) for line in status if line.startswith("Umask:")), 0o022)
     curve = options.get("speedup")
-    mold = {
+    sizes = {
         "sizes": list(options.get("sizes", ())),
         "walls": [_milliseconds(wall) for wall in options.get("walls", ())],
         "speedup": None if curve is None else {"parallelism": curve[0], "sigma": curve[1]},
@@ -134,7 +134,7 @@ def submission(
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
         "ask": {path[4:]: value for path, value in values.items() if path.startswith("ask/")},
         "output": {**output, "join": options.get("join", False)}, "args": list(args),
-        "host": socket.gethostname(), "umask": umask, "mold": mold if any(mold.values()) else None,
+        "host": socket.gethostname(), "umask": umask, "mold": sizes if any(sizes.values()) else None,
         "attributes": [*options.get("attributes", ()), *after], "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
@@ -245,8 +245,8 @@ def _environment(chosen: Mapping[str, str], folder: str) -> str:
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")
-    kept = leave_behind(chosen)  # of what a job hands on unchanged; its own choice of a value stays
-    found = {n: value for n, value in chosen.items() if n in kept or value != os.environ.get(n)}
+    passed_on = leave_behind(chosen)  # of a job's unchanged variables; changed values stay
+    found = {n: value for n, value in chosen.items() if n in passed_on or value != os.environ.get(n)}
     for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):
         if name in os.environ:
             found[f"QSUB_{name}"] = found[f"PBS_O_{name}"] = os.environ[name]

@@ -48,7 +48,7 @@ class Lines:
 
     @property
     def size(self) -> int:
-        """Bytes kept of a line that has not ended."""
+        """Return the stored bytes of a line that has not ended."""
         return len(self._line)
 
     @property
@@ -57,7 +57,7 @@ class Lines:
         return bool(self._line) or self._skipping
 
     def feed(self, data: bytes) -> list[bytes | None]:
-        """The lines that ``data`` completes, without their newline; None for one that is too long."""
+        """Return the lines that ``data`` completes, without newline; None for one that is too long."""
         found: list[bytes | None] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:

@@ -1,5 +1,5 @@
-"""Commands and connections that end at an instant, whatever they do. A command runs in a group of its own,
-little is kept of what it says, and all it has begun is killed when its time is over."""
+"""Commands and connections with a deadline. A command runs in a process group of its own; only the end of its
+output is stored; the whole group is killed at the deadline."""
 
 import contextlib
 import os
@@ -17,18 +17,18 @@ from msgspec import Struct
 
 from nqspy.system import urgency
 
-KEPT = 8_192
-"""Bytes of a command's output that are kept: the last."""
+OUTPUT = 8_192
+"""Bytes of a command's output that are stored: the last."""
 
-REAPED = 1.0
-"""Seconds a killed process has to vanish; one that hangs in the kernel is left behind."""
+END = 1.0
+"""Seconds in which a killed process must end; it may hang in the kernel."""
 
-_REST = 1 << 20
-"""Bytes still read of a command that has ended: as much as a pipe may hold."""
+_AFTER_END = 1 << 20
+"""Bytes to read after a command has ended: as much as a pipe may hold."""
 
 _SETPRIV = shutil.which("setpriv")
 _TIED: Sequence[str] = (_SETPRIV, "--pdeathsig", "KILL", "--") if _SETPRIV else ()
-"""Runs a command so that it ends with a daemon that is killed and can end nothing itself (util-linux)."""
+"""Words that have a command end with its daemon, even if that is killed (util-linux)."""
 
 
 class NotRun(Exception):
@@ -36,28 +36,28 @@ class NotRun(Exception):
 
 
 @dataclass(slots=True)
-class Hand:
-    """Runner of one command at a time: ``process`` is its last, while it is there. Any thread may end it."""
+class CommandRunner:
+    """Runs one command at a time: ``process`` is the last one while it exists. Any thread may kill it."""
 
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cut(self) -> None:
-        """Kills what runs."""
+        """Kill the running command."""
         with self.lock:
             if self.process is not None:
                 _kill(self.process)
 
     def stop(self) -> None:
-        """Kill what runs, and start nothing any more."""
+        """Kill the running command, and start no other."""
         self.stopped = True
         self.cut()
 
 
 class TimedCommand(Struct, frozen=True):
-    """Command to run. ``data``: what it reads, else nothing. ``errors_only``: of its output only what it
-    writes to stderr counts. ``leave_rest``: what it leaves running when it ends in time goes on."""
+    """Command to run. ``data``: its input. ``errors_only``: only stderr counts as its output. ``leave_rest``:
+    processes that it leaves behind may go on if it ends in time."""
 
     words: Sequence[str]
     data: bytes = b""
@@ -67,43 +67,43 @@ class TimedCommand(Struct, frozen=True):
     folder: str | None = None
 
 
-def run(command: TimedCommand, hand: Hand, end: float) -> tuple[int, bytes]:
-    """Run a command: exit status, the last of its output. Raises TimeoutError, NotRun, OSError."""
-    process = _start(command, hand)
+def run(command: TimedCommand, runner: CommandRunner, end: float) -> tuple[int, bytes]:
+    """Run a command; return exit status and the end of its output. Raises TimeoutError, NotRun, OSError."""
+    process = _start(command, runner)
     exited, ended = -1, False
     try:
         exited = os.pidfd_open(process.pid)
         output = _follow(process, command.data, exited, end)
         ended = True
     finally:
-        _finish(process, hand, exited, kill=not (ended and command.leave_rest))
+        _finish(process, runner, exited, kill=not (ended and command.leave_rest))
         if exited >= 0:
             os.close(exited)
     return process.returncode, output
 
 
-def _start(command: TimedCommand, hand: Hand) -> "subprocess.Popen[bytes]":
-    with hand.lock:
-        if hand.stopped:
+def _start(command: TimedCommand, runner: CommandRunner) -> "subprocess.Popen[bytes]":
+    with runner.lock:
+        if runner.stopped:
             raise NotRun("the daemon stops")
-        if hand.process is not None and hand.process.poll() is None:
+        if runner.process is not None and runner.process.poll() is None:
             raise NotRun("the last try still hangs and cannot be killed")
         urgency.ordinary_children()
-        hand.process = subprocess.Popen(
+        runner.process = subprocess.Popen(
             [*_TIED, *command.words],
             stdin=subprocess.PIPE if command.data else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if command.errors_only else subprocess.PIPE,
             stderr=subprocess.PIPE if command.errors_only else subprocess.STDOUT,
             cwd=command.folder, env=command.environment, start_new_session=True,
         )  # fmt: skip
-        return hand.process
+        return runner.process
 
 
 def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: float) -> bytes:
-    """The last of its output; children that keep the pipe open are not waited for."""
+    """Return the end of its output; do not wait for children that hold the pipe open."""
     out = process.stdout or process.stderr
     assert out is not None
-    pipe, left, rest, output = out.fileno(), memoryview(data), _REST, b""
+    pipe, unsent, rest, output = out.fileno(), memoryview(data), _AFTER_END, b""
     os.set_blocking(pipe, False)
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
@@ -112,14 +112,14 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
         os.set_blocking(process.stdin.fileno(), False)
         poll.register(process.stdin.fileno(), select.POLLOUT)
     while rest > 0:
-        ready = {fd for fd, _ in poll.poll(left_until(end) * 1000)}
+        ready = {fd for fd, _ in poll.poll(seconds_until(end) * 1000)}
         if process.stdin is not None and not process.stdin.closed and process.stdin.fileno() in ready:
             try:
                 with contextlib.suppress(BlockingIOError):
-                    left = left[os.write(process.stdin.fileno(), left[:65_536]) :]
+                    unsent = unsent[os.write(process.stdin.fileno(), unsent[:65_536]) :]
             except BrokenPipeError:
-                left = left[:0]  # it has no reader
-            if not left:
+                unsent = unsent[:0]  # it has no reader
+            if not unsent:
                 poll.unregister(process.stdin.fileno())
                 process.stdin.close()
         if pipe in ready:
@@ -128,18 +128,18 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
                 piece = os.read(pipe, 65_536)
             if not piece:
                 poll.unregister(pipe)
-            output = (output + piece)[-KEPT:]
+            output = (output + piece)[-OUTPUT:]
             rest -= len(piece) if exited in ready else 0
         elif exited in ready:
             break
     return output
 
 
-def _finish(process: "subprocess.Popen[bytes]", hand: Hand, exited: int, kill: bool) -> None:
-    # The group's number is its own as long as nobody has waited for its first process: that is done with the
-    # lock held, as is killing.
+def _finish(process: "subprocess.Popen[bytes]", runner: CommandRunner, exited: int, kill: bool) -> None:
+    # The group's number is not reused before its first process is reaped: the lock is held for that, and for
+    # killing.
     if kill:
-        with hand.lock:
+        with runner.lock:
             _kill(process)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
@@ -147,11 +147,11 @@ def _finish(process: "subprocess.Popen[bytes]", hand: Hand, exited: int, kill: b
     if exited >= 0:
         poll = select.poll()
         poll.register(exited, select.POLLIN)
-        if not poll.poll(REAPED * 1000):
+        if not poll.poll(END * 1000):
             return
-    with hand.lock, contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(REAPED)
-        hand.process = None
+    with runner.lock, contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END)
+        runner.process = None
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -160,21 +160,21 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def left_until(end: float) -> float:
-    """Seconds until an instant of the monotonic clock. Raises TimeoutError when it is over."""
-    left = end - time.monotonic()
-    if left <= 0:
+def seconds_until(end: float) -> float:
+    """Return the seconds until an instant of the monotonic clock. Raises TimeoutError if it is over."""
+    seconds = end - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds
 
 
 def connection(host: str, port: int, end: float) -> socket.socket:
-    """A connection to the first address that takes one. Raises OSError."""
+    """Return a connection to the first address that accepts one. Raises OSError."""
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(left_until(end))
+            sock.settimeout(seconds_until(end))
             sock.connect(address)
             return sock
         except OSError as error:
@@ -185,14 +185,14 @@ def connection(host: str, port: int, end: float) -> socket.socket:
 
 @contextlib.contextmanager
 def cut_at(end: float, sock: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """End a connection at an instant, even if bytes still come; ``sock`` gives its socket as it is then."""
+    """End a connection at an instant, even if bytes still come; ``sock`` returns its socket at that time."""
 
     def cut() -> None:
         with contextlib.suppress(OSError):
             if (found := sock()) is not None:
                 found.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(left_until(end), cut)
+    timer = threading.Timer(seconds_until(end), cut)
     timer.daemon = True
     timer.start()
     try:

@@ -47,7 +47,7 @@ def test_who_does_not_read_does_not_keep_the_engine_awake(fresh):
     fresh.daemon.dispatcher.answer_questions()
     fresh.daemon.dispatcher.after_turn()
     assert fresh.daemon.dispatcher.patience() > 0
-    handle.gone = True
+    handle.closed = True
     assert fresh.daemon.dispatcher.patience() == 0
 
 

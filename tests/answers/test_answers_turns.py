@@ -162,7 +162,7 @@ class Crowd:
 
     def ask(self, uid, steps=2, ids=(1,), **fields):
         for id in ids:
-            handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), id)
+            handle = Handle(type("Connection", (), {"closed": False, "stuck_since": None})(), id)
             message = {"v": 1, "id": id, "cmd": "qstat", "text": "table", **fields}
             asked = Asked(handle, Caller(f"user{uid}", uid), message)
             self.slow.add(asked, self._steps(asked, steps))
@@ -260,7 +260,7 @@ def test_a_turn_makes_one_slice_of_one_long_list_and_short_answers_do_not_wait_f
 def test_what_nobody_waits_for_any_more_is_not_made():
     crowd = Crowd()
     for id in (1, 2):
-        crowd.ask(ANNE, ids=(id,))._connection.gone = True
+        crowd.ask(ANNE, ids=(id,))._connection.closed = True
     crowd.turns(3)
     assert (crowd.made, crowd.told, crowd.dispatcher.slow._answers) == (0, [], [])
 

@@ -67,7 +67,7 @@ def test_who_has_hung_up_is_forgotten_though_nothing_happens(fresh):
     turns(fresh, 2)
     for _ in range(20):
         [asked] = put(fresh, "other", {"cmd": "wait", "ids": [id]})
-        asked.gone = True
+        asked.closed = True
         turns(fresh, 2)
     assert len(fresh.daemon.dispatcher.waiting._ends) < 3
 

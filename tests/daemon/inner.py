@@ -48,7 +48,7 @@ class Catch(Handle):
         self.id = id
         self.answers: queue.Queue[Any] = queue.Queue()
 
-    gone = False
+    closed = False
     stuck = False
 
     @property

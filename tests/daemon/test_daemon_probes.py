@@ -17,7 +17,7 @@ from stillness import stands_still
 from nqspy.daemon.probes import Probes, attempt
 from nqspy.model.health import Probe
 from nqspy.model.ids import Instant
-from nqspy.system.run_with_timeout import Hand
+from nqspy.system.run_with_timeout import CommandRunner
 
 NIGHT = """
 create batch_queue night priority=20 workdir=submit
@@ -119,7 +119,7 @@ def plain(office):
 
 
 def tried(timeout=5_000, **what):
-    return attempt(Probe("one", timeout=timeout, **what), Hand())
+    return attempt(Probe("one", timeout=timeout, **what), CommandRunner())
 
 
 def test_a_port_is_tried():

@@ -57,7 +57,7 @@ class Office:
     def mails(self):
         return [read(path.read_bytes()) for path in sorted(self.box.glob("*.eml"))]
 
-    def kept(self):
+    def stored(self):
         return list((self.folder / "mail").glob("*.json"))
 
     def close(self):

@@ -23,7 +23,7 @@ def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(here):
     many = [letter(subject=f"number {n}", text=f"text {n}\n", id=str(n)) for n in range(200)]
     post.send([*many, letter("ben", id="b")], here.mail, "ymp")
     until(lambda: len(here.mails()) == 21, "twenty for anne, one for ben")
-    until(lambda: len(here.kept()) == 180, "the others wait")
+    until(lambda: len(here.stored()) == 180, "the others wait")
     here.clock.at += HOUR
     until(lambda: len(here.mails()) == 22, "then one with the rest")
     singly = [each for each in here.mails() if each["To"] == "anne" and "further" not in each["Subject"]]
@@ -35,7 +35,7 @@ def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(here):
     )
     assert told == {str(n) for n in range(200)}, "none is lost"
     assert "text 199" in rest.get_content()
-    until(lambda: not here.kept(), "nothing is left")
+    until(lambda: not here.stored(), "nothing is left")
     [*_, sent] = (here.folder / "mail" / "sent").read_text().splitlines()
     assert len(sent.split()[2].split(",")) == 180, "a restart sends none of them again"
 
@@ -65,11 +65,11 @@ def test_one_that_waits_alone_comes_as_it_is_and_endless_texts_are_cut():
 def test_a_restart_keeps_the_rate_limit_and_what_waits(here):
     here.mail.limit = 2
     here.open().send([letter(id=str(n), subject=f"n{n}") for n in range(5)], here.mail, "ymp")
-    until(lambda: len(here.mails()) == 2 and len(here.kept()) == 3, "two sent, three kept")
+    until(lambda: len(here.mails()) == 2 and len(here.stored()) == 3, "two sent, three stored")
     here.close()
     here.mail.limit = 3
     here.open()
-    until(lambda: len(here.mails()) == 3 and len(here.kept()) == 2, "one more")
+    until(lambda: len(here.mails()) == 3 and len(here.stored()) == 2, "one more")
     assert sorted(each["Subject"] for each in here.mails()) == ["n0", "n1", "n2"]
 
 
@@ -85,11 +85,11 @@ def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(here, monkeyp
         post.send([letter(id=str(n), subject=f"n{n}")], here.mail, "ymp")
     until(lambda: here.troubles, "an alarm")
     post.send([letter(id="9", subject="n9")], here.mail, "ymp")
-    until(lambda: len(here.kept()) == 5, "all are kept")
+    until(lambda: len(here.stored()) == 5, "all are stored")
     assert len(here.troubles) == 1
     assert "the mail command ended 7" in here.troubles[0]
     (here.folder / "broken").unlink()
-    until(lambda: len(here.mails()) == 5 and not here.kept(), "five mails")
+    until(lambda: len(here.mails()) == 5 and not here.stored(), "five mails")
     assert sorted(each["Subject"] for each in here.mails()) == ["n0", "n1", "n2", "n3", "n9"]
     assert len(here.troubles) == 1
 
@@ -107,7 +107,7 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(here):
 
 
 def test_what_was_sent_long_ago_is_forgotten(here, monkeypatch):
-    monkeypatch.setattr(mail_queue, "NOTED", 2)
+    monkeypatch.setattr(mail_queue, "SENT_LINES", 2)
     sent, now = here.folder / "mail" / "sent", here.clock.now()
     sent.parent.mkdir()
     old = [
@@ -118,7 +118,7 @@ def test_what_was_sent_long_ago_is_forgotten(here, monkeypatch):
     ]
     sent.write_text("\n".join(old))
     here.open().send([letter(id="b"), letter(id="c")], here.mail, "ymp")
-    until(lambda: len(here.mails()) == 2 and not here.kept(), "two mails")
+    until(lambda: len(here.mails()) == 2 and not here.stored(), "two mails")
     assert [line.split()[2] for line in sent.read_text().splitlines()] == ["night.1", "b", "c"]
 
 
@@ -127,7 +127,7 @@ def test_without_a_way_out_mails_are_dropped(here):
     post = here.open()
     post.send([letter()], here.mail, "ymp")
     post.close(10)
-    assert not here.kept()
+    assert not here.stored()
 
 
 # ---------------------------------------------------------------- what a mail holds
@@ -202,7 +202,7 @@ def test_what_a_mail_server_refuses_for_good_is_dropped(here, mail_server):
     here.mail = Mail(smtp=f"127.0.0.1:{mail_server.port}")
     post = here.open()
     post.send([letter("nobody", id="1"), letter("anne", id="2")], here.mail, "ymp")
-    until(lambda: len(mail_server.mails) == 1 and not here.kept(), "one mail, nothing left")
+    until(lambda: len(mail_server.mails) == 1 and not here.stored(), "one mail, nothing left")
     assert not here.troubles
 
 
@@ -224,11 +224,11 @@ def test_what_could_not_be_sent_waits_for_another_way_and_the_trouble_goes(here)
     until(lambda: post.failing, "it fails")
     post.follow(Mail(), "ymp")
     until(lambda: not post.failing, "nothing is tried any more")
-    assert len(here.kept()) == 1
+    assert len(here.stored()) == 1
     post.close()
     here.mail = Mail()
     post = here.open()  # what a daemon left waits for a way too
     post.follow(way, "ymp")
     until(lambda: len(here.mails()) == 1, "it goes by the new way")
-    until(lambda: not here.kept(), "it is not kept any more")
+    until(lambda: not here.stored(), "it is removed")
     assert not post.failing

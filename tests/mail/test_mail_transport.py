@@ -68,22 +68,22 @@ def test_a_letter_larger_than_a_pipe_arrives_whole_and_one_that_nobody_reads_is_
 
 
 def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
-    hand = run_with_timeout.Hand()
+    runner = run_with_timeout.CommandRunner()
     stop = threading.Event()
 
     def cut():
         while not stop.is_set():
-            hand.cut()
+            runner.cut()
 
     cutting = threading.Thread(target=cut)
     cutting.start()
     try:
         for _ in range(50):
             status, _ = run_with_timeout.run(
-                run_with_timeout.TimedCommand(["sleep", "5"]), hand, time.monotonic() + 20
+                run_with_timeout.TimedCommand(["sleep", "5"]), runner, time.monotonic() + 20
             )
             assert status == -9
-            assert hand.process is None
+            assert runner.process is None
     finally:
         stop.set()
         cutting.join()
@@ -119,14 +119,14 @@ def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(here):
     until(pid.exists, "the first is being tried")
     post.send([letter(id="2", subject="n2"), letter(id="3", subject="n3")], here.mail, "ymp")
     post.send([letter(id="4", subject="n4")], here.mail, "ymp")
-    until(lambda: len(here.kept()) == 4, "all lie on the disk")
+    until(lambda: len(here.stored()) == 4, "all lie on the disk")
     post.close(0.1)
     until(lambda: not alive(int(pid.read_text())), "the command is ended with the post")
-    assert len(here.kept()) == 4
+    assert len(here.stored()) == 4
     assert not here.troubles
     here.mail = Mail(command=f"cd {here.box}; cat > $$.eml")
     here.open()
-    until(lambda: len(here.mails()) == 4 and not here.kept(), "the next daemon sends them")
+    until(lambda: len(here.mails()) == 4 and not here.stored(), "the next daemon sends them")
 
 
 def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(here, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left
     here.open()
     until(lambda: len(here.mails()) == 2, "the others leave")
     left = [f"{0:020d}.json"]
-    until(lambda: [path.name for path in here.kept()] == left, "what left is not kept")
+    until(lambda: [path.name for path in here.stored()] == left, "sent mails are not stored")
 
 
 def test_the_post_leaves_no_descriptors_behind(here):

@@ -101,7 +101,7 @@ def test_thousands_of_clients_that_come_and_go_leave_nothing_behind(counter):
 
 def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter, peer):
     told = []
-    desk = counter(tell=told.append)
+    desk = counter(report=told.append)
     first = peer(desk)
     assert first.ask(1, "x", say=1)["ok"]
     waiting = [socket.socket(socket.AF_UNIX) for _ in range(4)]
@@ -144,7 +144,7 @@ def test_one_that_asks_nothing_is_shown_out_and_one_that_waits_for_an_answer_is_
     assert idle.answer() is None, "it was not closed"
     until(lambda: desk.asked, "the question to arrive")
     held = [asked for asked in desk.asked if asked.message["cmd"] == "hold"]
-    assert not held[0].handle.gone
+    assert not held[0].handle.closed
     desk.server.reply(held[0].handle, messages.result_answer(1, "at last"))
 
 
@@ -181,7 +181,7 @@ def test_a_client_that_reads_nothing_is_cut_off_in_time_and_one_that_reads_slowl
         got += reader.socket.recv(300_000)
         threading.Event().wait(0.05)
     assert len(got) > len(big)
-    until(lambda: all(asked.handle.gone for asked in desk.asked[:1]), "the lazy one to be cut off")
+    until(lambda: all(asked.handle.closed for asked in desk.asked[:1]), "the lazy one to be cut off")
 
 
 @pytest.mark.parametrize(

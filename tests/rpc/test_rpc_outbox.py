@@ -22,10 +22,10 @@ def test_answers_leave_whole_and_in_their_order(sizes):
     assert outbox.size == sum(sizes)
     pieces = []
     while outbox.size:
-        pieces.append(bytes(outbox.take()))
+        pieces.append(bytes(outbox.next_piece()))
     assert b"".join(pieces) == b"".join(answers)
     assert all(0 < len(piece) <= PIECE for piece in pieces)
-    assert not list(outbox.kept())
+    assert not list(outbox.stored())
 
 
 def gathered(counter, peer, count, **limits):
@@ -56,7 +56,7 @@ def test_who_hangs_up_meanwhile_leaves_the_others_theirs(counter, peer):
     desk.server.reply_alike(handles, messages.result_answer(handles[0].id, "y" * LONG))
     until(lambda: all(handle.stuck for handle in handles), "nobody reads yet")
     clients[1].close()
-    until(lambda: handles[1].gone, "it is known that one has gone")
+    until(lambda: handles[1].closed, "it is known that one has gone")
     assert len(clients[2].answer()["result"]) == len(clients[0].answer()["result"]) == LONG
 
 
@@ -66,7 +66,7 @@ def test_a_counter_that_closes_gives_slow_readers_the_rest(counter, peer):
     until(lambda: handle.stuck, "it does not read yet")
     thread = threading.Thread(target=desk.server.close)
     thread.start()
-    until(lambda: handle.gone, "it is shown out")
+    until(lambda: handle.closed, "it is shown out")
     assert len(client.answer()["result"]) == LONG
     assert client.answer() is None
     thread.join()
@@ -76,4 +76,4 @@ def test_answers_of_ones_own_are_counted_each(counter, peer):
     desk, _clients, handles = gathered(counter, peer, 6, unread=4 * LONG, unread_time=600.0)
     for handle in handles:
         desk.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
-    until(lambda: any(handle.gone for handle in handles), "one of them is cut off")
+    until(lambda: any(handle.closed for handle in handles), "one of them is cut off")

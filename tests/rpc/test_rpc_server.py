@@ -110,9 +110,9 @@ def test_a_handle_knows_that_its_client_has_gone(counter, peer):
     client = peer(desk)
     client.ask(1, "x")
     handle = desk.asked[0].handle
-    assert not handle.gone
+    assert not handle.closed
     client.close()
-    until(lambda: handle.gone, "it is known that the client has gone")
+    until(lambda: handle.closed, "it is known that the client has gone")
     desk.server.reply(handle, messages.result_answer(1, "nobody reads this"))
 
 
