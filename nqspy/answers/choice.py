@@ -256,7 +256,7 @@ def queue_of(site: Site, destination: str) -> str:
 
 
 def need_server(site: Site, name: str) -> None:
-    """Raises Refusal for a name that is not this server's."""
+    """Raise Refusal for a name that is not this server's."""
     if name not in (site.name, site.name.partition(".")[0], site.host, ""):
         raise Refusal("unknown_server", server=name, name=site.name)
 

@@ -105,11 +105,11 @@ class Dispatcher:
         return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
-        """Keeps what needs the exits until they are loaded."""
+        """Store commands that need the exits until these are loaded."""
         self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:
-        """Takes what was kept: the engine's inputs among it."""
+        """Accept the stored ones: return the inputs for the engine."""
         held, self._deferred = self._deferred or [], None
         return [command for asked in held if (command := self.accept(asked)) is not None]
 

@@ -26,7 +26,7 @@ MOST_SHOWN = 1_000
 """``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
 
 SLICE = 0.03
-"""How long a slice of a script is read or run before others are answered, real seconds."""
+"""Longest slice of a script, read or run, before other clients are answered, real seconds."""
 FEWEST_TOGETHER, MOST_TOGETHER = 24, 96
 """Settings of a long script that are committed together: a sync of the disk may take as long as a slice."""
 
@@ -97,7 +97,7 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], log: _Log) -> Iterator[None]:
-    """Runs the commands; lines that only set something are committed some at a time."""
+    """Run the commands; lines that only set something are committed some at a time."""
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
     clock, some, done = after(SLICE), 1, 0
     while done < len(parsed):
@@ -211,7 +211,7 @@ def _carry_out(
 
 
 def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
-    """Has the daemon stop. Raises Refusal."""
+    """Stop the daemon. Raises Refusal."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")
     if mode not in ("leave", "drain", "requeue"):
         raise Refusal("bad_mode", mode=mode)
@@ -226,7 +226,7 @@ def shutdown(serving: Serving, asked: rpc.Asked) -> dict[str, str]:
 
 
 def reload_queues(serving: Serving, caller: Caller) -> str:
-    """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
+    """Apply the files of ``queues.d`` that changed. Raises NqspyError."""
     need(serving.engine.site.settings, caller, "manager", "reload queues")
     return serving.reload_queues()
 

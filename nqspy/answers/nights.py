@@ -31,9 +31,9 @@ MOST_REASONS = 1_000
 """Requests whose own reasons are stored with a report; others get their queue's."""
 
 WEEK = 7 * DAY
-"""How far ahead holidays are shown, ms."""
+"""Time ahead for which holidays are shown, ms."""
 COMING = 3 * DAY
-"""How far ahead the outlook shows switches of shifts."""
+"""Time ahead for which the outlook shows switches of shifts."""
 
 Named = tuple[str, str, str]
 
@@ -176,7 +176,7 @@ def report(
 
 
 def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
-    """Raises Refusal for a night that begins later: noon has not come, or its shift is still to come."""
+    """Raise Refusal for a night that begins later: noon has not come, or its shift is still to come."""
     if bounds.start <= now and (bounds.shift is not None or bounds.end is not None):
         return
     shift = site.settings.shifts.get(night.NIGHT)

@@ -27,14 +27,14 @@ class Readers:
         self._open: list[Reader] = []
 
     def open(self) -> None:
-        """Opens them, once the database is there."""
+        """Open them, after the database exists."""
         self.live = Reader(self._database)
         self._open.append(self.live)
         self.reports = Reader(self._database)
         self._open.append(self.reports)
 
     def close(self) -> None:
-        """Closes them: what was committed is in the one file then."""
+        """Close them: all commits are then in the one file."""
         while self._open:
             self._open.pop(0).close()
 

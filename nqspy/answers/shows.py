@@ -367,7 +367,7 @@ _MADE: dict[
         lambda serving, asked, rows: domains.text(serving.engine.site, asked.names),
     ),
 }
-"""What is shown that is not settings alone: its data, and their text."""
+"""Displays of more than settings: their data, and their text."""
 _TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
     "queue": lambda serving, asked: qmgr_show.show_queue(
         serving.engine.site.settings,

@@ -54,7 +54,7 @@ class Visibility:
         )
 
     def need(self, *seqs: Seq) -> None:
-        """Raises Refusal, the same for a request that is hidden and for one that never was."""
+        """Raise Refusal, the same for a request that is hidden and for one that never was."""
         known = self.known(seqs)
         for seq in seqs:
             if seq not in known:

@@ -285,7 +285,7 @@ class _Page:
         self._objects: list[dict[str, Any]] = []
 
     def read(self, limit: int) -> bool:
-        """Reads so many more; whether there were as many."""
+        """Read so many more; True if there were as many."""
         sight, site = self._sight, self._serving.engine.site
         reader = self._serving.readers.live
         found = list(reader.events(after=self.last, since=self._since, limit=limit))

@@ -25,13 +25,13 @@ CHECK, RETRY = 300, 3
 """Seconds after which a wait is checked; the second once the daemon that answered last has ended."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
-"""What one is sent that is past a limit; the program may end by it before its leader hears of it."""
+"""Signal to an application past a limit; the program may end by it before its leader gets it."""
 _ENDS = (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP)
 _PASSED_ON = (
     *_ENDS, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGWINCH, _signal.SIGTSTP, _signal.SIGCONT,
 )  # fmt: skip
 _NEWS = _signal.SIGURG
-"""What the daemon sends once it has ended."""
+"""Signal of the daemon after its end."""
 _BEGAN = 19
 
 
@@ -79,7 +79,7 @@ class Application:
         _signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
 
     def hold(self) -> int:
-        """The whole of it; gives the exit status. Raises Failure."""
+        """The whole of it; return the exit status. Raises Failure."""
         here = self._here
         spec: dict[str, object] = {
             "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
@@ -107,7 +107,7 @@ class Application:
         return status
 
     def _wait(self) -> "int | None":
-        """Take what comes next; return the exit status once it is known."""
+        """Handle the next event; return the exit status once it is known."""
         poll = select.poll()
         there = self._door.listener if self._link is None else self._link
         for fd in (there.fileno(), self._rung, self._daemon_fd):
@@ -227,7 +227,7 @@ def _nothing(number: int, frame: object) -> None:
 
 
 def end(daemon: DaemonConnection, id: str, signal: "int | None" = None) -> None:
-    """Have a request ended, or sent a signal; what is wrong with that is not shown."""
+    """Delete a request, or send it a signal; errors are not shown."""
     message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [id], "owner": None, "kill": False,
                                   "force": signal is None, "signal": signal}  # fmt: skip
     try:

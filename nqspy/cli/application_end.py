@@ -10,7 +10,7 @@ import select
 import sys
 
 OURS = (b"NQSPY_", b"QSUB_", b"PBS_")
-"""Variables that the job says of itself, with those that it lists in `OWN`; all others are the caller's."""
+"""Variables of the job itself, with those that it lists in `OWN`; all others are the caller's."""
 OWN = b"NQSPY_OWN"
 PATIENCE = 5000
 """Between HUP and KILL for a program whose caller has gone, ms."""

@@ -19,7 +19,7 @@ class Chunk:
 
 
 def lay_out(listed: dict[str, Listed], found: Resources) -> None:
-    """Adds what these words ask for, and the layout of the request. Raises WrongResource."""
+    """Add what these words ask for, and the layout of the request. Raises WrongResource."""
     for each in [listed[name] for name in LAYOUT if name in listed]:
         try:
             if each.name in ("select", "nodes"):

@@ -25,7 +25,7 @@ _NOTES = {
     "note": "{target}", "note_value": "{target}:{value}", "attribute": "{value}",
     "tapes": "tapes:{letter}:{value}",
 }  # fmt: skip
-"""Attribute of a request by the kind of option that is kept as one."""
+"""Attribute of a request by the kind of option that is stored as one."""
 _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amounts.parse_count}
 
 
@@ -150,7 +150,7 @@ class SubmissionDraft(RequestSheet):
             self.notes.append(f"warning:{given.flag}:{at}")
 
     def _add_resources(self, given: Given, origin: str) -> None:
-        """Each resource on its own: among PBS directives its first value stands, else the last."""
+        """Add each resource: among PBS directives its first value counts, else the last."""
         first = self.dialect == "pbs" and origin == "directive"
         for each in read_list(given.value, given):
             if each.name == "needs":
@@ -164,7 +164,7 @@ class SubmissionDraft(RequestSheet):
                 self.listed[each.name] = each
 
     def _resolve(self) -> None:
-        """Work out all that was listed by ``-l`` together. Raises Failure."""
+        """Process all resources of ``-l`` together. Raises Failure."""
         try:
             found = resolve(self.listed)
             if any(name in self.listed for name in LAYOUT):
@@ -280,7 +280,7 @@ class SubmissionDraft(RequestSheet):
         return item
 
     def _check_paths(self, terminal: bool) -> None:
-        """Refuses a shell that cannot work; warns of output that could not be written as things are."""
+        """Refuse a shell that cannot work; warn of output that could not be written as things are."""
         if self._shell is not None:
             from nqspy.cli.paths import check_shell
 

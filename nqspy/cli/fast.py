@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     About = Callable[[str, list[str]], int]
 
 PATIENCE = 30.0
-"""Seconds over which a message is repeated while the daemon is away."""
+"""Seconds for which a message is repeated while no daemon answers."""
 
 ANSWER_TIME = 60
 """Seconds an ordinary answer may take."""
@@ -263,7 +263,7 @@ class DaemonConnection:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def ask(self, cmd: str, text: str, **fields: object) -> TextAnswer:
-        """Sends a question, which may be repeated without harm."""
+        """Send a question, which may be repeated without harm."""
         return self.call({"cmd": cmd, "text": text, **fields}, repeat=True)
 
 
@@ -271,7 +271,7 @@ class DaemonConnection:
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """Writes all of it. A reader that has gone is no error of ours."""
+    """Write all of it. A closed pipe is no error."""
     view = memoryview(data)
     try:
         while view:
@@ -281,7 +281,7 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 def show(command: str, answer: TextAnswer) -> int:
-    """Prints an answer; gives its exit status."""
+    """Print an answer; return its exit status."""
     if answer.out:
         write(1, answer.out.encode("utf-8", "replace"))
     if answer.err:

@@ -17,7 +17,7 @@ OPERANDS = "operands"
 
 
 def answer(command: str, words: list[str]) -> int:
-    """Answers, and gives the exit status."""
+    """Answer and return the exit status."""
     try:
         if words[:1] != ["--version"] or f"_{command.upper()}_COMPLETE" in os.environ:
             return _help(command, words)
@@ -34,7 +34,7 @@ def answer(command: str, words: list[str]) -> int:
 
 
 def _help(command: str, words: list[str]) -> int:
-    """Prints the help, or answers a shell that asks for completions; gives the exit status."""
+    """Print the help, or answer a shell that asks for completions; return the exit status."""
     from typer.main import get_command
 
     wanted = [word for word in words if word.startswith(("--install-completion", "--show-completion"))]

@@ -28,7 +28,7 @@ _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def check(own: dict[str, str], user: object) -> None:
-    """Raises Failure unless a session can be held here."""
+    """Raise Failure unless a session can be held here."""
     for word in ("list", "dry_run", "wait", "json"):
         if word in own:
             raise Failure(f"-I: a session does not go with --{word.replace('_', '-')}")
@@ -39,7 +39,7 @@ def check(own: dict[str, str], user: object) -> None:
 
 
 def make(item: dict[str, object], words: list[str], place: str) -> None:
-    """Turns the item of a script into that of a session; ``words``: what runs instead of the shell."""
+    """Turn the item of a script into that of a session; ``words``: what runs instead of the shell."""
     text = Path(terminal_end.__file__).read_text(encoding="utf-8")
     item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
     spec = item["spec"]
@@ -66,7 +66,7 @@ class Session:
         self._waiter = threading.Thread(target=self._wait, daemon=True)
 
     def hold(self) -> int:
-        """The whole of it; gives the exit status."""
+        """The whole of it; return the exit status."""
         self._waiter.start()
         known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
         before = {number: signal.signal(number, self._signalled) for number in known}
@@ -98,7 +98,7 @@ class Session:
         fast.complain("qsub", text)
 
     def _wait(self) -> None:
-        """In a thread of its own: the end of the request, however long the daemon is away."""
+        """Wait in a thread for the end of the request, even while no daemon answers."""
         try:
             message: dict[str, object] = {"cmd": "wait", "text": "wait", "ids": [self._id]}
             self._status = self._daemon.call(message, keyed=True, repeat=True, patient=True).status

@@ -1,4 +1,4 @@
-"""Changes that a file of qmgr's would have made in the past: ``nqspy replay`` in a process of its own."""
+"""Show changes that a file of qmgr would have made in the past: ``nqspy replay`` in a separate process."""
 
 import os
 import subprocess
@@ -7,15 +7,15 @@ import sys
 from nqspy.cli import fast
 
 LAST_NIGHT = "24h"
-"""How far back a plan looks by itself, before the journal's last event."""
+"""Default time of the replay behind a plan, before the journal's last event."""
 WITHIN = 10
-"""Seconds that a plan's look back takes at most."""
+"""Longest replay behind a plan, seconds."""
 
 OWNERS = "only the home's owner and root may read the journal"
 
 
 def report(home: str, file: str, since: str, as_json: bool = False) -> int:
-    """Print what ``file`` would have changed, however long it takes; return the status. Raises Failure."""
+    """Print the changes that ``file`` would have made; return the status. Raises Failure."""
     if not _may_read(home):
         raise fast.Failure(f"nothing is gone through again: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]
@@ -26,7 +26,7 @@ def report(home: str, file: str, since: str, as_json: bool = False) -> int:
 
 
 def close_plan(home: str, file: str, since: str) -> int:
-    """Print the last night's figures in a few lines, or in one why there are none; return 0."""
+    """Print the last night's figures in a few lines, or the reason why there are none; return 0."""
     why, text = OWNERS, ""
     if _may_read(home):
         try:

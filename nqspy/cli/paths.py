@@ -25,7 +25,7 @@ def _plain(path: str) -> str:
 
 
 def check_shell(path: str, place: str) -> None:
-    """Raises Failure, ``place`` before it, for a program that is not there or cannot be run."""
+    """Raise Failure, ``place`` before it, for a program that is not there or cannot be run."""
     if os.path.isdir(path) or not os.path.exists(path):
         raise Failure(f"{place}there is no program {path}; give the whole path of a shell, such as /bin/sh")
     if not os.access(path, os.X_OK):

@@ -1,4 +1,4 @@
-"""Errors of a submission in PBS's words and statuses (pbs-clients.md 1, 3). Only loaded then."""
+"""Errors of a submission with PBS's texts and statuses (pbs-clients.md 1, 3). Only loaded then."""
 
 from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import WrongResource

@@ -14,7 +14,7 @@ _LAYOUTS = ("select", "nodes")
 
 
 def values_of(found: list[Given], home: "str | None") -> "Values":
-    """Changes that the options make, by path below a request's specification. Raises Failure."""
+    """Return the changes of the options, by path below a request's specification. Raises Failure."""
     here = Surroundings()
 
     def date(text: str) -> int:

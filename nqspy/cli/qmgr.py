@@ -15,9 +15,9 @@ PROMPT, MORE = "Qmgr: ", "    > "
 
 _LEAVE = ("exit", "quit")
 _WORDS = {"verify": "check", "plan": "plan", "apply": "atomic"}
-"""What may be done with a file instead of running it, and the flag that says so."""
+"""Actions on a file instead of running it, with their flags."""
 NEVER = "no"
-"""``--replay no``: a plan does not look back."""
+"""``--replay no``: no replay behind a plan."""
 
 
 class Manager:
@@ -48,7 +48,7 @@ class Manager:
             raise Failure("--replay goes with verify FILE and plan FILE")
 
     def replay(self) -> int:
-        """Tell what the file would have changed in the past, where that is asked for, and behind a plan."""
+        """Show the file's changes of the past, if requested, and behind a plan."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:
@@ -184,7 +184,7 @@ class Terminal:
             return ""
 
     def save_history(self) -> None:
-        """Saves what was typed for the next session."""
+        """Save the typed lines for the next session."""
         try:
             os.makedirs(os.path.dirname(self._history), exist_ok=True)
             self._readline.write_history_file(self._history)

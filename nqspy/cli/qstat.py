@@ -10,7 +10,7 @@ from nqspy.cli.questions import dialect_of, format_of, read_options
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon heeds in PBS's forms."""
 _FORMS = ("why", "eta", "json", "server", "complexes", "limits")
-"""Options that choose the form of the answer, the first one given counts."""
+"""Options for the form of the answer; the first one given counts."""
 _APART = (("-a", "-i", "-r", "-q", "-H"), ("-G", "-M"), ("-Q", "-B"), ("-q", "-f"), ("-q", "-F"))
 """Options of which one alone may be given."""
 _NOT_WITH_FORMAT = frozenset(("-w", "-1", "-a", "-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"))

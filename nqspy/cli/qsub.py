@@ -12,7 +12,7 @@ from nqspy.cli.words import LINE_AFTER
 DIALECTS = ("nqs", "pbs", "slurm")
 
 _OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "interactive", "help")
-"""Targets that concern the command and not the request."""
+"""Targets of the command itself, not of the request."""
 
 COMMAND = '#!/bin/sh\nexec "$@"\n'
 """The script of a request that runs a command."""
@@ -134,7 +134,7 @@ class Writer:
         return item
 
     def _warn(self, draft: SubmissionDraft, file: str, args: list[str]) -> None:
-        """Notes what is probably not meant."""
+        """Note probable mistakes."""
         ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
             text = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
@@ -203,7 +203,7 @@ def body(words: list[str]) -> int:
 
 
 def hand_in(options: QsubOptions) -> int:
-    """Submits what the options say; gives the exit status."""
+    """Submit the requests of the options; return the exit status."""
     daemon = DaemonConnection(options.own.get("home"))
     writer = Writer(options, daemon)
     if "interactive" in options.own:
@@ -252,7 +252,7 @@ def own_key(options: QsubOptions) -> str:
 
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
-    """Says what the daemon said against it; gives the exit status: PBS's own in its dialect."""
+    """Print errors of the daemon; return the exit status: PBS's own in its dialect."""
     typed = writer.awaits  # the option, or the word of a line
     if typed == LINE_AFTER:
         answer.err = answer.err.replace("--after ", typed, 1)
@@ -270,7 +270,7 @@ def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> in
 def submit(
     options: QsubOptions, daemon: DaemonConnection, items: list[dict[str, object]], writer: Writer
 ) -> int:
-    """Sends the submission, prints the identifiers, and does what is left to do."""
+    """Send the submission, print the identifiers, and do the rest."""
     own = options.own
     key = own_key(options)
     form = "json" if "json" in own else "id"
@@ -310,7 +310,7 @@ def submit(
 
 
 MOST_WARNINGS = 20
-"""Of what this command finds by itself; the daemon counts its own."""
+"""Warnings of this command; the daemon limits its own."""
 
 
 def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:

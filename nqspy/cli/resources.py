@@ -23,12 +23,12 @@ NOTED = ("software", "filesystems", "host", "vnode", "arch")
 """Kept as attributes of the request; nothing is done about them."""
 
 DROPPED = ("host", "vnode", "arch", "filesystems", "property")
-"""What may be asked for and no site gives."""
+"""Resources that a request may name and no site offers."""
 
 _KNOWN = (*LIMITS, "speedup", "nice", *LAYOUT[:3], "needs")
 _OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "ompthreads", "host", "vnode",
                "arch", "gpus", "ngpus")  # fmt: skip
-"""What ``select`` and ``place`` do not go with: it belongs into the chunks."""
+"""Resources that exclude ``select`` and ``place``: they belong into the chunks."""
 
 UNITS = "consumables/"
 """What the target of a consumable begins with that has an option of its own."""
@@ -166,7 +166,7 @@ _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
 
 
 def note(each: Listed, name: str, value: str, found: Resources) -> None:
-    """Keeps what is asked and not given here as an attribute of the request."""
+    """Store resources that are not offered here as an attribute of the request."""
     if value == "0":
         return
     found.notes.append(f"{name}:{value}")

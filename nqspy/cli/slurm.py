@@ -30,7 +30,7 @@ _AS_IT_IS = {
 
 
 def add(sheet: RequestSheet, given: Given) -> None:
-    """Reads one option. Raises Wrong."""
+    """Read one option. Raises Wrong."""
     target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
         raise Wrong(f"it is not offered: {REFUSED[target]}")
@@ -247,7 +247,7 @@ _IN_PBS = {
     "held": "-h", "mail_type": "-m", "mail.to": "-M {}", "export": "-v", "rerunnable": "-r {}",
     "gpus": "-l gpus={}",
 }  # fmt: skip
-"""What is said in PBS's words for Slurm's."""
+"""PBS's words for Slurm's options."""
 MOST = 12
 """Directives that are explained; more are counted."""
 

@@ -88,7 +88,7 @@ SLURM: "Table" = (
     (("-Q", "--quiet"), "silent", "on", "", "no sentence about the submission"),
     (("--test-only",), "dry_run", "on", "", "check and route only, submit nothing"),
 )  # fmt: skip
-"""What ``sbatch`` knows."""
+"""Options of ``sbatch``."""
 
 _CLASHING = (("--wait",), ("--array",), ("--list",))
 TABLE: "Table" = (*(row for row in OWN if row[0] not in _CLASHING), *rows("slurm"), *SLURM)

@@ -18,7 +18,7 @@ def body(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Runs the command; turns its failures into one line and an exit status."""
+    """Run the command; turn its failures into one line and an exit status."""
     return fast.run(PROGRAM, body, words, _about)
 
 

@@ -8,7 +8,7 @@ _ESCAPED_IN_DOUBLE = '"\\$`'
 LINE_AFTER = "after:"
 """Word of a line of a list that names what the line waits for."""
 AFTER_WORDS = ("ok", "any", "fail", "start", "each")
-"""What a request may await of another one (`model.requests` has them for the engine)."""
+"""Conditions of a dependency (`model.requests` has them for the engine)."""
 
 
 def split(line: str) -> list[str]:

@@ -41,7 +41,7 @@ BRANCHES = {
 """Groups of a queue's settings that stand behind a word of their own, with their sentences."""
 
 IGNORED = keywords("Server")
-"""What old scripts give and nobody needs here: the program of a pipe queue in Sterling's NQS."""
+"""Ignored in old scripts: the program of a pipe queue in Sterling's NQS."""
 
 
 @cache

@@ -167,7 +167,7 @@ class Cursor:
         return list(dict.fromkeys(token.text for token in self.words(what)))
 
     def end(self) -> None:
-        """Raises ParseError unless the command is over."""
+        """Raise ParseError unless the command is over."""
         if not self.done():
             raise self.fail()
 

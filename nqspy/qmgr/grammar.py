@@ -302,10 +302,10 @@ SHOWS = (
 """Objects of ``show``: spelling and sentence."""
 
 AHEAD = ("shifts", "calendar")
-"""Objects of ``show`` that look ahead."""
+"""Objects of ``show`` that simulate ahead."""
 
 FARTHEST = 366 * DAY
-"""How far they look at most."""
+"""Longest time ahead of these displays."""
 
 NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.listed()))
 """Objects of ``show`` of which some can be named."""

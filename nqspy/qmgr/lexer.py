@@ -14,9 +14,9 @@ _BLANKS = " \t\r\f\v"
 _SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
 _COMMENT = "#!"
 _MARK = "\ufeff"
-"""What editors of Windows begin a file with."""
+"""Mark with which Windows editors begin a file."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
-"""What a backslash and a letter stand for between double quotes."""
+"""Characters for a backslash and a letter between double quotes."""
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
 _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z))*""")

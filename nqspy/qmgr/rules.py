@@ -27,7 +27,7 @@ class ClientWord(Struct, frozen=True):
 
 
 Order = Command | ClientWord
-"""What one line of the language becomes."""
+"""Result of one line of the language."""
 
 Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]

@@ -201,7 +201,7 @@ def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
 
 
 _ALWAYS = ("age_from", "per_request/process_limit")
-"""What a batch queue has whatever is set."""
+"""Settings of a batch queue that are always shown."""
 
 
 def show_queue(

@@ -41,7 +41,7 @@ _quoted = json.encoder.encode_basestring_ascii
 _BEGIN_NUMBERS = "-0123456789"
 _MOST_TEMPLATES, _WORTH_SHARING = 1_000, 64
 _BETWEEN = "<|>"
-"""What stands between parts that are escaped together: it is the same escaped, and cannot overlap with
+"""Separator of parts that are escaped together: escaping does not change it, and cannot overlap with
 itself."""
 _CUT = _BETWEEN.encode()
 

@@ -10,7 +10,7 @@ from nqspy.report.pbs_attributes import Attributes, plain, state_counts
 from nqspy.report.pbs_values import kilobytes, span
 
 Counts = Mapping[str, int]
-"""How many requests, by state word."""
+"""Number of requests by state word."""
 
 
 def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:

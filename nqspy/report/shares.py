@@ -27,7 +27,7 @@ def parts(amounts: Mapping[str, float]) -> dict[str, float]:
 
 
 def add_up(sums: dict[str, float], more: Mapping[str, float]) -> None:
-    """Adds amounts to sums, name by name."""
+    """Add amounts to sums, name by name."""
     for name, amount in more.items():
         sums[name] = sums.get(name, 0.0) + amount
 

@@ -11,7 +11,7 @@ from nqspy.model.units import format_size
 from nqspy.report.pbs_tables import cut
 
 Counts = Mapping[str, Mapping[str, int]]
-"""How many requests each queue holds, by state word."""
+"""Number of requests of each queue, by state word."""
 
 
 def _queues(site: Site, kind: str) -> list[Queue]:

@@ -34,7 +34,7 @@ NOTES = (
 
 
 COMPLETED, FAILED, CANCELLED = 1, 0, 5
-"""How a job ended, as SWF says it."""
+"""End of a job, by SWF's codes."""
 
 
 class SwfFrame(Struct, frozen=True):
@@ -119,7 +119,7 @@ class _Journal:
         return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Follows one event."""
+        """Follow one event."""
         event = recorded.event
         if self._then.add(recorded):
             self.pes = max(self.pes, self._then.site.pes())

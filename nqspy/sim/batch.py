@@ -22,7 +22,7 @@ from nqspy.sim.workloads.moldable import Molding, molded_job
 from nqspy.store.memory import MemoryJournal, PassingJournal
 
 YEAR_2026 = Instant(1_767_225_600_000)
-"""When a workload begins that does not say it: 2026-01-01 UTC."""
+"""Begin of a workload without one: 2026-01-01 UTC."""
 
 Texts = Sequence[tuple[str, str]]
 """Commands of qmgr, each text with the name it has in errors."""

@@ -25,7 +25,7 @@ from nqspy.sim.workloads.jobs import MOST_JOBS, NotSimulated, Wanted
 from nqspy.sim.workloads.known import FILES, GENERATORS
 
 MOST_RUNS = 10_000
-"""Of one command: what came of each is kept until all are done."""
+"""Runs of one command: all results are stored until the end."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -97,7 +97,7 @@ def carry_out(order: SimOrder, began: float) -> None:
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
-    """Raises NotSimulated where a file that is written overwrites one that is read, or another one."""
+    """Raise NotSimulated where a file that is written overwrites one that is read, or another one."""
     used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
     used |= {} if order.config is None else {order.config.resolve(): "--config"}
     written = [("--starts", order.starts), ("--requests", order.requests), ("--html", order.html)]

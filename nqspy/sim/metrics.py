@@ -13,7 +13,7 @@ TAU = 10_000
 """Bound of the bounded slowdown, ms: shorter runs count as of this length."""
 
 KINDS = ("group", "user", "size")
-"""What jobs are told apart by."""
+"""Keys by which jobs are grouped."""
 
 
 class Figures(Struct, frozen=True):

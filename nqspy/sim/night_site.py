@@ -59,7 +59,7 @@ def _exits() -> SiteExits:
 
 
 class _JudgedJournal(PassingJournal):
-    """Has passes journal why they passed over requests, so that the order of lists can be judged."""
+    """Let passes journal why they passed over requests, to judge the order of lists."""
 
     remembers = True
 

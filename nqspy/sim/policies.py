@@ -46,7 +46,7 @@ _SIZES = tuple(
     if policy.name in ("fcfs", "easy", "conservative")
     for name, molding in _MOLDINGS.items()
 )
-"""The same with jobs that could run on several numbers of PEs (`molding`)."""
+"""Policies with jobs that can run on several numbers of PEs (`molding`)."""
 
 BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in (*_ALL, *_SIZES)}
 """Policies by name (manual page `sim`): to add one is a line above."""

@@ -25,7 +25,7 @@ from nqspy.sim.workloads.jobs import NotSimulated, Wanted, Workload
 from nqspy.sim.workloads.known import GENERATORS, open_workload, resampled
 
 STEP = 100
-"""Jobs between two reports of how far it is."""
+"""Jobs between two reports of progress."""
 _SELDOM = (20_000, 5, 400)
 
 
@@ -95,7 +95,7 @@ class RunTask(Struct, frozen=True):
 def run_task(
     task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Run it; ``report`` is told how many jobs have ended. Raises NotSimulated."""
+    """Run it; ``report`` gets the number of ended jobs. Raises NotSimulated."""
     try:
         workload, run = _begun(task)
         metrics, trail = Metrics(workload.pes), None
@@ -157,7 +157,7 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
 
 
 GLANCE = 0.5
-"""Seconds between two looks at how far all are."""
+"""Seconds between two checks of the progress of all."""
 
 
 class _Counter:

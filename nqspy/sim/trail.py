@@ -15,7 +15,7 @@ FINEST = 100
 ROWS = 64
 """Of PEs at most: on a larger machine a row is that many PEs, side by side."""
 MOST_BOXES = 600
-"""So many stays of jobs on PEs are kept one by one; of more than that only columns and rows are."""
+"""Number of jobs' times on PEs that are stored one by one; beyond, only columns and rows are."""
 
 
 class _TimeLine:

@@ -85,7 +85,7 @@ def hand_in(program, script, words):
         patch.setattr(fast.DaemonConnection, "send", lambda _, *how, **more: counter.send(*how, **more))
         patch.setattr(fast, "write", write)
         patch.setattr(directives, "_read", lambda fd: _read(fd) if fd else b"")
-        patch.setattr(qsub, "_delete", lambda files: None)
+        patch.setattr(os, "unlink", lambda file: None)
         Path("job.sh").write_bytes(script.encode("latin-1"))
         status = submit.run(words) if program == "nqspy submit" else fast.run("qsub", qsub.body, words)
     return status, shown[1].decode(), shown[2].decode(), counter.taken

@@ -32,7 +32,7 @@ Data = dict[str, Any]
 
 
 def fail(text: object, status: int = 1) -> NoReturn:
-    """Ends with one line on stderr."""
+    """End with one line on stderr."""
     print(f"nqspy: {text}", file=sys.stderr)
     raise SystemExit(status)
 
@@ -75,7 +75,7 @@ def question(client: Client, cmd: str, **fields: Any) -> Data:
 
 
 def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -> None:
-    """Prints an answer: its data as JSON, or its text (the daemon's, if it sent one)."""
+    """Print an answer: its data as JSON, or its text (the daemon's, if it sent one)."""
     ready = data.pop("text", "")
     if as_json:
         ready = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -106,7 +106,7 @@ def asks(
 
 
 def run_tool(name: str, *words: str) -> NoReturn:
-    """Hands over to the daemon's room."""
+    """Call the entry point of the daemon."""
     become("nqspy.daemon.tools", [name, *words, *with_home()])
 
 

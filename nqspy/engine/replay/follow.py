@@ -104,7 +104,7 @@ class Follower:
     # ------------------------------------------------------------ steps
 
     def follow(self, until: int | None = None) -> None:
-        """Replay until so many events are done, None: all."""
+        """Replay until so many events are done (None: all)."""
         last = len(self.events) if until is None else until
         while self.place < last:
             self.step()

@@ -120,6 +120,6 @@ def writable(path: Path) -> Path:
 
 
 def write(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
-    """Writes a file, or adds to one. Raises NotSimulated."""
+    """Write a file, or append to one. Raises NotSimulated."""
     with writing(path), path.open(mode) as file:
         file.write(content)

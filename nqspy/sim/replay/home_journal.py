@@ -27,7 +27,7 @@ class HomeJournal:
     """The journal of a home, read beside its daemon or without one."""
 
     def __init__(self, home: Path) -> None:
-        """Raises NotReplayed."""
+        """Raise NotReplayed."""
         database = home / "nqs.db"
         if not database.exists():
             raise NotReplayed(f"{database} does not exist: there is nothing to replay")

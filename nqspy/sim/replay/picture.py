@@ -22,7 +22,7 @@ WAS, WOULD = "as it was", "as it would be"
 
 
 def check(path: Path) -> None:
-    """Raises NqspyError unless a picture can be drawn and written there."""
+    """Raise NqspyError unless a picture can be drawn and written there."""
     if path.suffix.lower() not in FORMATS:
         raise NotReplayed(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
     write(path, b"", "ab")

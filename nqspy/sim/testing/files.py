@@ -1,4 +1,4 @@
-"""The exits of a test: files, modules or texts, loaded as the daemon loads them; their failures are kept."""
+"""The exits of a test: files, modules or texts, loaded as in the daemon; their failures are stored."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ class ExitsUnderTest(SiteExits):
         self._sound()
 
     def put(self, sources: Iterable[Source]) -> None:
-        """Adds these files, each in the place of one of the same name. Raises BadExit."""
+        """Add these files, each in the place of one of the same name. Raises BadExit."""
         known = {source.path.stem: source for source in self._sources or ()}
         self._sources = _in_order((known | {source.path.stem: source for source in sources}).values())
         modules, self.problems = self._load()
@@ -47,7 +47,7 @@ class ExitsUnderTest(SiteExits):
         self._install(modules)
 
     def reload(self) -> str:
-        """Reads the files that there are once more, then as `SiteExits`."""
+        """Read the files that there are once more, then as `SiteExits`."""
         known = self._sources or ()
         self._sources = [_read(each.path) if each.path.is_absolute() else each for each in known]
         return super().reload()

@@ -175,7 +175,7 @@ class Stage:
         self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
 
     def load(self, exits: Exits) -> None:
-        """Loads exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
+        """Load exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
         beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
         self.exits.put(sources_of(exits, beside))
         self._do([(cm.ReloadExits(), OPERATOR)])
@@ -267,12 +267,12 @@ class Stage:
         self._pass(moment(when, self.zone, self._driver.now))
 
     def let_pass(self, time: str | float) -> None:
-        """Lets so much time pass: ``2h``, ``10:00``, a number of seconds."""
+        """Let so much time pass: ``2h``, ``10:00``, a number of seconds."""
         __tracebackhide__ = True
         self._pass(Instant(self._driver.now + span(time)))
 
     def to_the_end(self) -> None:
-        """Lets time pass until nothing is left to happen (eight days at most in which nothing does)."""
+        """Let time pass until nothing is due (eight days at most in which nothing does)."""
         __tracebackhide__ = True
         self._pass(None)
 
@@ -337,7 +337,7 @@ class Stage:
     # ------------------------------------------------------------ how it is done
 
     def _do(self, asked: Sequence[tuple[cm.Command, Caller]]) -> None:
-        """Has these done now, at the same moment; raises the first refusal."""
+        """Carry these out now, at the same moment. Raises the first refusal."""
         __tracebackhide__ = True
         driver, handles = self._driver, [object() for _ in asked]
         with self.exits.blamed(self.strict):

@@ -20,7 +20,7 @@ GENERATORS: Mapping[str, Callable[[Wanted], Workload]] = {
     "psched": psched,
     "t3d": t3d,
 }
-"""What is invented, by name."""
+"""Generated workloads by name."""
 
 FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
     ".swf": lambda path, wanted: open_swf(path, wanted.pes, wanted.memory),

@@ -23,7 +23,7 @@ SPREAD, MOST_SIGMA = 4.0, 2.0
 """How much above its width its average parallelism may be; its variance at most."""
 
 Molding = Callable[["MoldedJob"], Sizes]
-"""What a job asks for of what it could."""
+"""Choice of sizes that a job asks for."""
 
 
 class MoldedJob(Struct, frozen=True):
