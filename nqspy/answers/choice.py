@@ -44,7 +44,7 @@ class RequestChoice:
     def __init__(
         self, serving: Serving, message: Mapping[str, Any], caller: Caller, *, strict: bool = False
     ) -> None:
-        self.site, self.sight = serving.engine.site, Visibility(serving, caller)
+        self.site, self.view = serving.engine.site, Visibility(serving, caller)
         self.wrong: list[Refusal] = []
         self._reader, self._strict = serving.readers.live, strict
         letters = "" if strict else str(message.get("letters") or "")
@@ -55,7 +55,7 @@ class RequestChoice:
         for word in map(str, words):
             try:
                 if word[:1].isdigit():
-                    self.seqs += seqs_of(serving, self.sight, (word,))
+                    self.seqs += seqs_of(serving, self.view, (word,))
                 else:
                     self._queues.add(queue_of(self.site, word))
                     self._whole = True
@@ -93,7 +93,7 @@ class RequestChoice:
         seqs = dict.fromkeys(self.seqs)
         for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
-            if found is None or not self.sight.sees(found.spec):
+            if found is None or not self.view.allows(found.spec):
                 self._missing += (seq,) if seq in seqs else ()
             elif self._fits(found):
                 yield found
@@ -113,7 +113,7 @@ class RequestChoice:
         found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
         for seq in missing:
             named, id = found.get(seq), self.site.id_of(seq)
-            if named is None or not self.sight.sees(named["spec"]):
+            if named is None or not self.view.allows(named["spec"]):
                 self.wrong.append(Refusal("unknown_request", id=id))
             elif not (self._history or self._strict):
                 self.wrong.append(Refusal("is_history", id=id))
@@ -139,7 +139,7 @@ class RequestChoice:
 
     def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
         """Yield indices of an array that have ended, except those that are named themselves."""
-        if array is None or array.array is None or not self.sight.sees(array.spec):
+        if array is None or array.array is None or not self.view.allows(array.spec):
             return
         state = array.array
         over = indices.plus(indices.plus(state.well, state.badly), state.dropped)
@@ -168,7 +168,7 @@ class RequestChoice:
         """True if a request is asked for; ``state``: of one that has ended."""
         seq = request.seq
         return (
-            (self.sight.all or self.sight.sees(request.spec))
+            (self.view.all or self.view.allows(request.spec))
             and (self._states is None or (state or request.shown_state) in self._states)
             and (not self._users or request.owner in self._users)
             and (not self._narrow or request.queue in self._narrow)

@@ -60,10 +60,10 @@ class Meant:
 
 def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The identifiers, in order. Raises Refusal where there are none, though not for all of one's own."""
-    wish, sight = Meant(serving, asked), Visibility(serving, asked.caller)
+    wish, view = Meant(serving, asked), Visibility(serving, asked.caller)
     found: set[Seq] = set()
     for number, request in enumerate(list(wish.site.requests.values()), 1):
-        if wish.means(request.seq, request.spec, request.state) and sight.sees(request.spec):
+        if wish.means(request.seq, request.spec, request.state) and view.allows(request.spec):
             found.add(request.seq)
         if number % SLICE == 0:
             yield None

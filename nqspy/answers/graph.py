@@ -21,9 +21,9 @@ MOST = 10_000
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     """Return the trees of these requests (``ids``), or of all with dependencies. Raises Refusal."""
-    site, sight = serving.engine.site, Visibility(serving, asked.caller)
-    asked_for = seqs_of(serving, sight, asked.message.get("ids") or ())
-    sight.need(*asked_for)
+    site, view = serving.engine.site, Visibility(serving, asked.caller)
+    asked_for = seqs_of(serving, view, asked.message.get("ids") or ())
+    view.need(*asked_for)
     wanted = set() if asked_for else set(site.dependants)
     pending = [seq for seq in asked_for if seq in site.requests]
     while pending:  # and all that is connected with them by waiting
@@ -38,11 +38,11 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
         below: list[tuple[str, Request]] = []
         for waiting in sorted(site.dependants.get(seq, ()), key=rank_of):
             request = site.requests.get(waiting)
-            if request is not None and sight.sees(request.spec):
+            if request is not None and view.allows(request.spec):
                 words = [one.word for one in request.unmet if one.seq == seq]
                 below.append((" and ".join(words) or "each", request))
         first = site.requests.get(seq)
-        if first is not None and sight.sees(first.spec):
+        if first is not None and view.allows(first.spec):
             edges[seq] = [(word, each.seq) for word, each in below]
             behind.update(each.seq for _, each in below)
         if number % SLICE == 0:
@@ -50,7 +50,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     requests = [site.requests[seq] for seq in sorted(wanted | behind, key=rank_of) if seq in site.requests]
     labels = {}
     for each in requests:
-        if sight.sees(each.spec):
+        if view.allows(each.spec):
             never = "  (what it waits for can never come about)" if each.never else ""
             state = each.shown_state.value
             labels[each.seq] = f"{site.id_of(each.seq)} {each.name}  {each.owner}  {state}{never}"

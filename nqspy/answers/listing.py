@@ -42,9 +42,9 @@ Objects = list[dict[str, Any]]
 class Lister:
     """Makes request objects as of one instant."""
 
-    def __init__(self, serving: Serving, sight: Visibility) -> None:
+    def __init__(self, serving: Serving, view: Visibility) -> None:
         self._engine, self._run_times = serving.engine, serving.run_times
-        self._sight = sight
+        self._view = view
         site = serving.engine.site
         now = serving.clock.now()
         torus, domains = torus_of(site.settings.machine), site.domains_by_queue()
@@ -66,22 +66,22 @@ class Lister:
             sample = self._engine.samples.get(request.seq)
             now = self._run_times.unset(request.seq, self.place.at)
             made["used"] = used_object(request.used_until(now, sample))
-        return self._sight.mask(made)
+        return self._view.mask(made)
 
     def ended(self, rows: Iterable[EndedRow]) -> Objects:
         """Return the same of requests that have ended."""
-        return [self._sight.mask(json_objects.ended_object(row, self.place)) for row in rows]
+        return [self._view.mask(json_objects.ended_object(row, self.place)) for row in rows]
 
 
-def ended_objects(serving: Serving, seqs: Sequence[Seq], sight: Visibility) -> Objects:
+def ended_objects(serving: Serving, seqs: Sequence[Seq], view: Visibility) -> Objects:
     """Objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
     found = serving.readers.live.ended(seqs=seqs)
-    return Lister(serving, sight).ended(row for row in found if sight.sees(row["spec"]))
+    return Lister(serving, view).ended(row for row in found if view.allows(row["spec"]))
 
 
 def _listing(serving: Serving, asked: rpc.Asked, message: Mapping[str, Any] | None = None) -> Listing:
     choice = RequestChoice(serving, message or asked.message, asked.caller, strict=True)
-    lister = Lister(serving, choice.sight)
+    lister = Lister(serving, choice.view)
     return Listing(asked.handle.id, choice, lister.objects, lister.ended)
 
 
@@ -143,8 +143,8 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         some = found[start : start + A_FEW]
         for each in some:
             seq = _key(serving, each)
-            each["chain"] = _chain(serving, seq, choice.sight)
-            each |= _more(serving, seq, choice.sight)
+            each["chain"] = _chain(serving, seq, choice.view)
+            each |= _more(serving, seq, choice.view)
             asked_for, hint = each["requested"], ""
             # What owners are told of their wall limits.
             if each["state"] != "ended" or End.of_object(each).ok:
@@ -163,7 +163,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     zone, keys = Zone(site.timezone), [_key(serving, each) for each in found]
     now = serving.clock.now()
     ahead = serving.decider.outlooks(now, serving.engine.between, tuple(keys))
-    named = choice.sight.namer()
+    named = choice.view.namer()
 
     def work() -> bytes:
         runs = ahead(MAX_WAIT)
@@ -187,7 +187,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     wanted = tuple(keys) if choice.seqs else None
     now = serving.clock.now()
     ahead = serving.decider.outlooks(now, serving.engine.between, wanted)
-    zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
+    zone, named = Zone(serving.engine.site.timezone), choice.view.namer()
 
     def work() -> bytes:
         runs = ahead(MAX_WAIT)
@@ -212,13 +212,13 @@ _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
 """Forms of ``qstat`` that are about requests, and PBS's."""
 
 
-def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
+def _chain(serving: Serving, seq: Seq, view: Visibility) -> Objects:
     """Follow what a request waits for, and what that waits for: prerequisites with their own reasons."""
     links = chain(serving.engine, seq)
-    lister, site = Lister(serving, sight), serving.engine.site
+    lister, site = Lister(serving, view), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]
-    live = lister.objects([request for request in there if sight.sees(request.spec)])
-    past = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
+    live = lister.objects([request for request in there if view.allows(request.spec)])
+    past = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], view)
     objects = {_key(serving, each): each for each in (*live, *past)}
     names = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
     return [
@@ -228,25 +228,25 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     ]
 
 
-def _more(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any]:
+def _more(serving: Serving, seq: Seq, view: Visibility) -> dict[str, Any]:
     """Return ``redated``, ``reservation``, and ``causes`` of an array's indices where there are several."""
     site, zone = serving.engine.site, Zone(serving.engine.site.timezone)
     found = causes(serving.engine, seq)
     made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]
-    many = [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
+    many = [view.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
     more: dict[str, Any] = {"redated": None, "causes": many, "reservation": None}
     request = site.requests.get(seq)
     if request is None:
         return more
-    place = Lister(serving, sight).place
+    place = Lister(serving, view).place
     if request.redated is not None:
         cause = request.redated.cause
-        hidden = cause is not None and cause not in sight.known((cause,))
+        hidden = cause is not None and cause not in view.known((cause,))
         more["redated"] = json_objects.redating_object(request, place)
         more["redated"] |= {"cause": None} if hidden else {}
     if request.reservation is not None:
         going = tuple(seq for seq in request.reservation.by if seq in site.started)
-        shown = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
+        shown = promise_for(replace(request.reservation, by=going), set(view.known(going)))
         sure = guarantees_times(site, request.queue)
         more["reservation"] = json_objects.reservation_object(shown, sure, place)
     return more

@@ -15,16 +15,16 @@ MOST = 10_000
 """Indices that one identifier may name."""
 
 
-def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
+def seq_of(serving: Serving, view: Visibility, text: str) -> Seq:
     """Return the one request that an identifier names. Raises Refusal."""
-    seqs = seqs_of(serving, sight, (text,))
+    seqs = seqs_of(serving, view, (text,))
     if len(seqs) != 1:
         raise Refusal("bad_id", text=text[:80])
     return seqs[0]
 
 
 def seqs_of(
-    serving: Serving, sight: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
+    serving: Serving, view: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
 ) -> list[Seq]:
     """Return the requests that identifiers name, in order. ``wrong`` takes bad ones, else Refusal."""
     names, found = serving.engine.site.names, list[Seq]()
@@ -38,7 +38,7 @@ def seqs_of(
     requests = serving.engine.site.requests
     bare = [seq for seq in found if seq == number_of(seq) and seq not in requests]
     known = ((seq, requests.get(array_key(seq))) for seq in bare)
-    meant = {seq: each.seq for seq, each in known if each is not None and sight.sees(each.spec)}
+    meant = {seq: each.seq for seq, each in known if each is not None and view.allows(each.spec)}
     ended = [seq for seq in bare if seq not in meant and seq < serving.engine.site.next_seq]
     if ended:
         # A number is a request's or an array's: of what has ended, nearly always a request's.
@@ -46,7 +46,7 @@ def seqs_of(
         ended = [array_key(seq) for seq in ended if seq not in own]
     if ended:
         rows = serving.readers.live.ended(seqs=ended)
-        arrays = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
+        arrays = (row["seq"] for row in rows if is_array(row["seq"]) and view.allows(row["spec"]))
         meant |= {number_of(seq): seq for seq in arrays}
     return [meant.get(seq, seq) for seq in found]
 

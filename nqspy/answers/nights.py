@@ -21,7 +21,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, quoted
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.report import departments, night, pages, site_then
+from nqspy.report import departments, night, pages, past_site
 from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.reader import Reader
@@ -97,7 +97,7 @@ def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev
 
 # ---------------------------------------------------------------- in another thread
 
-_KINDS = (*site_then.KINDS, "shift_changed", "reported")
+_KINDS = (*past_site.KINDS, "shift_changed", "reported")
 
 
 class Past:
@@ -113,7 +113,7 @@ class Past:
         for recorded in self._events:
             if recorded.n > n:
                 break
-            site_then.follow(site, recorded.event)
+            past_site.follow(site, recorded.event)
         return site
 
     def before(self, since: Instant) -> Site:
@@ -195,10 +195,10 @@ def answer(serving: Serving, asked: rpc.Asked) -> Work:
     group = str(message["group"]) if message.get("group") else None
     final = bool(message.get("final")) or day is None
     picture, reader, clock = capture(serving), serving.readers.reports, serving.clock
-    sight = Visibility(serving, asked.caller)
+    view = Visibility(serving, asked.caller)
 
     def work() -> dict[str, Any]:
-        data = sight.night(report(Past(reader), picture, day, clock, clock.now(), final))
+        data = view.night(report(Past(reader), picture, day, clock, clock.now(), final))
         if group is not None:
             names = [each["name"] for each in data["groups"]]
             if not names:

@@ -60,7 +60,7 @@ class Subjects:
 
     def _live(self, request: Request, reason: Reason | None) -> Subject:
         used: Used | None = None
-        sees = self._choice.sight.sees
+        allows = self._choice.view.allows
         members: tuple[Request, ...] = ()
         if request.array is not None:
             site = self._serving.engine.site
@@ -74,7 +74,7 @@ class Subjects:
             used,
             self._comment(request, reason) if self._comments else "",
             self._variables_of(request.spec) if self._full else None,
-            shared_output=shared(self._serving.engine.site, request, sees) if self._full else "",
+            shared_output=shared(self._serving.engine.site, request, allows) if self._full else "",
             members=members,
         )
 
@@ -86,7 +86,7 @@ class Subjects:
             Subject(
                 row["request"],
                 row["ended"].used if isinstance(row["ended"], Ended) else None,
-                self._choice.sight.masked(pbs_attributes.comment_of(row["ended"])),
+                self._choice.view.masked(pbs_attributes.comment_of(row["ended"])),
                 self._variables_of(row["spec"]) if self._full else None,
                 row["ended"],
                 row["at"],
@@ -103,7 +103,7 @@ class Subjects:
                 self._texts.clear()
             alone = structs.replace(reason, ahead=0)  # a number that agrees with its place is in --why
             never = "can never start: " if reason.code is ReasonCode.NEVER else ""
-            text = self._texts[reason] = never + self._choice.sight.masked(alone.text)
+            text = self._texts[reason] = never + self._choice.view.masked(alone.text)
         return text
 
     def _variables_of(self, spec: Spec) -> VariableList | None:

@@ -30,9 +30,9 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     zone = Zone(site.timezone)
     running = len(site.started)
     clock = zone.text(serving.clock.now())
-    sight = Visibility(serving, asked.caller)
-    alarms = [sight.masked(text) for text in serving.alarms()]
-    warnings = [sight.masked(text) for text in without_effect(site.settings.queues.values())]
+    view = Visibility(serving, asked.caller)
+    alarms = [view.masked(text) for text in serving.alarms()]
+    warnings = [view.masked(text) for text in without_effect(site.settings.queues.values())]
     home = str(serving.home.path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     count = len(site.requests)
     faster = f" (accelerated: {serving.clock.text})" if serving.clock.accelerated else ""
@@ -103,10 +103,10 @@ def _report_swf(serving: Serving, asked: rpc.Asked) -> Work:
     begin, end = _instants(asked.message)
     zone, fractions = Zone(site.timezone), bool(asked.message.get("fractions"))
     frame = swf.SwfFrame(site.name, "nqspy", zone, begin, end, fractions)
-    sight, last = Visibility(serving, asked.caller), site.n
+    view, last = Visibility(serving, asked.caller), site.n
 
     upto = partial(takewhile, lambda each: each.n <= last)
-    return lambda: {"text": swf.swf_log(upto(reader.events()), frame, sight.sees)}
+    return lambda: {"text": swf.swf_log(upto(reader.events()), frame, view.allows)}
 
 
 def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
@@ -115,8 +115,8 @@ def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
-    site, now, sight = serving.engine.site, serving.clock.now(), Visibility(serving, asked.caller)
-    known, zone, shown = dict(site.lifetimes.known), Zone(site.timezone), sight.users()
+    site, now, view = serving.engine.site, serving.clock.now(), Visibility(serving, asked.caller)
+    known, zone, shown = dict(site.lifetimes.known), Zone(site.timezone), view.users()
 
     def work() -> dict[str, Any]:
         mine = {key: each for key, each in known.items() if shown is None or key[0] in shown}
@@ -140,9 +140,9 @@ def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
 
 def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
     site = serving.engine.site
-    sight = Visibility(serving, asked.caller)
-    seq = seq_of(serving, sight, str(asked.message["request"]))
-    sight.need(seq)
+    view = Visibility(serving, asked.caller)
+    seq = seq_of(serving, view, str(asked.message["request"]))
+    view.need(seq)
     return {"id": site.id_of(seq), "trace": [*serving.exits.trace(seq), *_reached(serving, seq)]}
 
 

@@ -102,8 +102,8 @@ def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
     right, wrong = _named(asked, need_node)
     if (wrong and not right) or "l" in str(asked.message.get("letters") or ""):
         return _answer(asked, "", wrong)
-    sees = Visibility(serving, asked.caller).sees
-    found: dict[str, Any] = dict(pbs_objects.node_attributes(site, version(), sees))
+    allows = Visibility(serving, asked.caller).allows
+    found: dict[str, Any] = dict(pbs_objects.node_attributes(site, version(), allows))
     if asked.message.get("format") == "json" and "jobs" in found:
         found["jobs"] = pbs_objects.jobs_of(found)
     return _objects(serving, asked, {node: found}, wrong, "nodes", "", "     ", "Name=")

@@ -26,23 +26,23 @@ class Visibility:
         host = "|".join(map(re.escape, serving.engine.site.names))
         self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.(?:{host})\b")
 
-    def sees(self, spec: Spec) -> bool:
+    def allows(self, spec: Spec) -> bool:
         """True if a request of this specification is shown."""
         return self.all or may_see(self._settings, self._caller, spec)
 
     def shows(self, seq: Seq) -> bool:
         """True if a request is shown that has not ended."""
         request = self._serving.engine.site.to_be(seq)
-        return request is not None and self.sees(request.spec)
+        return request is not None and self.allows(request.spec)
 
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
         """Return those of these requests, ended or not, that there are for the caller."""
         site = self._serving.engine.site
         requests, wanted = site.requests, set(seqs)
-        found = {seq for seq in wanted if seq in requests and self.sees(requests[seq].spec)}
+        found = {seq for seq in wanted if seq in requests and self.allows(requests[seq].spec)}
         rest = sorted(seq for seq in wanted if seq not in requests and number_of(seq) < site.next_seq)
         rows = self._serving.readers.live.ended(seqs=rest) if rest else ()
-        return found | {row["seq"] for row in rows if self.sees(row["spec"])}
+        return found | {row["seq"] for row in rows if self.allows(row["spec"])}
 
     def namer(self) -> Callable[[Sequence[Seq]], str]:
         """A function that names requests, in any thread; "others" where one of them is hidden."""

@@ -109,10 +109,10 @@ class OpenQuestions:
         """Answer once all of ``ids`` have ended (``any``: one of them): with their objects, or by text form
         with the last one's exit status (`wait`), or with a line for each bad end (`qwait`)."""
         site = self._serving.engine.site
-        sight = Visibility(self._serving, asked.caller)
+        view = Visibility(self._serving, asked.caller)
         wrong = list[Refusal]()
-        seqs = seqs_of(self._serving, sight, asked.message["ids"], wrong)
-        known = sight.known(seqs)
+        seqs = seqs_of(self._serving, view, asked.message["ids"], wrong)
+        known = view.known(seqs)
         wrong += [Refusal("unknown_request", id=site.id_of(seq)) for seq in seqs if seq not in known]
         if wrong and not (known and asked.message.get("text") == "qwait"):
             raise wrong[0]
@@ -161,11 +161,11 @@ class OpenQuestions:
         message = asked.message
         after = int(message.get("after") or 0)
         limit = min(int(message.get("limit") or PAGE), PAGE)
-        sight = Visibility(self._serving, asked.caller)
+        view = Visibility(self._serving, asked.caller)
         seq, since = None, message.get("since")
         if message.get("request"):
-            seq = seq_of(self._serving, sight, str(message["request"]))
-            sight.need(seq)
+            seq = seq_of(self._serving, view, str(message["request"]))
+            view.need(seq)
             request = self._serving.engine.site.requests.get(seq)
             if after:
                 since = None
@@ -174,7 +174,7 @@ class OpenQuestions:
             else:
                 [row] = self._serving.readers.live.ended(seqs=(seq,))
                 since = row["submitted"]
-        page = _Page(self._serving, sight, seq, since, after)
+        page = _Page(self._serving, view, seq, since, after)
         page.read(min(limit, SLICE))
         if page.last == after and message.get("wait"):
             self._events.append(asked)
@@ -186,16 +186,16 @@ class OpenQuestions:
     def cat(self, asked: rpc.Asked) -> bytes | None:
         """Output of a request from ``offset`` on, of an ``attempt``; ``follow``: wait for more or its end."""
         site, message = self._serving.engine.site, asked.message
-        sight = Visibility(self._serving, asked.caller)
-        seq = seq_of(self._serving, sight, str(message["request"]))
+        view = Visibility(self._serving, asked.caller)
+        seq = seq_of(self._serving, view, str(message["request"]))
         offset = int(message.get("offset") or 0)
         if is_array(seq):
-            sight.need(seq)
+            view.need(seq)
             raise Refusal("output_of_indices", id=site.id_of(seq), number=number_of(seq))
         request = site.requests.get(seq)
         if request is None:
             return self._cat_ended(asked, seq, offset)
-        sight.need(seq)
+        view.need(seq)
         need_owner(site, asked.caller, request, "read")
         wanted = message.get("attempt")
         if request.state not in STARTED or (wanted is not None and wanted != request.attempts):
@@ -278,21 +278,21 @@ class _Page:
     """Events as objects, in slices. ``seq``: of that request alone; ``last``: number of the last event."""
 
     def __init__(
-        self, serving: Serving, sight: Visibility, seq: Seq | None, since: Instant | None, after: int
+        self, serving: Serving, view: Visibility, seq: Seq | None, since: Instant | None, after: int
     ) -> None:
-        self._serving, self._sight, self._seq, self._since = serving, sight, seq, since
+        self._serving, self._view, self._seq, self._since = serving, view, seq, since
         self.last, self.count = after, 0
         self._objects: list[dict[str, Any]] = []
 
     def read(self, limit: int) -> bool:
         """Read so many more; True if there were as many."""
-        sight, site = self._sight, self._serving.engine.site
+        view, site = self._view, self._serving.engine.site
         reader = self._serving.readers.live
         found = list(reader.events(after=self.last, since=self._since, limit=limit))
         zone = Zone(site.timezone)
-        objects = [event_object(each, site.name, zone) for each in sight.events(found, self._seq)]
-        for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
-            wait["text"] = sight.masked(wait["text"])
+        objects = [event_object(each, site.name, zone) for each in view.events(found, self._seq)]
+        for wait in (each for row in objects for each in row.get("wait", ()) if not view.all):
+            wait["text"] = view.masked(wait["text"])
         self._objects += objects
         self.count += len(found)
         self.last = found[-1].n if found else self.last

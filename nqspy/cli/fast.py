@@ -249,11 +249,11 @@ class DaemonConnection:
                 absent = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
                 if not (absent or connection.connected):
                     raise Failure(f"cannot reach {socket_path(self.home)}: {error.strerror}") from None
-                from nqspy.cli import away
+                from nqspy.cli import no_daemon
 
-                if why := away.verdict(self.home, keyed, repeat, patient, reached, waited >= PATIENCE):
+                if why := no_daemon.verdict(self.home, keyed, repeat, patient, reached, waited >= PATIENCE):
                     raise Failure(why) from None
-                if not notice and (notice := away.word(self.home, waited)):
+                if not notice and (notice := no_daemon.word(self.home, waited)):
                     complain(os.path.basename(sys.argv[0]), notice)
             finally:
                 self.pid = connection.pid or self.pid

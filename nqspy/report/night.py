@@ -17,10 +17,10 @@ from nqspy.report.incidents import IncidentLog, is_new_home
 from nqspy.report.labels import RequestLabels, Why
 from nqspy.report.night_metrics import night_line
 from nqspy.report.outlook import outlook
+from nqspy.report.past_site import PastSite
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import QuotaSums, department_shares, largest
-from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.report.utilisation_svg import division_of, quarters, step_of
 
@@ -209,7 +209,7 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    then, last = SiteThen(site, around.before), now if bounds.end is None else min(now, bounds.end)
+    then, last = PastSite(site, around.before), now if bounds.end is None else min(now, bounds.end)
     charge, step = site.settings.usage.charge, step_of(last - bounds.start)
     accounts = QuotaAccounts(then, charge, bounds.start, last, step)
     night.replay.watchers.append(accounts)

@@ -2,7 +2,7 @@
 
 *W* (`shares.balance`) is followed through the events: it changes with what runs, and with what passes said
 could start (`events.Decided.ready`). Everything queued counts for an owner of which no pass has spoken yet,
-as in older journals. Shares, domains and PEs are those that held at each instant (`site_then`).
+as in older journals. Shares, domains and PEs are those that held at each instant (`past_site`).
 
 Charges are those that were measured. The use between two measurements is spread evenly over the time in which
 the request ran. The scheduler can't do that: it counts a running request as busy until it is measured, and
@@ -25,9 +25,9 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.report.over_time import marks_of
+from nqspy.report.past_site import PastSite
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import QuotaSums, add_up
-from nqspy.report.site_then import SiteThen
 from nqspy.shares import amount, division_of
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
@@ -37,7 +37,7 @@ class QuotaAccounts:
     """Follows requests (`replay.Watcher`) and adds up, from ``begin`` to ``end``, the charges of each group
     and its entitlement to them. ``marks``: instants ``step`` apart, at which `sums` are known."""
 
-    def __init__(self, then: SiteThen, charge: str, begin: Instant, end: Instant, step: int) -> None:
+    def __init__(self, then: PastSite, charge: str, begin: Instant, end: Instant, step: int) -> None:
         self.marks = marks_of(begin, end, step)
         self._then, self._charge = then, charge
         self._at, self._passed = Instant(0), 0
@@ -170,7 +170,7 @@ def quotas_since(
     """The sums of each domain from ``begin`` to ``now``. ``events``: from the submission of the oldest
     request that had not ended at ``begin``; ``before``: the site before them; ``samples``: use by now."""
     span = max(1, now - begin)
-    accounts = QuotaAccounts(SiteThen(site, before), site.settings.usage.charge, begin, now, span)
+    accounts = QuotaAccounts(PastSite(site, before), site.settings.usage.charge, begin, now, span)
     replay = HistoryReplay(site.requests, watchers=(accounts,))
     for recorded in events:
         replay.add(recorded)

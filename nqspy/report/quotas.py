@@ -40,10 +40,10 @@ from nqspy.model.site import Site
 from nqspy.model.texts import folded, grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group
+from nqspy.report.past_site import PastSite
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import TOO_LITTLE, QuotaSums, add_up, charge_words, departments, largest
-from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, short, zone_of
 from nqspy.shares import division_of
 
@@ -98,7 +98,7 @@ class Presence:
     (``could``, PE ms) and how long it had work (``worked``, ms). ``remaining``: the requests that ran or were
     queued at the end, of arrays with the indices that could start."""
 
-    def __init__(self, site: Site, period: Period, then: SiteThen) -> None:
+    def __init__(self, site: Site, period: Period, then: PastSite) -> None:
         self.span = period.end - period.begin
         self._end = period.end
         self.replay = HistoryReplay(site.requests, watchers=(self,))
@@ -224,7 +224,7 @@ def quota_report(
     after its end; ``samples``: what running requests have used by now. Parts are fractions, deviations
     percentage points; null where nothing was used, or where no hour was full of work.
     """
-    then, charge = SiteThen(site, before), site.settings.usage.charge
+    then, charge = PastSite(site, before), site.settings.usage.charge
     presence = Presence(site, period, then)
     accounts = QuotaAccounts(then, charge, period.begin, period.end, STEP)
     presence.replay.watchers.append(accounts)

@@ -15,10 +15,10 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report.night_metrics import Busy, ShortMoments, busy_share
+from nqspy.report.past_site import PastSite
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import QuotaSums, largest
-from nqspy.report.site_then import SiteThen
 
 _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "held", State.WAITING: "waiting"}
 
@@ -56,7 +56,7 @@ def figures(
 ) -> RunFigures:
     """Return the figures from ``begin`` to ``end``; ``before``: the site before the events."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
-    then = SiteThen(before, bare)
+    then = PastSite(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))
     replay, short = HistoryReplay({}, watchers=(accounts,)), ShortMoments()
     starts: dict[Seq, Instant] = {}

@@ -12,8 +12,8 @@ from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
+from nqspy.report.past_site import PastSite
 from nqspy.report.replay import HistoryReplay, RequestHistory
-from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone
 
 UNKNOWN = "-1"
@@ -107,7 +107,7 @@ class _Journal:
 
     def __init__(self, sees: Callable[[Spec], bool]) -> None:
         self._sees = sees
-        self._then, self._replay = SiteThen(Site(), Site()), HistoryReplay({})
+        self._then, self._replay = PastSite(Site(), Site()), HistoryReplay({})
         self._ends: dict[Seq, tuple[Seq, Instant]] = {}
         self.jobs: list[_Job] = []
         self.pes = 0

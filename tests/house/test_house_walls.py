@@ -59,7 +59,7 @@ def test_the_shadow_shares_no_code_with_what_it_judges():
     }
     ours = {module for module in used if module.startswith("nqspy")}
     others = {module for module in ours if not module.startswith("nqspy.model.")}
-    assert others == {"nqspy.report.site_then"}
+    assert others == {"nqspy.report.past_site"}
 
 
 @pytest.mark.parametrize("room", ["nqspy", "nqspy.model", "nqspy.cli"])

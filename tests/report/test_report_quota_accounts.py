@@ -9,10 +9,10 @@ from nqspy.model.site import Site
 from nqspy.report.departments import page_of
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
+from nqspy.report.past_site import PastSite
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
-from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import zone_of
 from nqspy.shares import balance_of
 
@@ -86,7 +86,7 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 def test_every_mark_has_its_sums(centre):
     charge, begin = centre.site.settings.usage.charge, bounds(centre).start
-    accounts = QuotaAccounts(SiteThen(centre.site), charge, begin, centre.sim.now, 900_000)
+    accounts = QuotaAccounts(PastSite(centre.site), charge, begin, centre.sim.now, 900_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.add(recorded)
@@ -110,7 +110,7 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
 def told(centre, begin):
     """What a report of the same events, which follows the settings with them, says."""
     charge = centre.site.settings.usage.charge
-    accounts = QuotaAccounts(SiteThen(centre.site, Site()), charge, begin, centre.sim.now, 3_600_000)
+    accounts = QuotaAccounts(PastSite(centre.site, Site()), charge, begin, centre.sim.now, 3_600_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.add(recorded)

@@ -11,7 +11,7 @@ from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
-from nqspy.report.site_then import follow
+from nqspy.report.past_site import follow
 
 _GIVES_BACK = (ev.Ended, ev.Exiting, ev.Requeued, ev.Suspended)
 

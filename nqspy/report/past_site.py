@@ -27,7 +27,7 @@ def follow(site: Site, event: ev.Event) -> bool:
     return True
 
 
-class SiteThen:
+class PastSite:
     """Follows ``before``, the site before the first event (`follow`); without it ``now`` is used all the
     time. ``pes``: number of PEs over time; ``cpus``: number of CPUs that requests could use on them, fewer if
     PEs are time-shared."""
