@@ -157,7 +157,8 @@ def _is_served(site: Site, request: Request) -> bool:
 def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
     """Return why a queue was closed, for an unexamined request: without the figures of another."""
     if closing.code is ReasonCode.NO_PES:
-        return asking(request, closing)
+        fits = gate.room.refuses(request) is None
+        return (gate.reserved.delaying(request) if fits else None) or asking(request, closing)
     if closing.code is ReasonCode.RESERVED:
         return gate.room.refuses(request) or behind(closing)
     return closing

@@ -22,6 +22,10 @@ STORIES = {
         submit cleo pes=2 queue=mpp, dora pes=3 queue=mpp, emil pes=2, fay; asks forcing all=force
         starts emil
         asked cleo emil fay; why cleo NEVER; why dora NEVER; why fay NO_PES""",
+    "a reservation of another queue blocks a queue in order": """machine 4; queue fast priority=3 reserve=1
+        queue slow backfill=none; asks forcing fay=refuse; run anne pes=2 queue=fast wall=10
+        submit ben pes=4 queue=fast wall=10, cleo queue=slow wall=60, dora queue=slow wall=60; starts -
+        why cleo RESERVED; why dora RESERVED""",
     "offers are bounded": """machine 9; queue night; set global/offers_per_pass 2
         submit anne, anne, anne, anne; asks forcing all=refuse; starts -; asked anne anne2
         why anne4 offers_bounded 2""",
