@@ -150,6 +150,10 @@ KEEPING = {
         run ben pes=5 gpu=1 wall=60:00, cleo pes=4 matlab=1 wall=20:00; reserved ben 30 cleo 10
         set consumable/matlab/units (); later 1; end anne anne2; starts -; reserved cleo -; wake +1
         later 1ms; starts ben; wake -""",
+    "one that asks for offline PEs blocks no queue": """machine 3; set machine/offline (2)
+        queue night order=fcfs backfill=none; submit anne pes=3 wall=10:00, ben wall=1:00:00; starts ben
+        why anne pes_offline; queue day order=fcfs backfill=none reserve=1
+        submit cleo pes=3 wall=10:00 queue=day, dora wall=1:00:00 queue=day; starts dora; reserved cleo -""",
     "a held PE that is offline is not missing twice later": """machine 3; queue night order=fcfs reserve=1
         run anne pes=2 wall=20:00; set machine/offline (0); run ben pes=2 wall=10:00; submit cleo wall=1:00
         starts cleo; reserved ben 20""",

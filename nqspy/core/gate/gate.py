@@ -9,7 +9,7 @@ from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.caps import Caps
 from nqspy.core.gate.limits import Made, limits_of
 from nqspy.core.gate.reserved import Reservations
-from nqspy.core.gate.room import Room
+from nqspy.core.gate.room import ALL_AWAY, Room
 from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest, wider
 from nqspy.core.gate.shifts import TOGETHER, Drain, judged
 from nqspy.core.gate.units import FreeUnits
@@ -122,8 +122,8 @@ class Gate:
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
         """Return True if the reason is a want of a shared amount (PEs, units, memory), and there is enough
-        of it once all others have ended: then a start may be reserved."""
-        waits = reason.code in _ROOM or self.reserved.is_shared(ask)
+        of it once all others have ended: then a start may be reserved. PEs that are offline do not end."""
+        waits = (reason.code in _ROOM and reason.kind != ALL_AWAY.name) or self.reserved.is_shared(ask)
         return waits and not self.reserved.is_too_much(ask)
 
     def _reasons(self, ask: Request, forced: bool = False) -> list[Reason]:

@@ -20,7 +20,7 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
     "{block:, * of them in one block}" + _AWAY,
 )
-(_ALL_AWAY,) = reason_kinds(
+(ALL_AWAY,) = reason_kinds(
     ReasonCode.NO_PES,
     "PEs must come back: set machine offline=(), or those whose CPU is gone",
     pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
@@ -98,7 +98,7 @@ class Room(Rule):
         domain = board.domain.name if self._site.is_divided() else None
         who, away = f"domain {domain}" if domain else "machine", board.away or None
         if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
-            return _ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
+            return ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
         if (reserved := self._reserved_pes.get(board.domain.name)) is not None and reserved[0]:
             id = self._site.id_of(reserved[1])
             return _PES_RESERVED(who, asked, board.free, board.size, domain, reserved[0], id, away)
