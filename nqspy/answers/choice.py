@@ -22,11 +22,11 @@ from nqspy.rpc import messages
 SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
 """Real seconds of a slice: while the engine is free; at least and at most while it is wanted."""
 IDLE = 0.0005
-"""Time between two slices in which nobody else has wanted it."""
+"""Pause between two slices without other work."""
 SLICE = 32
-"""Requests that are looked at together."""
+"""Requests that are examined together."""
 _ROWS = 500
-"""Ended requests that are read between two looks at the clock."""
+"""Ended requests that are read between two checks of the clock."""
 
 _NARROWED = {
     "i": frozenset({State.EXITING, State.HELD, State.QUEUED, State.ARRIVING, State.ROUTING, State.WAITING}),

@@ -231,7 +231,7 @@ def _decode(message: dict[str, Any]) -> cm.Command:
 
 
 def _with_user(item: cm.Submission) -> cm.Submission:
-    """Fill in the user of ``-u OTHER`` or ``-u USER@HOST``; the engine says whether that is allowed."""
+    """Fill in the user of ``-u OTHER`` or ``-u USER@HOST``; the engine checks the permission."""
     if not item.user:
         return item
     for name in (item.user, item.user.partition("@")[0]):

@@ -23,7 +23,7 @@ from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 MOST_SHOWN = 1_000
-"""``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
+"""``show`` and ``snap`` commands of one script: each reads the whole site, and the engine waits for it."""
 
 SLICE = 0.03
 """Longest slice of a script, read or run, before other clients are answered, real seconds."""
@@ -58,7 +58,7 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
     log, clock = _Log(source), after(SLICE)
     try:
         for each in read_text(str(message["script"]), source):
-            if isinstance(each.command, cm.Configure):  # nobody reads advice
+            if isinstance(each.command, cm.Configure):  # advice is not shown
                 live = not message.get("file")
                 each = replace(each, command=replace(each.command, live=live, advise=False))
             parsed.append(each)
@@ -137,7 +137,7 @@ def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, log: _Log) -> str | None:
-    """Find the first line with settings that cannot be carried out, by halving, and say why."""
+    """Find the first line with impossible settings, by halving; return the reason."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None

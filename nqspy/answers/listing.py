@@ -34,7 +34,7 @@ A_FEW = 5
 """Requests whose reasons are shown in one slice."""
 
 NEVER = 1 << 62
-"""For who starts nobody knows when."""
+"""Estimate of a request with an unknown start."""
 
 Objects = list[dict[str, Any]]
 
@@ -133,7 +133,7 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """The estimates may come late: what else there is to say is gathered now, of a few requests at a time."""
+    """Yield after a few requests each; the estimates come last, because they may be late."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     listing, found = _listing(serving, asked, {"operands": [str(word) for word in operands]}), Objects()
@@ -146,7 +146,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             each["chain"] = _chain(serving, seq, choice.view)
             each |= _more(serving, seq, choice.view)
             asked_for, hint = each["requested"], ""
-            # What owners are told of their wall limits.
+            # Advice to owners about their wall limits.
             if each["state"] != "ended" or End.of_object(each).ok:
                 limit = None if asked_for["wall_s"] is None else round(asked_for["wall_s"] * 1000)
                 key = each["owner"], each["name"], asked_for["pes"]
@@ -154,7 +154,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             each["hint"] = hint or None
         if not message.get("json"):
             reasons = reasons_of(serving.engine, [_key(serving, each) for each in some])
-            for each in some:  # programs are told the code
+            for each in some:  # programs get the code
                 reason = reasons.get(_key(serving, each))
                 each["needed"] = reason.needed if reason is not None else None
                 each["by_class"] = class_in(site, each["queue"], each.get("class", ""))
@@ -196,7 +196,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         for each in rows:
             each["estimate"] = starts[each["id"]].told(zone.text, named, now)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
-        none = not found and bool(choice.wrong)  # nobody asked about anything that is there
+        none = not found and bool(choice.wrong)  # no operand names a request
         eta = "" if none else why.eta_text(rows)
         text = json_objects.encode(rows).decode() + "\n" if asked.message.get("json") else eta
         return listing.answer(text)

@@ -88,7 +88,7 @@ def picture_of(reported: ev.Reported) -> Picture:
 
 
 def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
-    """The event that keeps a picture with the report made from it."""
+    """Return the event that stores a picture with the report made from it."""
     own = tuple((seq, *named) for seq, named in picture.own.items())
     closing = tuple((queue, *named) for queue, named in picture.closing.items())
     samples = tuple(picture.samples.items())

@@ -167,7 +167,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
         return
     ahead = serving.decider.starts(serving.clock.now(), serving.engine.between, ())
     written, subjects = partial(_alternate, serving, letters), list[Subject]()
-    # Another thread may look at copies.
+    # Another thread may read copies.
     yield from listing.collected(
         subjects, lambda some: [structs.replace(each, request=copy(each.request)) for each in some]
     )

@@ -53,7 +53,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
 
 
 def _limits(serving: Serving, asked: rpc.Asked) -> Any:
-    """``qlimit``: limits of requests (``verbose``: and how each is kept), or ``qping``. Raises Refusal."""
+    """``qlimit``: limits of requests (``verbose``: with how each is enforced), ``qping``. Raises Refusal."""
     site, message = serving.engine.site, asked.message
     for host in message.get("hosts") or ():
         if host not in (site.name, site.host):

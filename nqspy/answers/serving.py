@@ -17,7 +17,7 @@ from nqspy.store.reader import Reader
 
 
 class Readers:
-    """Readers of the store: ``live`` for short looks of the engine's thread, ``reports`` for long ones."""
+    """Readers of the store: ``live`` for short reads of the engine's thread, ``reports`` for long ones."""
 
     live: Reader
     reports: Reader

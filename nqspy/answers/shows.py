@@ -118,7 +118,7 @@ def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
 
 
 def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
-    """A group's entitlement and own use since the shift began, as fractions; None: nothing to tell."""
+    """A group's entitlement and own use since the shift began, as fractions; None: nothing to show."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
     return {**row, "deviation": deviation, "little_use": sums.little}
@@ -176,7 +176,7 @@ _MOST = 10_000
 
 
 def _span(asked: cm.ShowObject, usual: int) -> int:
-    """Return how far ahead to look. Raises Refusal for more than FARTHEST."""
+    """Return the time ahead to simulate. Raises Refusal for more than FARTHEST."""
     span = (asked.options or {}).get("next", usual)
     if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
         raise Refusal("bad_next")
@@ -297,7 +297,7 @@ _FEW = 1_000
 
 
 def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
-    """Which waiting requests would start earlier or later, as far as can be looked ahead."""
+    """Return waiting requests that would start earlier or later, within the time simulated ahead."""
     lines = []
     for seq in sorted(before.keys() | then.keys()):
         old, new = before.get(seq), then.get(seq)
@@ -381,4 +381,4 @@ _TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
     ),
     "snap": lambda serving, asked: print_settings(serving.engine.site.settings),
 }
-"""Settings whose text says more than they."""
+"""Settings with a text that has more than their values."""

@@ -17,7 +17,7 @@ from nqspy.model.requests import Reservation, Spec
 
 
 class Visibility:
-    """The view of a caller. ``all``: nothing is hidden."""
+    """Visible requests of a caller. ``all``: nothing is hidden."""
 
     def __init__(self, serving: Serving, caller: Caller) -> None:
         self._serving, self._caller = serving, caller
@@ -31,12 +31,12 @@ class Visibility:
         return self.all or may_see(self._settings, self._caller, spec)
 
     def shows(self, seq: Seq) -> bool:
-        """True if a request is shown that has not ended."""
+        """True if a request that has not ended is visible."""
         request = self._serving.engine.site.to_be(seq)
         return request is not None and self.allows(request.spec)
 
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
-        """Return those of these requests, ended or not, that there are for the caller."""
+        """Return those of these requests, ended or not, that the caller may see."""
         site = self._serving.engine.site
         requests, wanted = site.requests, set(seqs)
         found = {seq for seq in wanted if seq in requests and self.allows(requests[seq].spec)}
@@ -45,7 +45,7 @@ class Visibility:
         return found | {row["seq"] for row in rows if self.allows(row["spec"])}
 
     def namer(self) -> Callable[[Sequence[Seq]], str]:
-        """A function that names requests, in any thread; "others" where one of them is hidden."""
+        """Return a function that names requests, in any thread; "others" if one of them is hidden."""
         site = self._serving.engine.site
         known = None if self.all else self.known(site.requests)
         named = partial(full_id, host=site.name)
@@ -54,7 +54,7 @@ class Visibility:
         )
 
     def need(self, *seqs: Seq) -> None:
-        """Raise Refusal, the same for a request that is hidden and for one that never was."""
+        """Raise Refusal, the same for a hidden request and for an unknown one."""
         known = self.known(seqs)
         for seq in seqs:
             if seq not in known:
@@ -178,7 +178,7 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
 
 
 def promise_for(start: Reservation, known: set[Seq]) -> Reservation:
-    """A reservation as it is told to a person that knows these requests only."""
+    """Return a reservation as shown to a person that may see only these requests."""
     if known.issuperset(start.by):
         return start
     by = tuple(seq for seq in start.by if seq in known)

@@ -58,7 +58,7 @@ class Door:
             os.unlink(self.place)
             os.rmdir(self._folder)
         except OSError:
-            pass  # somebody has tidied up
+            pass  # already deleted
 
 
 class Application:
@@ -171,12 +171,12 @@ class Application:
         try:
             self._link.sendmsg([len(body).to_bytes(8, "big")], [rights])
         except OSError:
-            return  # it has gone again; its link tells so
+            return  # it has ended again; its link reports that
         _send(self._link, body)
         _send(self._link, self._early)
 
     def _over(self) -> int:
-        """The job's end has told the status of the program, or was ended before it could."""
+        """Handle the status of the program from the job's end, or its end without one."""
         assert self._link is not None
         try:
             reply = self._link.recv(64).split()
@@ -255,4 +255,4 @@ def _send(link: _socket.socket, data: bytes) -> None:
     try:
         link.sendall(data)
     except OSError:
-        pass  # it has ended; its link tells so
+        pass  # it has ended; its link reports that

@@ -13,7 +13,7 @@ OURS = (b"NQSPY_", b"QSUB_", b"PBS_")
 """Variables of the job itself, with those that it lists in `OWN`; all others are the caller's."""
 OWN = b"NQSPY_OWN"
 PATIENCE = 5000
-"""Between HUP and KILL for a program whose caller has gone, ms."""
+"""Between HUP and KILL for a program without its caller, ms."""
 
 
 def main(place: str) -> None:
@@ -56,7 +56,7 @@ def main(place: str) -> None:
 
 
 def _received(link: socket.socket) -> "tuple[list[int], bytes]":
-    """The three streams, and what else the caller has sent; nothing where it has gone."""
+    """Return the three streams, and the rest of the caller's message; nothing if it has ended."""
     head, sent, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
     if len(head) < 8 or not sent:
         return [], b""
@@ -72,7 +72,7 @@ def _received(link: socket.socket) -> "tuple[list[int], bytes]":
 
 
 def _lead(pid: int) -> None:
-    """Both the program and this process see to it: whoever is first."""
+    """Do it in the program or in this process, in the first of them."""
     try:
         os.setpgid(pid, pid)
     except OSError:

@@ -24,7 +24,7 @@ def lay_out(listed: dict[str, Listed], found: Resources) -> None:
         try:
             if each.name in ("select", "nodes"):
                 _add(each, [_chunk(each, text, found) for text in each.text.split("+")], found)
-            elif each.name == "place":  # kept, for there is one host
+            elif each.name == "place":  # stored only: there is one host
                 for item in each.text.split(":"):
                     if item not in _PLACES and not (item.startswith("group=") and item[6:]):
                         raise Wrong(f"{item!r} is none of {', '.join(_PLACES)}, group=NAME")

@@ -121,12 +121,12 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
 
 
 def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]:
-    """A line for what looks like a directive and is none: misspelt, or behind the first command."""
+    """Return warnings for lines that are no directives: misspelt, or after the first command."""
     lines, end = _comment_block(script, prefix)
     texts = []
     for number, line in lines:
         text = line.lstrip(_BLANKS)
-        # `foreign` tells of Slurm's.
+        # `foreign` reports Slurm's.
         read = _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
         if not read and (right := _meant(text, dialect, prefix)):
             shown = "".join(ascii(c)[1:-1] if c.isspace() else c for c in text[:_SHOWN])

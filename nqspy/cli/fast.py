@@ -304,7 +304,7 @@ def plain(text: str) -> str:
 
 
 def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
-    """Run a command; failures become a line and a status. ``about``, else `help`, tells of the command."""
+    """Run a command; failures become a line and a status. ``about``, else `help`, describes the command."""
     try:
         if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted
@@ -324,7 +324,7 @@ def run(command: str, body: "Body", words: "list[str]", about: "About | None" = 
 
 
 class Program:
-    """A command: ``body`` does what its words say and gives the exit status."""
+    """A command: ``body`` carries out its words and returns the exit status."""
 
     def __init__(self, body: "Body", name: str = "") -> None:
         self.body = body
@@ -343,5 +343,5 @@ class Program:
 
 
 def usage(command: str) -> str:
-    """The line that says how a command is called."""
+    """Return the usage line of a command."""
     return f"usage: {command} {SUMMARIES[command][0]}"

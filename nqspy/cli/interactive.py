@@ -156,7 +156,7 @@ class Session:
                 keys = keys[os.write(self._master, keys) if keys else 0 :]
             except BlockingIOError:
                 pass
-            except OSError:  # the other end is gone, and its output tells so
+            except OSError:  # the other end is closed; its output reports that
                 keys = b""
             if self._link.fileno() in found and not output:
                 return None  # its first process has ended, and all that was written has been shown

@@ -98,7 +98,7 @@ class NamedLines:
 
 
 def _leading(words: list[str]) -> list[str]:
-    """The words at the beginning of a line that say its name and what it waits for."""
+    """Return the words at the beginning of a line: its name and its dependencies."""
     count = 0
     while count < len(words) and words[count].startswith((_NAME, LINE_AFTER)):
         count += 1

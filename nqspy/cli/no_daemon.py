@@ -5,12 +5,12 @@ import os
 from nqspy.rpc.home import LOST, STOPPED, UP, nobody_there, standing
 
 FIRST_WORD = 0.3
-"""Seconds after which a command says that it waits."""
+"""Seconds after which a command reports that it waits."""
 
 
 def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, over: bool) -> str:
-    """The reason to give up; empty where waiting is of use: an unsent message may be sent later, a sent one
-    if that does no harm, after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
+    """Return the reason to give up; empty if waiting is of use: an unsent message may be sent later, a sent
+    one if that does no harm, after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
     ``patient``: see `fast.DaemonConnection.send`; ``reached``: it may have been taken; ``over``: too late."""
     stands, safe = standing(home), keyed or repeat
     if stands == STOPPED:
@@ -27,6 +27,6 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
 
 
 def word(home: str, waited: float) -> str:
-    """The line that a person reads after ``waited`` seconds of waiting; else empty."""
+    """Return the line for a person after ``waited`` seconds of waiting, else empty."""
     away = f"the nqsd in {home} is away; waiting for it to come back"
     return away if waited > FIRST_WORD and os.isatty(2) else ""

@@ -29,7 +29,7 @@ def body(words: list[str]) -> int:
     if chosen:
         user = {"user": given["owner"]} if "owner" in given else {}
         ids, count = request_commands.choose("qdel", DaemonConnection(home), given, ids, **user)
-        if "yes" not in given:  # on a terminal, where nobody can see how many they are
+        if "yes" not in given:  # on a terminal: the number of requests is not visible
             request_commands.confirm("qdel", count, "deleted")
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)

@@ -71,7 +71,7 @@ class Manager:
             try:
                 commands = parse_text(script, source)
             except ParseError:
-                commands = []  # the daemon tells what is wrong
+                commands = []  # the daemon reports the error
             for each in commands:  # a shell that cannot work is refused, as qsub does
                 shell = each.command.values.get("shell") if isinstance(each.command, ModifyRequest) else None
                 if isinstance(shell, str) and shell.startswith("/"):

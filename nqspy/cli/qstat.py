@@ -17,7 +17,7 @@ _NOT_WITH_FORMAT = frozenset(("-w", "-1", "-a", "-i", "-r", "-H", "-n", "-s", "-
 
 _USUAL_WIDTH = 80
 MOST_ENDED = 1_000
-"""Requests that have ended, where a list shows them and no ``--limit`` says how many."""
+"""Ended requests in a list that shows them, without ``--limit``."""
 
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":

@@ -1,4 +1,4 @@
-"""``qwait``: returns when requests have ended, with an exit status that tells how."""
+"""``qwait``: returns when requests have ended, with an exit status for their ends."""
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 

@@ -17,7 +17,7 @@ _WITH_WARNING = ("mpp_p", "mpp_t", "p_mpp_t")
 """NQS's names: behind a comma the value to warn at. PBS's have one value."""
 
 LAYOUT = ("select", "nodes", "place", "procs", "mpiprocs", "ompthreads")
-"""Resources that say how the PEs are laid out (`chunks`)."""
+"""Resources for the layout of the PEs (`chunks`)."""
 
 NOTED = ("software", "filesystems", "host", "vnode", "arch")
 """Kept as attributes of the request; nothing is done about them."""

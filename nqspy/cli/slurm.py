@@ -26,7 +26,7 @@ _AS_IT_IS = {
     "input": (("/dev/null", "none"), "standard input of a request is empty; let the script read the file"),
     "open_mode": (("t", "truncate"), "{!r} is not offered: files of output are replaced (truncate)"),
 }
-"""Options that may say only what is so anyhow: the words, and what is wrong with others."""
+"""Options that accept only the fixed value of this system: the values, and the error for others."""
 
 
 def add(sheet: RequestSheet, given: Given) -> None:
@@ -253,7 +253,7 @@ MOST = 12
 
 
 def meaning(lines: list[str]) -> str:
-    """``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``; empty where nothing can be said."""
+    """``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``; empty if there is none."""
     parser, found = Parser(TABLE), list[str]()
     for line in lines:
         try:

@@ -107,7 +107,7 @@ class Cursor:
             raise self.bad(str(error), token) from None
 
     def word(self, what: str) -> Token:
-        """The next word; ``what`` says what it is, for the error."""
+        """Return the next word; ``what``: its name in an error."""
         token = self.peek()
         if token.kind != "word":
             raise self.fail(what)

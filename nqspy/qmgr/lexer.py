@@ -64,7 +64,7 @@ class ParseError(NqspyError):
 
 
 _WINDOW = 1_000
-"""Characters of a line that an error shows, and of a problem that it tells."""
+"""Characters that an error shows of a line, and of a problem."""
 
 
 def _row(text: str, line: int) -> tuple[list[Token], str, bool]:

@@ -16,7 +16,7 @@ from nqspy.qmgr.values import quote, write_names, written
 _IN_CREATE = ("priority",)
 _TOLD_APART = ("server", "mail", "sched_factor")
 _DEFAULT_QUEUES = {"queue": "batch_request queue", "mpprun_queue": "mpprun queue"}
-"""Of the defaults those that name a queue: said once there are queues."""
+"""Defaults that name a queue: printed after the queues."""
 _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 

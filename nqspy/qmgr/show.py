@@ -254,11 +254,11 @@ ENFORCED = (
     ("per_process stack_limit", "size", "RLIMIT_STACK"),
     ("nice", "number", "setpriority"),
 )
-"""Limits of one request that can be set, their unit, and how they are kept."""
+"""Limits of one request that can be set, their unit, and how they are enforced."""
 
 
 def limits_supported() -> str:
-    """Return the limits that can be set, and how they are enforced; others are kept and ignored."""
+    """Return the limits that can be set, and how they are enforced; others are stored and ignored."""
     running = [
         (name, "list" if info.unit == "amounts" else info.unit, "when requests are chosen")
         for name, info in declared(RunningLimits).items()
@@ -287,13 +287,13 @@ _FLAGS = (
     ("Per-request wall-clock time", "-l walltime=", "per_request wall_limit"),
     ("Processes of a request", "-l nproc=", "per_request process_limit"),
 )
-"""What is limited, the option, and the setting (`show.ENFORCED`) that is kept; "": it is only noted."""
+"""Limited resource, the option, and the enforced setting (`show.ENFORCED`); "": it is only noted."""
 _FOR_ALL = ("-lF", "-lV")
-"""Limits of a request that are kept for each of its processes."""
+"""Limits of a request that are enforced for each of its processes."""
 
 
 def limit_flags(strategy: str, verbose: bool) -> str:
-    """The list of limits, and the shell ``strategy``; ``verbose``: how each is kept, else which are not."""
+    """The list of limits, and the shell ``strategy``; ``verbose``: how each is enforced, else those not."""
     how = {path: text for path, _, text in ENFORCED}
     rows = []
     for label, flag, path in _FLAGS:

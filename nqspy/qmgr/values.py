@@ -1,4 +1,4 @@
-"""Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
+"""Values of settings: from a word of a command to the stored value, and back to an equal word."""
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal

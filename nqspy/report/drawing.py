@@ -39,7 +39,7 @@ Rectangle = tuple[float, float, float, float]
 
 
 class Boxes(Struct, frozen=True):
-    """Filled rectangles of one kind; ``title``: what a pointer is told that rests on them."""
+    """Filled rectangles of one kind; ``title``: text shown under a resting pointer."""
 
     kind: str
     rectangles: tuple[Rectangle, ...]
@@ -67,7 +67,7 @@ Shape = Boxes | Stroke | TextLine
 
 
 class Drawing(Struct, frozen=True):
-    """A picture: its title and description say in words what it shows; ``name`` is that of its file."""
+    """A picture: title and description describe it in words; ``name``: name of its file."""
 
     name: str
     title: str

@@ -43,7 +43,7 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
 
 
 def _accuracy(parts: Sequence[int]) -> dict[str, Any]:
-    """Figures of run times in thousandths of what was said."""
+    """Return figures of run times in thousandths of the estimates."""
     near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
     return {
         "known": len(parts),

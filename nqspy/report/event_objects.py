@@ -145,7 +145,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "cause": lambda event, host, zone: (
         {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
     ),
-    # As a rule an attempt begins when that is told.
+    # Usually an attempt begins when its start is reported.
     "began": lambda event, host, zone: {} if event.began is None else {"began": zone.text(event.began)},
     "units": lambda event, host, zone: (
         ({"units": {name: list(units) for name, units in event.units}} if event.units else {})
@@ -183,7 +183,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
 def event_line(data: dict[str, Any]) -> str:
     """Line for people: number, time, kind, and what it names."""
     who = data.get("request") or " ".join(data.get("requests", ()))
-    hidden = (*_HEAD, "failures") if data["kind"] == "alarm" else _HEAD  # an alarm's text says so
+    hidden = (*_HEAD, "failures") if data["kind"] == "alarm" else _HEAD  # an alarm's text has them
     others = ((key, value) for key, value in data.items() if key not in hidden and value is not False)
     rest = [f"{key}={_short(value)}" for key, value in others if value not in ("", [], {}, None)]
     return " ".join([f"{data['n']:>6}", str(data["at"])[:19], f"{data['kind']:<16}", who, *rest]).rstrip()

@@ -206,7 +206,7 @@ class IncidentLog:
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:
-    """True if an event only says which machine a new home is on."""
+    """True if an event only names the machine of a new home."""
     return recorded.n == 1 and recorded.event.kind == "machine_found"
 
 

@@ -127,7 +127,7 @@ def sections(data: Data) -> Iterable[Section]:
 
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
-    """Yield what is told in sentences: incidents with their times, the shifts to come."""
+    """Yield the sections of sentences: incidents with their times, the shifts to come."""
     rows = []
     for each in data["story"]:
         begin, end = each["begin"], each["end"]

@@ -230,7 +230,7 @@ def standing(subject: Subject) -> tuple[Any, ...]:
 
 
 def notes_of(spec: Spec) -> dict[str, str]:
-    """Return what a submission said that is kept as an attribute of the request, by name."""
+    """Return options of the submission that are stored as attributes of the request, by name."""
     return {name: value for name, _, value in (each.partition(":") for each in spec.attributes)}
 
 

@@ -246,7 +246,7 @@ class JobWriter:
         parts = [layout.begin(self._id(subject)) + first[layout.between :], *others]
         together = self._escaped(_BETWEEN.join(parts))
         fields = together.split(_CUT)
-        if len(fields) != len(parts):  # somebody has written what stands between them
+        if len(fields) != len(parts):  # a user's text contains the separator
             return self._written.store(subject, None), [self._escaped(part) for part in parts]
         return self._written.store(subject, together), fields
 

@@ -17,7 +17,7 @@ _FIRST = (
 )  # fmt: skip
 """Variables of the submission in their order: programs look for WORKDIR before others."""
 _TWINS = frozenset({f"QSUB_{name}" for name in (*_FIRST, "USER")})
-"""Their NQS twins, which say the same."""
+"""Their NQS counterparts with the same values."""
 
 
 def span(ms: int) -> str:

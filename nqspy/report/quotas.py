@@ -167,7 +167,7 @@ def _held(history: RequestHistory, at: int) -> float:
 
 def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     """Amounts that each group could have used, bounded by the PE time that its requests held in the period
-    and had still to hold when it ended: by the mean of the group's ended requests where they say nothing."""
+    and had still to hold when it ended: by the mean of the group's ended requests if they have no limit."""
     histories, most = presence.replay.histories, dict[str, float]()
     ran = by_group(each for each in histories.values() if each.ended is not None and each.attempts)
     means = {name: sum(_held(each, each.ended or 0) for each in own) / len(own) for name, own in ran.items()}
@@ -244,7 +244,7 @@ def quota_report(
     names = list(dict.fromkeys((*departments(site.settings.groups), *own)))
     marks = zip(accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False)
     every = ((begin, end, now.since(before)) for begin, end, before, now in marks if end - begin >= HOUR)
-    hours = [hour for hour in every if not hour[2].little]  # those in which enough was used to tell
+    hours = [hour for hour in every if not hour[2].little]  # those with enough use
     shares, rows = entitlements(with_default(site.settings.groups)), list[dict[str, Any]]()
     for name in names:
         row: dict[str, Any] = {"name": name, "entitlement": shares.get(name, 0.0)}

@@ -16,7 +16,7 @@ from nqspy.model.people import Group, entitlements, with_default
 
 LEAST_PART = 0.01
 LEAST = 1_000
-"""Too little use to tell: less than that part of the PE time that requests held, or less than that (ms)."""
+"""Too little use for a deviation: less than this part of the PE time of requests, or less than this (ms)."""
 TOO_LITTLE = "too little use to tell"
 
 
@@ -74,7 +74,7 @@ class QuotaSums(Struct, frozen=True):
 
     @property
     def little(self) -> bool:
-        """True if there was work, and too little was used to tell how quotas were kept."""
+        """True if there was work, and too little use for a deviation."""
         return bool(self.worked) and sum(self.got.values()) < max(LEAST, LEAST_PART * self.held)
 
     @property

@@ -59,7 +59,7 @@ class SwfFrame(Struct, frozen=True):
 def swf_log(
     events: Iterable[ev.Recorded], frame: SwfFrame, sees: Callable[[Spec], bool] = lambda spec: True
 ) -> str:
-    """The log of requests that ``sees`` says belong to it; ``events``: all from the first on."""
+    """Return the log of the requests that ``sees`` accepts; ``events``: all from the first on."""
     found = _Journal(sees)
     for recorded in events:
         found.add(recorded)

@@ -14,7 +14,7 @@ from nqspy.report.time_text import when
 
 
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
-    """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
+    """``qstat --why``: why a request waits, by which source, its place and possible start; or its end.
 
     ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`Estimate` or null),
     ``chain``, ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array that waits for
@@ -126,7 +126,7 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 
 def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """The start that it was promised, and whether that was kept."""
+    """Yield its reserved start, and a delay if there is one."""
     size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
     if reservation["late"]:
         yield f"  reserved: its start{size} was to be {when(reservation['at'], now)} at the latest"
@@ -171,7 +171,7 @@ SHOWN = 5
 
 
 def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    """(``latest``, what is said of it), and the same of ``probably``."""
+    """Return (``latest``, its text), and the same for ``probably``."""
     for key, _ in _WORDS:
         found = estimate[key]
         start = when(found["start"], estimate.get("as_of")) if found["start"] else None

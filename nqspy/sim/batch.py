@@ -1,4 +1,4 @@
-"""A workload on a simulated machine: each job is an ordinary submission, told and forgotten at its end."""
+"""A workload on a simulated machine: each job is an ordinary submission, reported and dropped at its end."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ class EndedJob(Struct, frozen=True):
 
 
 def ask_of(job: SimulatedJob) -> Ask:
-    """Return what a job asks for where nothing else is said."""
+    """Return the default wishes of a job."""
     return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
 
 

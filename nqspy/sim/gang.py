@@ -46,7 +46,7 @@ interactive ones."""
 PER_PE, AT_NIGHT = 10, 30
 """Do-not-disturb time of interactive and production jobs for each PE, s; of production jobs at night."""
 LARGE, BY_DAY, WIDE_PES, BESIDE, UNTIL = 32, 128, 128, 128, 20
-"""Chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` says what they mean."""
+"""Chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` explains them."""
 CHOSEN = (
     f"By class, chosen: jobs of {LARGE} PEs and more have {BY_DAY} PEs together from 8 to 18 h on weekdays "
     f"({PES} else), and what lower classes have of them does not count for an interactive one; "
@@ -132,9 +132,9 @@ MEMORY, RATE = 64 << 20, 256 * (64 << 20) / 480
 """Bytes of a PE, and bytes a second of the one channel: the whole machine in eight minutes (seed 000)."""
 WEEK = 7 * DAY
 WITHIN = 60_000
-"""A wait (ms) that nobody minds."""
+"""A wait (ms) that does not count."""
 OF_INTEREST = 64
-"""PEs of the interactive jobs that the seed tells of."""
+"""PEs of the interactive jobs in the seed."""
 YEAR = 365 * 24 * 3_600
 """In seconds."""
 

@@ -64,7 +64,7 @@ class Variation(Struct, frozen=True):
 
 
 class Variant(Struct, frozen=True):
-    """A way to schedule: a policy (None: whatever else is said) and changes behind it."""
+    """A way to schedule: a policy (None: given elsewhere) and changes behind it."""
 
     policy: str | None
     changes: tuple[Variation, ...] = ()

@@ -52,7 +52,7 @@ class SimulatedRun(Struct, frozen=True):
 
 @contextmanager
 def calm() -> Iterator[None]:
-    """Circles are looked for seldom: there are few, and looking takes a seventh of the time."""
+    """Collect garbage rarely: there are few circles, and a collection takes a seventh of the time."""
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
     try:
@@ -78,7 +78,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def policy(self) -> str | None:
-        """Policy; None: what its configuration says."""
+        """Policy; None: that of its configuration."""
         if self.variant.policy is not None:
             return self.variant.policy
         if self.workload == NIGHT:
@@ -132,7 +132,7 @@ def workload_of(task: RunTask) -> Workload:
 
 
 def begun(tasks: Sequence[RunTask]) -> Workload:
-    """The first one's workload, once all variants' settings have been looked at. Raises NqspyError."""
+    """Return the first task's workload, after a check of all variants' settings. Raises NqspyError."""
     first = {task.label: task for task in reversed(tasks)}.values()
     return [_begun(task)[0] for task in first][-1]
 

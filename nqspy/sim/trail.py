@@ -19,7 +19,7 @@ MOST_BOXES = 600
 
 
 class _TimeLine:
-    """An amount over time, its integral for each column: steps are kept, and added up in the end."""
+    """An amount over time, its integral for each column: steps are stored, and added up in the end."""
 
     __slots__ = ("_change", "_part")
 

@@ -85,7 +85,7 @@ def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -
 
 
 def write(text: str) -> None:
-    """Write text to stdout with its control characters made visible; a reader that has gone is no error."""
+    """Write text to stdout with its control characters made visible; a closed pipe is no error."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(plain(text).encode(encoding, "backslashreplace").decode(encoding))

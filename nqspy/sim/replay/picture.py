@@ -27,7 +27,7 @@ def check(path: Path) -> None:
         raise NotReplayed(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
     write(path, b"", "ab")
     if path.suffix.lower() == ".png":
-        with suppress(ImportError):  # that is told when it is drawn
+        with suppress(ImportError):  # reported when it is drawn
             import PIL.Image
             import PIL.ImageDraw
             import PIL.ImageFont
@@ -35,7 +35,7 @@ def check(path: Path) -> None:
 
 
 def drawn(path: Path, comparison: NightComparison) -> str:
-    """Draw both courses, or one if nothing is changed; return the file in base64. Raises NotSimulated."""
+    """Draw both runs, or one without a change; return the file in base64. Raises NotSimulated."""
     return b64encode(FORMATS[path.suffix.lower()](drawing(path.stem, comparison))).decode()
 
 

@@ -30,7 +30,7 @@ class _Patient(Guard):
 
 
 class ExitsUnderTest(SiteExits):
-    """Exits of files. ``failed`` since the last look; ``printed`` by line. Raises BadExit."""
+    """Exits of files. ``failed`` since the last read; ``printed`` by line. Raises BadExit."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.failed: list[ExitFailure] = []
@@ -53,7 +53,7 @@ class ExitsUnderTest(SiteExits):
         return super().reload()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures as `SiteExits` does; they are kept besides."""
+        """Return failures as `SiteExits` does; store them too."""
         found = super().failures()
         self.failed += found
         return found

@@ -237,7 +237,7 @@ class Stage:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Have what is submitted in here arrive at the same moment: one pass looks at all of it."""
+        """Let submissions in this block arrive at the same moment: one pass examines all of them."""
         __tracebackhide__ = True
         self._together = []
         try:

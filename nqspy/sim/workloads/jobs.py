@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from nqspy.model.errors import NqspyError
 
 LONGEST = 1000 * 365 * 24 * 3_600_000
-"""Of what a job may say of its times, ms: a thousand years. Dates end not far beyond."""
+"""Longest time of a job, ms: a thousand years. Dates end not far beyond."""
 MOST_PES = 1_000_000
 """Of a machine, as `set machine pes` takes them."""
 MOST_JOBS = 10_000_000

@@ -68,7 +68,7 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
 
 
 def read_labels(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the header's labels with what is said under each. Raises NotSimulated."""
+    """Return the header's labels with their values. Raises NotSimulated."""
     found: dict[str, list[str]] = {}
     label, size = "", 0
     for text in _text(path):

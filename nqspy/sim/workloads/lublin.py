@@ -74,7 +74,7 @@ def run_of(rng: Random, width: int) -> int:
 
 
 def _arrivals(rng: Random) -> Iterator[float]:
-    """Instants in s: each bucket of the day lets as many pass as its part of the cycle says."""
+    """Instants in s: each bucket of the day has the number for its part of the cycle."""
     parts = cycle()
     bucket, start, points = 0, 0.0, 0.0
     while True:
