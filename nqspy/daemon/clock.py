@@ -18,7 +18,7 @@ _FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
 
 class Clock(Struct, frozen=True):
     """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds since
-    the epoch. An accelerated clock's origin is kept in the home, so that a restart goes on from there."""
+    the epoch. An accelerated clock's origin is stored in the home, so that a restart goes on from there."""
 
     origin: int = 0
     real: float = 0.0
@@ -26,13 +26,13 @@ class Clock(Struct, frozen=True):
     text: str = ""
 
     def now(self) -> Instant:
-        """The site's time."""
+        """Return the site's time."""
         if not self.text:
             return Instant(time.time_ns() // 1_000_000)
         return Instant(self.origin + int((time.time() - self.real) * 1000 * self.speed))
 
     def real_of(self, at: Instant) -> float:
-        """Real seconds since the epoch at which the site's clock shows ``at``."""
+        """Return the real seconds since the epoch at which the site's clock shows ``at``."""
         if not self.text:
             return at / 1000
         return self.real + (at - self.origin) / 1000 / self.speed
@@ -44,7 +44,7 @@ class Clock(Struct, frozen=True):
 
 
 def parse_clock(text: str) -> Clock:
-    """The clock of ``"2026-03-02T20:55:00+01:00 x360"``, starting now. Raises BadValue."""
+    """Return the clock of ``"2026-03-02T20:55:00+01:00 x360"``, starting now. Raises BadValue."""
     bad = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
     match = _FORM.match(text)
     if match is None:
@@ -60,11 +60,11 @@ def parse_clock(text: str) -> Clock:
 
 
 def clock_of(home: Path, text: str | None) -> Clock:
-    """Return the kept clock if ``text`` is it or None, else keep a new one. Raises BadValue, OSError."""
+    """Return the stored clock if ``text`` is it or None, else store a new one. Raises BadValue, OSError."""
     path = home / "clock.json"
-    kept = _kept(path)
-    if text is None or (kept is not None and kept.text == text.strip()):
-        return kept or Clock()
+    stored = _stored(path)
+    if text is None or (stored is not None and stored.text == text.strip()):
+        return stored or Clock()
     clock = parse_clock(text)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(asdict(clock)))
@@ -74,12 +74,12 @@ def clock_of(home: Path, text: str | None) -> Clock:
 
 def check_clock(home: Path, text: str) -> None:
     """Check that `clock_of` could use it; nothing is written. Raises BadValue, OSError."""
-    kept = _kept(home / "clock.json")
-    if kept is None or kept.text != text.strip():
+    stored = _stored(home / "clock.json")
+    if stored is None or stored.text != text.strip():
         parse_clock(text)
 
 
-def _kept(path: Path) -> Clock | None:
+def _stored(path: Path) -> Clock | None:
     try:
         return Clock(**json.loads(path.read_text()))
     except (FileNotFoundError, NotADirectoryError):

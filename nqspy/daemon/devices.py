@@ -1,6 +1,6 @@
 """Devices that can be given out by the unit, found by their device files: NVIDIA's ``/dev/nvidia0`` and AMD's
-render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` tells. Where `ROOT` is set in the
-daemon's environment both are looked for below that folder."""
+render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` shows. Where `ROOT` is set in the
+daemon's environment, both are searched below that folder."""
 
 import os
 import re
@@ -16,23 +16,23 @@ from nqspy.model.machine import Device
 ROOT = "NQSPY_SYS_ROOT"
 """Variable of the daemon's environment: folder in which ``dev``, ``sys`` and ``proc`` lie."""
 _AMD, _NVIDIA, _DISPLAY = "0x1002", "0x10de", "0x03"
-"""Of makers and of what shows pictures, or could, as ``/sys`` has them."""
+"""Vendors, and the class of displays, in ``/sys``."""
 _NVIDIA_FILE = re.compile(r"nvidia(\d+)")
 _RENDER_FILE = re.compile(r"renderD(\d+)")
 _CARD = re.compile(r"card\d+")
 
 
 def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """The devices there are: NVIDIA's by their numbers, then AMD's, numbered from 0."""
+    """Return the devices: NVIDIA's by their numbers, then AMD's, numbered from 0."""
     root = Path(environment.get(ROOT) or "/")
     files = _files(root / "dev", _NVIDIA_FILE)
-    places: dict[int, Path] = {}  # by the number of a device: the driver tells of each under its address
+    places: dict[int, Path] = {}  # by the number of a device: the driver lists each under its address
     for each in _listed(root / "proc/driver/nvidia/gpus"):
         lines = text(each / "information").splitlines()
         minor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("Device Minor")), "")
         if minor.isdigit():
             places[int(minor)] = root / "sys/bus/pci/devices" / each.name
-    if not places:  # the driver does not tell: in the order of their addresses, if there are as many
+    if not places:  # the driver lists none: in the order of their addresses, if there are as many
         cards = [each for each in _listed(root / "sys/bus/pci/devices") if text(each / "vendor") == _NVIDIA]
         shown = [each for each in cards if (text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
         numbers = [number for number, _ in files]
@@ -55,9 +55,9 @@ def _amd(root: Path) -> Iterator[Device]:
 
 
 def _device(root: Path, vendor: str, number: int, files: list[Path], place: Path | None) -> Device:
-    told = tuple(f"/{file.relative_to(root)}" for file in files)
+    paths = tuple(f"/{file.relative_to(root)}" for file in files)
     numbers = [_numbers(file) for file in files]
-    return Device(vendor, str(number), told, _near(root, place), tuple(numbers) if all(numbers) else ())
+    return Device(vendor, str(number), paths, _near(root, place), tuple(numbers) if all(numbers) else ())
 
 
 def _numbers(file: Path) -> str:
@@ -76,7 +76,7 @@ def _files(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
 
 
 def _near(root: Path, place: Path | None) -> tuple[int, ...]:
-    """The CPUs of a device's NUMA node, or those that are local to it; none where ``/sys`` is silent."""
+    """Return the CPUs of a device's NUMA node, or its local CPUs; none if ``/sys`` has none."""
     if place is None:
         return ()
     node = text(place / "numa_node")

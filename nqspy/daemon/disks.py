@@ -1,4 +1,4 @@
-"""Disks of a home that are full, and what takes their room without being seen."""
+"""Full disks of a home, and the processes that use their room by deleted files."""
 
 import os
 import pwd
@@ -14,21 +14,21 @@ _NAMED = 5
 
 
 def full_disks(home: Home) -> Iterator[str]:
-    """Name full disks of home and spool, and the processes that keep deleted files of the spool open."""
+    """Name full disks of home and spool, and the processes that have deleted files of the spool open."""
     places = {os.stat(path).st_dev: path for path in (home.spool, home.path) if path.exists()}
     full = [text for text in map(fullness, places.values()) if text]
     yield from full
-    left = open_leftovers(str(home.spool)) if full else []
-    if left:
+    found = open_leftovers(str(home.spool)) if full else []
+    if found:
         named = [
-            f"pid {one.pid} of {name_of(one.uid, 'uid')} ({-(-one.size // 1_000_000)} MB)" for one in left
+            f"pid {one.pid} of {name_of(one.uid, 'uid')} ({-(-one.size // 1_000_000)} MB)" for one in found
         ]
         text = some_of(named, _NAMED)
         yield f"deleted files of the spool are kept open by {text}; the room is free once these end"
 
 
 def fullness(path: "os.PathLike[str]") -> str:
-    """Return what to say of a file system that has no room left; empty while it has."""
+    """Return a message about a full file system; empty if it has room."""
     found = os.statvfs(path)
     free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
     if free < min(LEAST, whole // PART):
@@ -39,7 +39,7 @@ def fullness(path: "os.PathLike[str]") -> str:
 
 
 def name_of(uid: int, word: str) -> str:
-    """Name of a user, or ``word`` and the number where the user database has none."""
+    """Return the name of a user, or ``word`` and the number if the user database has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -50,7 +50,7 @@ _DELETED = " (deleted)"
 
 
 class Leftover(NamedTuple):
-    """A process that keeps deleted files of a folder open, its user's number, and the bytes they take."""
+    """Process that has deleted files of a folder open, its user's number, and the bytes of the files."""
 
     pid: int
     uid: int
@@ -71,14 +71,14 @@ def open_leftovers(folder: str) -> list[Leftover]:
 
 
 def _deleted_files(pid: str, inside: str) -> dict[tuple[int, int], int]:
-    """Bytes on the disk of each deleted file that a process keeps open, by device and inode."""
+    """Return the bytes on the disk of each deleted file of a process, by device and inode."""
     files = {}
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
             name = os.readlink(f"/proc/{pid}/fd/{fd}")
             if name.startswith(inside) and name.endswith(_DELETED):
-                seen = os.stat(f"/proc/{pid}/fd/{fd}")
-                files[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
+                found = os.stat(f"/proc/{pid}/fd/{fd}")
+                files[found.st_dev, found.st_ino] = found.st_blocks * 512
         except OSError:
             continue
     return files

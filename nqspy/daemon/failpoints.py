@@ -64,7 +64,7 @@ class FailpointRule(Struct, frozen=True):
 
 
 def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
-    """The rules, and the file that says how far the clock is off. Raises BadValue."""
+    """Return the rules, and the file with the error of the clock. Raises BadValue."""
     rules, file = [], None
     for part in filter(None, text.split(";")):
         if part.startswith("clock="):
@@ -93,7 +93,7 @@ class Failpoints:
         return cls(*parse(environment.get(VARIABLE, "")))
 
     def clock(self, clock: Clock) -> Clock:
-        """The clock, or one that can be stepped."""
+        """Return the clock, or one that can be stepped."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
 
     def arm(
@@ -125,7 +125,7 @@ class Failpoints:
             setattr(loop, "turn", with_observations)  # noqa: B010 - any object
 
     def hit(self, point: str) -> None:
-        """The point is passed. Raises the OSError that is wanted here."""
+        """Count the passing of a point, and do what is wanted there. Raises OSError."""
         self.passed[point] += 1
         count = self.passed[point]
         for rule in self.rules:
@@ -160,7 +160,7 @@ _SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
 
 def refuse_syncs() -> None:
     """Have the kernel answer from now on every fsync and fdatasync of this thread, and of what it begins,
-    with EIO: what was written is in the files, and the disk has said that it is not sure of it. For good.
+    with EIO: the files have what was written, and the disk does not confirm it. For good.
     Raises OSError, KeyError where this machine's numbers are not known."""
     load, equal, answer, allow, refuse = 0x20, 0x15, 0x06, 0x7FFF_0000, 0x0005_0000
     fsync, fdatasync = _SYNCS[platform.machine()]

@@ -49,7 +49,7 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
 
 
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """A file's commands in ``commands.encode`` form with their line. Raises ParseError."""
+    """Return a file's commands in ``commands.encode`` form with their line. Raises ParseError."""
     return tuple(encode(each.command) | {"at": f", line {each.line}"} for each in parse_text(text, name)
                  if isinstance(each.command, Command))  # fmt: skip
 
@@ -61,7 +61,7 @@ class QueueFiles:
         self._host, self.folder, self.trouble = host, folder, ""
 
     def current(self) -> list[tuple[str, str, str]]:
-        """The files as they are now, see `read`."""
+        """Return the files as they are now, see `read`."""
         return read(self.folder, self._host.home.path.stat().st_uid)
 
     def apply_changed(self) -> None:
@@ -75,7 +75,7 @@ class QueueFiles:
             self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
-        """Apply them; return a sentence. Raises NqspyError with file and line, which `trouble` keeps."""
+        """Apply them; return a sentence. Raises NqspyError with file and line; `trouble` has it, too."""
         try:
             return self._apply()
         except NqspyError as error:
@@ -109,7 +109,7 @@ class QueueFiles:
 
 
 def _with_caret(path: Path, text: str) -> str:
-    """A refusal that names file and line, with that line and a mark under its first word."""
+    """Return a refusal that names file and line, with that line and a mark under its first word."""
     found = re.match(r"(?P<file>.+?\.qmgr), line (?P<line>\d+): ", text)
     if found is None:
         return text

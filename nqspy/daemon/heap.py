@@ -12,7 +12,7 @@ for with each read (256 KiB), which would cost three calls of the kernel a messa
 BIG = 512 << 10
 """Bytes of a message or an answer after which memory is given back."""
 PAUSE = 0.5
-"""Real seconds from big work to that: the answer has left by then."""
+"""Real seconds from big work to that: the answer has been sent by then."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _libc = ctypes.CDLL(None)

@@ -65,7 +65,7 @@ class Home:
             return os.geteuid()
 
     def is_new(self) -> bool:
-        """True if there is nothing in it yet. Raises HomeError when it cannot be looked at."""
+        """True if there is nothing in it yet. Raises HomeError if it cannot be read."""
         return not self.names()
 
     def is_one(self) -> bool:
@@ -78,7 +78,7 @@ class Home:
         return bool(folders & SITES) and not others
 
     def names(self) -> set[str]:
-        """Return the names in it. Raises HomeError when it cannot be looked at."""
+        """Return the names in it. Raises HomeError if it cannot be read."""
         try:
             return set(os.listdir(self.path)) - {"lost+found"}  # each new file system has that one
         except FileNotFoundError:

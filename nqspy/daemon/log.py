@@ -39,7 +39,7 @@ class _Form(logging.Formatter):
         return moment.isoformat(timespec="milliseconds")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message, control characters made visible."""
+        """Return the message with visible control characters."""
         whole = super().format(record)
         if self._kind == "file":
             return plain(whole).rstrip("\n").replace("\n", "\n    ")
@@ -52,13 +52,13 @@ class _Form(logging.Formatter):
 
 
 def _quoted(text: str) -> str:
-    """In double quotes, control characters, quotes and backslashes escaped."""
+    """Return a text in double quotes, with control characters, quotes and backslashes escaped."""
     known = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
     return '"' + "".join(known.get(c) or (c if c.isprintable() else f"\\u{ord(c):04x}") for c in text) + '"'
 
 
 def set_zone(name: str) -> None:
-    """Have times carry the site's zone from now on; the machine's if it is not known."""
+    """Use the site's zone for times from now on; the machine's if it is unknown."""
     for handler in LOG.handlers:
         form = handler.formatter
         if isinstance(form, _Form) and form.named != name:
@@ -72,16 +72,16 @@ def set_zone(name: str) -> None:
 SIZE = 10_000_000
 """Bytes of a log file before a new one is begun."""
 OLD = 5
-"""Old ones kept: ``nqsd.log.1.gz`` is the youngest."""
+"""Old logs that stay: ``nqsd.log.1.gz`` is the youngest."""
 
 
 class _Rotating(RotatingFileHandler):
-    """Compresses what it puts away, on a thread of its own: whoever logs does not wait for that."""
+    """Compresses old logs on a thread of its own: no caller waits for that."""
 
     _work: threading.Thread | None = None
 
     def doRollover(self) -> None:  # noqa: N802
-        """Begins a new log, once the last one is compressed; where that failed it is tried once more."""
+        """Begin a new log, once the last one is compressed; try once more if that failed."""
         if self._work is not None:
             self._work.join()
         last = f"{self.baseFilename}.1"
@@ -90,11 +90,11 @@ class _Rotating(RotatingFileHandler):
         super().doRollover()
 
     def rotation_filename(self, default_name: str) -> str:
-        """Name of an old one."""
+        """Return the name of an old log."""
         return f"{default_name}.gz"
 
     def rotate(self, source: str, dest: str) -> None:
-        """Puts the log away."""
+        """Rename the log and compress it."""
         plain = dest.removesuffix(".gz")
         os.replace(source, plain)
         self._work = threading.Thread(target=_compress, args=(plain, dest), name="log", daemon=True)
@@ -102,7 +102,7 @@ class _Rotating(RotatingFileHandler):
 
 
 def _compress(plain: str, dest: str) -> None:
-    """Compress a file. What cannot be compressed (a full disk) stays as it is."""
+    """Compress a file. If that fails (a full disk) it stays as it is."""
     new = f"{dest}.new"
     try:
         with open(plain, "rb") as text, gzip.open(new, "wb", 6) as file:
@@ -115,14 +115,14 @@ def _compress(plain: str, dest: str) -> None:
 
 
 def set_level(word: str) -> None:
-    """Have the log tell from now on what is at least so grave: debug, info, warning or error."""
+    """Set the least level of logged messages: debug, info, warning or error."""
     level = logging.getLevelNamesMapping()[word.upper()]
     if LOG.level != level:
         LOG.setLevel(level)
 
 
 def set_up(file: Path | None) -> None:
-    """Sends the log to ``file``, or to stderr."""
+    """Send the log to ``file``, or to stderr."""
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler(sys.stderr)

@@ -123,8 +123,8 @@ class Daemon:
     # ------------------------------------------------------------ coming up
 
     def start(self, clean: bool = True) -> None:
-        """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
-        daemon before, if there was one, had been stopped. Raises NqspyError."""
+        """Adopt what runs, apply changed files of ``queues.d``, then open the counter. ``clean``: the daemon
+        before, if there was one, had been stopped. Raises NqspyError."""
         log.set_zone(self.engine.site.timezone)
         loaded = self.reloads.start()
         self.engine.paused = True  # nothing starts before the settings are those of the files
@@ -270,7 +270,7 @@ class Daemon:
         """Send an outcome's replies and notices, and feed the engine while a pass is due."""
         while True:
             self.dispatcher.reply(outcome.replies)
-            self.hooks.tell(outcome.happened, self.engine.site)
+            self.hooks.notify(outcome.happened, self.engine.site)
             self.callers.follow(outcome.happened, self.engine.site)
             self.run_times.follow(outcome.happened)
             self.night_report.watch(outcome.happened)
@@ -384,7 +384,7 @@ class Daemon:
                          self.server.close):  # fmt: skip
                 last.callback(step)
             outcome = self.engine.flush(self.clock.now())
-            self.hooks.tell(outcome.happened, self.engine.site)
+            self.hooks.notify(outcome.happened, self.engine.site)
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)
 

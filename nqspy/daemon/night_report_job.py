@@ -68,7 +68,7 @@ class NightReportJob:
         self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
 
     def check(self) -> None:
-        """Start the report when it is due; a night that was left by hand may be entered again."""
+        """Start the report when it is due; a night that was ended by hand may begin again."""
         if not self._due or self._busy:
             return
         self._due = False

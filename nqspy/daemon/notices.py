@@ -1,4 +1,4 @@
-"""Slow things, after the commit: exits' notices on a thread, mails on another. No decision waits for them."""
+"""Slow work after the commit: exits' notices on a thread, mails on another. No decision waits for them."""
 
 import queue
 import threading
@@ -19,11 +19,11 @@ from nqspy.ports import Exits
 from nqspy.rpc.messages import plain
 
 MOST = 10_000
-"""Notices that wait to be given."""
+"""Most notices that wait."""
 
 
 class Notices:
-    """Takes notices in order; one that fails is logged and costs nothing else."""
+    """Handles notices in order; one that fails is only logged."""
 
     def __init__(self, mail_queue: MailQueue) -> None:
         self.mail_queue = mail_queue
@@ -32,12 +32,12 @@ class Notices:
         self._left_out = 0
 
     def start(self, site: Site) -> None:
-        """Begins to work."""
+        """Start to work."""
         self._thread.start()
         self.mail_queue.start(copy(site.settings.mail), site.name)
 
     def mail(self, notice: Notify, site: Site) -> None:
-        """Has a mail sent by the site's way; without one the notice is only logged."""
+        """Send a mail by the site's way; without one the notice is only logged."""
         to = notice.to or managers(site)
         text = plain(notice.text.strip().replace("\n", " | "))
         LOG.info("notice to %s: %s: %s", to, plain(notice.subject), text)
@@ -48,11 +48,11 @@ class Notices:
             self.mail_queue.send(found, copy(site.settings.mail), site.name)
 
     def follow(self, site: Site) -> None:
-        """The way of mails may have changed."""
+        """Follow changed settings of mail."""
         self.mail_queue.follow(copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
-        """Have something slow done; what comes while `MOST` wait is left out and does not fill the memory."""
+        """Queue slow work; while `MOST` wait, further work is dropped and does not fill the memory."""
         if self._queue.qsize() >= MOST:
             if not self._left_out:
                 LOG.error("%d notices wait for slow exits; what comes now is left out", MOST)
@@ -71,7 +71,7 @@ class Notices:
                 LOG.warning("a notice failed: %s", error)
 
     def close(self) -> None:
-        """Finishes what is there, for a little while."""
+        """Finish waiting work, for a little while."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=2)
@@ -79,23 +79,23 @@ class Notices:
 
 
 class ExitNotices:
-    """The exits' notices, told in order after the commit; ``runner`` gives them in the notices' thread."""
+    """Notices for exits, in order after the commit; ``runner`` calls the exits in the notices' thread."""
 
     def __init__(self, exits: Exits, notices: Notices, runner: NoticeRunner) -> None:
         self._exits, self._due = exits, DueNotices(exits)
         self._notices, self._runner = notices, runner
 
     def adopt(self, site: Site) -> None:
-        """Remembers the requests that run already, so that their ends can be told."""
+        """Remember the requests that run already, so that exits are notified of their ends."""
         self._due.adopt(site)
 
-    def tell(self, happened: Iterable[Recorded], site: Site) -> None:
-        """Has the exits told of starts, ends and shifts among what happened."""
+    def notify(self, happened: Iterable[Recorded], site: Site) -> None:
+        """Notify the exits of the starts, ends and shifts that happened."""
         for hook, arguments in self._due.of(happened, site):
             self._later(hook, arguments)
 
     def report(self, data: Any) -> None:
-        """Has the exits told of the night's report, which they can read only."""
+        """Notify the exits of the night's report, which they can only read."""
         if self._exits.has("night_report"):
             self._later("night_report", {"report": data})
 
@@ -105,6 +105,6 @@ class ExitNotices:
 
 
 def managers(site: Site, operators: bool = False) -> str:
-    """Return the users to be told what managers (and operators) must know, commas between them."""
+    """Return the managers (and operators) for notices, separated by commas."""
     named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
     return ",".join(named) or "root"

@@ -16,7 +16,7 @@ from nqspy.model.people import Caller
 from nqspy.userexit.hooks import shadows
 
 AT_START = 2.0
-"""Real seconds that the start waits for the exits; later ones are waited for with the counter open."""
+"""Real seconds that the start waits for the exits; after that the counter opens without them."""
 
 _RELOAD = re.compile(r"^\s*relo\w*\s+e", re.IGNORECASE | re.MULTILINE)
 
@@ -25,7 +25,7 @@ class Reloads:
     """Belongs to the engine's thread. ``trouble``: that the exits of the start are not known yet."""
 
     def __init__(self, host: Host, go: Callable[[], None]) -> None:
-        """``go``: has done what had to wait for the exits of the start; raises NqspyError."""
+        """``go``: does what had to wait for the exits of the start; raises NqspyError."""
         self._host, self._go = host, go
         self._waiting: list[Callable[[], bool]] = []
         self.trouble = ""
@@ -69,13 +69,13 @@ class Reloads:
         return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:
-        """Load the files beside, then call ``go``, which answers True where it calls `over` at its end."""
+        """Load the files in the background, then call ``go``; it returns True if it calls `over` itself."""
         self._waiting.append(go)
         if len(self._waiting) == 1:
             self._begin()
 
     def for_shift(self) -> None:
-        """A shift reloads the exits: that is done as soon as they are loaded."""
+        """Reload the exits for a shift, as soon as they are loaded."""
 
         def as_owner() -> bool:
             reply = self._host.ask(ReloadExits(), self._host.owner)
@@ -101,7 +101,7 @@ class Reloads:
                 self.over()
 
     def over(self) -> None:
-        """Whoever had them loaded is done; the next one's turn."""
+        """End the current load, and begin the next one that waits."""
         del self._waiting[0]
         found = self._host.decider.loading
         if isinstance(found, Loading):

@@ -151,7 +151,7 @@ class Troubles:
         loaded = {source.path.stem for source in decider.sources}
         known, at = self._host.engine.site.settings.exits, self._host.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
-        self._exits = {name: seen for name, seen in self._exits.items() if at - seen[0] < QUIET}
+        self._exits = {name: failure for name, failure in self._exits.items() if at - failure[0] < QUIET}
         off = decider.backoff.off.items()
         yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)

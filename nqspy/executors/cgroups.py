@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import forks, proc
-from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, make, move_cpus, rmdir, write
+from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Limits, make, move_cpus, rmdir, write
 from nqspy.executors.forks import fork_into
 from nqspy.executors.proc import Descriptor, now
 
@@ -18,7 +18,7 @@ _MOVES = 10
 _MANY = 16
 _KILLS = 3
 DYING = 0.5
-"""Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
+"""Real seconds in which killed processes should end: on a busy machine that takes a while."""
 STOPPING = 0.5
 """Real seconds in which all processes of a job should stop; those that wait in the kernel cannot stop."""
 _MOMENT = 0.001
@@ -202,15 +202,15 @@ class Cgroups:
         for folder in self.bases():
             sweep(folder)
 
-    def for_job(self, name: str, wish: Wish | None = None) -> JobGroup:
-        """Return a group for one attempt, with the limits in ``wish`` as far as the kernel sets them."""
+    def for_job(self, name: str, limits: Limits | None = None) -> JobGroup:
+        """Return a group for one attempt, with the limits in ``limits`` as far as the kernel sets them."""
         cgroup = JobGroup()
         with contextlib.suppress(OSError):
             if self.kind != "none":
                 counter = f"{self.counter}/{name}" if self.counter else ""
                 cgroup = Cgroup(self.kind, f"{self.base}/{name}", counter)
-        if wish is not None:
-            cgroup.held = self.controls.hold(wish, name, cgroup.folder if cgroup.kind == "cgroup2" else "")
+        if limits is not None:
+            cgroup.held = self.controls.hold(limits, name, cgroup.folder if cgroup.kind == "cgroup2" else "")
         return cgroup
 
     def for_shepherd(self, name: str) -> ShepherdCgroup | None:

@@ -1,6 +1,6 @@
-"""Limits that the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers
-in trees of their own (version 1) or in the one tree (version 2). What no controller holds is measured
-(`meter`), bound by affinity (`child`) or left alone. Standard library only."""
+"""Limits of a whole request in the kernel: memory, PEs, number of processes, devices; by controllers in trees
+of their own (version 1) or in the one tree (version 2). What no controller enforces is measured
+(`meter`), bound by affinity (`child`) or not limited. Standard library only."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ class ControllerPlace(NamedTuple):
     base: str
 
 
-class Wish(NamedTuple):
-    """Limits that a request shall be held to, one for each of `CONTROLLERS`; None: not at all. ``memory`` in
-    bytes, ``cpus``: numbers, ``denied``: character devices that it shall not open, as ``MAJOR:MINOR``."""
+class Limits(NamedTuple):
+    """Limits of a request, one for each of `CONTROLLERS`; None: no limit. ``memory`` in bytes, ``cpus``:
+    numbers, ``denied``: character devices that it must not open, as ``MAJOR:MINOR``."""
 
     memory: int | None = None
     cpus: list[int] | None = None
@@ -31,8 +31,8 @@ class Wish(NamedTuple):
 
 
 class HeldControls:
-    """The directories that hold one request, by controller; ``enter``: those a process has to be moved to
-    (version 1), as it is not born in them; ``own``: those of them that no other request is in."""
+    """Directories that limit one request, by controller; ``enter``: those that a process must be moved to
+    (version 1), as it is not born in them; ``own``: those without another request."""
 
     __slots__ = ("enter", "own", "places")
 
@@ -42,7 +42,7 @@ class HeldControls:
         self.own: list[str] = []
 
     def peak(self) -> int:
-        """Most memory it ever had, in bytes; 0 where no controller knows."""
+        """Return the most memory it ever had, in bytes; 0 if no controller knows."""
         text = self._text("memory", "memory.max_usage_in_bytes", "memory.peak")
         return int(text) if text.isdigit() else 0
 
@@ -55,7 +55,7 @@ class HeldControls:
         return proc.field(self._text("pids", "pids.events", "pids.events"), "max")
 
     def _text(self, controller: str, *names: str) -> str:
-        """Text of a controller's file, by its name in either version; "" where it does not hold it."""
+        """Return the text of a controller's file, by its name in either version; "" without it."""
         place = self.places.get(controller)
         return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
@@ -76,7 +76,7 @@ class HeldControls:
         return None
 
     def remove(self) -> None:
-        """Takes its directories away; they must be empty."""
+        """Remove its directories; they must be empty."""
         for folder in self.own:
             rmdir(folder)
 
@@ -94,20 +94,20 @@ class Controls:
                 self.found[controller] = ControllerPlace(2, tree)
             elif places.get(controller):
                 make(base)
-                if controller == "cpuset" and not _take_cpus(base):
+                if controller == "cpuset" and not _copy_cpus(base):
                     rmdir(base)
                 elif os.access(f"{base}/cgroup.procs", os.W_OK):
                     self.found[controller] = ControllerPlace(1, base)
 
-    def hold(self, wish: Wish, name: str, folder: str) -> HeldControls:
-        """Set what can be set of a wish. ``folder``: the request's own in the cgroup2 tree."""
+    def hold(self, limits: Limits, name: str, folder: str) -> HeldControls:
+        """Set what can be set of a limits. ``folder``: the request's own in the cgroup2 tree."""
         held = HeldControls()
-        for controller, value in zip(CONTROLLERS, wish, strict=True):
+        for controller, value in zip(CONTROLLERS, limits, strict=True):
             place = self.found.get(controller)
             if value is None or place is None or (place.version == 2 and not folder):
                 continue
             shared = controller == "cpuset" and place.version == 1
-            label = _label(wish.cpus or []) if shared else name
+            label = _label(limits.cpus or []) if shared else name
             where = folder if place.version == 2 else f"{place.base}/{label}"
             made, done = _make(controller, place, where, value)
             if done:
@@ -117,12 +117,12 @@ class Controls:
         return held
 
     def bases(self) -> list[str]:
-        """This home's directories in trees of version 1."""
+        """Return this home's directories in trees of version 1."""
         return [place.base for place in self.found.values() if place.version == 1]
 
 
 def _enable(controller: str, tree: str) -> bool:
-    """Have a controller in ``tree``; the kernel refuses it below a directory with processes."""
+    """Enable a controller in ``tree``; the kernel refuses that below a directory with processes."""
     if controller == "devices":
         return device_filter.deny(tree, [], keep=False)
     above = os.path.dirname(tree)
@@ -143,7 +143,7 @@ def _make(controller: str, place: ControllerPlace, where: str, value: Any) -> tu
 
 
 def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> bool:
-    """Set the limit of one controller in the directory ``where``; return True if the kernel has taken it."""
+    """Set the limit of one controller in the directory ``where``; return True if the kernel accepts it."""
     match controller, place.version:
         # Memory and swap together may not pass the limit: swapping must not hide it.
         case "memory", 1:
@@ -164,13 +164,13 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
         return write(path, cpus)
     if not write(f"{where}/cpuset.mems", proc.text(f"{place.base}/cpuset.mems")):
         return False
-    # A CPU that was away and came back is not given back to the directory above by the kernel.
-    return write(path, cpus) or (_take_cpus(place.base) and write(path, cpus))
+    # The kernel does not give a CPU that was offline back to the directory above.
+    return write(path, cpus) or (_copy_cpus(place.base) and write(path, cpus))
 
 
 @contextlib.contextmanager
 def joined(held: HeldControls) -> Iterator[None]:
-    """Have this process where a request is held while it spawns: a fork costs ten times as much."""
+    """Move this process into a request's directories while it spawns: a fork costs ten times as much."""
     try:
         for folder in held.enter:
             if not write(f"{folder}/cgroup.procs", "0"):
@@ -198,18 +198,18 @@ def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
 
 
 def _label(cpus: list[int]) -> str:
-    """Requests on the same PEs have one cpuset: making a directory for each costs half a ms."""
+    """Return the name of the cpuset that requests on the same PEs share: each directory costs half a ms."""
     return "cpus" + "-".join(map(str, cpus))
 
 
-def _take_cpus(base: str) -> bool:
-    """Gives a cpuset of version 1 all that the one above it has: a new one is empty."""
+def _copy_cpus(base: str) -> bool:
+    """Copy CPUs and memory nodes from the parent to a cpuset of version 1: a new one is empty."""
     above, names = os.path.dirname(base), ("cpuset.mems", "cpuset.cpus")
     return all(write(f"{base}/{name}", proc.text(f"{above}/{name}")) for name in names)
 
 
 def write(path: str, text: str) -> bool:
-    """Writes to a file of the kernel's in one piece; whether it was taken."""
+    """Write to a file of the kernel in one piece; return True if it was accepted."""
     try:
         with Descriptor(os.open(path, os.O_WRONLY)) as fd:
             os.write(fd, text.encode("ascii"))
@@ -219,7 +219,7 @@ def write(path: str, text: str) -> bool:
 
 
 def make(folder: str) -> bool:
-    """Makes a directory; False if that cannot be done, or if it is there."""
+    """Make a directory; return False if that fails or if it exists."""
     try:
         os.mkdir(folder, 0o755)
     except OSError:
@@ -228,6 +228,6 @@ def make(folder: str) -> bool:
 
 
 def rmdir(folder: str) -> None:
-    """Removes a cgroup's directory if nothing is left in it."""
+    """Remove a cgroup's directory if it is empty."""
     with contextlib.suppress(OSError):
         os.rmdir(folder)

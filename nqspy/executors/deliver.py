@@ -47,7 +47,7 @@ def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
 
 
 def size_of(record: dict[str, Any]) -> int:
-    """Bytes that are to be delivered: those that are there, whatever the files' lengths."""
+    """Return the bytes to deliver: allocated ones, whatever the files' lengths."""
     found = 0
     for name in _streams(record):
         with contextlib.suppress(OSError):
@@ -89,7 +89,7 @@ def _written_before(output: dict[str, Any], path: str) -> bool:
 
 
 def _mark(output: dict[str, Any], path: str) -> str:
-    """The line to be written above the output of a further attempt; empty if nothing is appended to."""
+    """Return the line above the output of a further attempt; empty if it is not appended."""
     appended = output.get("rerun") == "append" and _written_before(output, path)
     return f"{output['mark']}\n" if appended else ""
 
@@ -143,7 +143,7 @@ def open_target(path: str, flags: int = os.O_TRUNC) -> int:
 
 
 def append_line(target: str, line: str) -> None:
-    """Adds a line to the end of a file that the owner named. Raises OSError."""
+    """Append a line to a file that the owner named. Raises OSError."""
     with Descriptor(open_target(target, os.O_APPEND)) as fd:
         _write(fd, line.encode("utf-8", "replace"))
 
@@ -169,7 +169,7 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
 
 
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
-    """The streams that need no writing: own files, renamed."""
+    """Return the streams that need no writing: own files, renamed."""
     done = {}
     os.umask(record["umask"])
     for name, source in sources.items():
@@ -186,7 +186,7 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
 
 
 def _renamed(source: int, name: str, target: str) -> bool:
-    """Moves a file of the owner's own, where a plain file or nothing is."""
+    """Rename a file of the owner; return False unless its place has a plain file or none."""
     if os.fstat(source).st_uid != os.geteuid():
         return False
     try:
@@ -291,7 +291,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
     try:
         if output["direct"]:
             if lines := _lines_for(record, name):
-                with contextlib.suppress(OSError):  # the record says it too
+                with contextlib.suppress(OSError):  # the record has it, too
                     append_line(target, lines)
         elif source is not None and (mark := _mark(output, target)):
             again, at = _open_again(output, target)
@@ -351,7 +351,7 @@ def _place_of(fd: int, mark: bytes) -> int | None:
 
 
 def _lines_for(record: dict[str, Any], name: str) -> str:
-    """Lines for an output in place: those not written before the job ended, and the one about a limit."""
+    """Return lines for an output in place: unwritten ones, and the one about a limit."""
     about_limit = name == ("stdout" if record["output"]["join"] else "stderr")
     lines: str = record.get("said", {}).get(name, "")
     return lines + (record["line"] if about_limit else "")
@@ -380,7 +380,7 @@ def regions(fd: int) -> Iterator[tuple[int, int]]:
             begin = os.lseek(fd, end, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                return  # only a hole is left
+                return  # only a hole remains
             raise
         end = os.lseek(fd, begin, os.SEEK_HOLE)
         yield begin, end

@@ -1,4 +1,4 @@
-"""Which devices a cgroup2 may open, told to the kernel as a program (BPF). Standard library only."""
+"""Which devices a cgroup2 may open, attributes to the kernel as a program (BPF). Standard library only."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ _LOAD, _ATTACH, _DETACH = 5, 8, 9
 _DEVICE_PROGRAM, _DEVICE_HOOK, _WITH_OTHERS = 15, 6, 2
 _CHARACTER = 2
 _SIZE = 128
-"""Bytes of what the call takes; what a kernel does not know must be 0."""
+"""Bytes of the call's attributes; those that a kernel does not know must be 0."""
 
 # The context is access and kind, major, minor. r0: the answer, r1: the context, r2 to r4: what was read.
 _READ, _MASK, _DIFFERS, _SET, _EXIT = 0x61, 0x54, 0x55, 0xB7, 0x95
@@ -18,17 +18,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def deny(folder: str, devices: list[str], *, keep: bool = True) -> bool:
-    """Keep character devices (``MAJOR:MINOR``) from the processes of a cgroup for good; return True if the
-    kernel does so. Programs above it count besides. Without ``keep`` that is only tried, and taken back."""
+    """Deny character devices (``MAJOR:MINOR``) to the processes of a cgroup for good; return True if that
+    works. Programs above it apply, too. Without ``keep`` that is only tried, and undone."""
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
         program = _program(devices)
         code, licence = ctypes.create_string_buffer(program), ctypes.create_string_buffer(b"GPL")
-        told = struct.pack(
+        attributes = struct.pack(
             "<IIQQ", _DEVICE_PROGRAM, len(program) // 8, ctypes.addressof(code), ctypes.addressof(licence)
         )
-        opened.append(_call(_LOAD, told.ljust(68, b"\0") + struct.pack("<I", _DEVICE_HOOK)))
+        opened.append(_call(_LOAD, attributes.ljust(68, b"\0") + struct.pack("<I", _DEVICE_HOOK)))
         _call(_ATTACH, struct.pack("<IIII", *opened, _DEVICE_HOOK, _WITH_OTHERS))
         if not keep:
             _call(_DETACH, struct.pack("<IIII", *opened, _DEVICE_HOOK, 0))
@@ -41,7 +41,7 @@ def deny(folder: str, devices: list[str], *, keep: bool = True) -> bool:
 
 
 def _program(devices: list[str]) -> bytes:
-    """Each device in turn: another kind, major or minor goes on behind it, else the answer is no."""
+    """Return the program: compare each device in turn by kind, major and minor; deny if all are equal."""
     code = _step(_READ, 2, 1, 0) + _step(_MASK, 2, value=0xFFFF)
     code += _step(_READ, 3, 1, 4) + _step(_READ, 4, 1, 8)
     for device in devices:
@@ -56,13 +56,13 @@ def _step(code: int, to: int = 0, base: int = 0, skip: int = 0, value: int = 0) 
     return struct.pack("<BBhi", code, to | base << 4, skip, value)
 
 
-def _call(what: int, told: bytes) -> int:
+def _call(what: int, attributes: bytes) -> int:
     """Raises OSError."""
     number = _CALLS.get(os.uname().machine)
     if number is None:
         raise OSError("the number of the call is not known here")
-    told = told.ljust(_SIZE, b"\0")
-    given = ctypes.create_string_buffer(told, _SIZE)
+    attributes = attributes.ljust(_SIZE, b"\0")
+    given = ctypes.create_string_buffer(attributes, _SIZE)
     answer = int(_libc.syscall(number, what, given, _SIZE))
     if answer < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -51,7 +51,7 @@ def timer_slack() -> int:
 
 
 def io_urgency() -> int:
-    """I/O class and priority of this thread, as ioprio_get(2) has them; -1 where they cannot be seen."""
+    """Return the I/O class and priority of this thread by ioprio_get(2); -1 if unknown."""
     return int(_libc.syscall(_IOPRIO_GET, _IOPRIO_WHO_PROCESS, 0)) if _IOPRIO_GET is not None else -1
 
 
@@ -82,7 +82,7 @@ def reap() -> bool:
 
 
 def fork_into(folder: str) -> int:
-    """`os.fork`, with the child born in the cgroup2 ``folder``. Raises OSError where the kernel refuses."""
+    """Fork as `os.fork`, with the child born in the cgroup2 ``folder``. Raises OSError if refused."""
     with Descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as fd:
         arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, fd)
         buffer = ctypes.create_string_buffer(arguments, len(arguments))
@@ -141,7 +141,7 @@ def wake_on_children() -> int:
 
 
 def silence(fd: int) -> None:
-    """Read what a descriptor that has woken us holds, so that it can do so again."""
+    """Empty a descriptor that has woken us, so that it can do so again."""
     with contextlib.suppress(OSError):  # an eventfd or a pipe cannot seek
         os.lseek(fd, 0, os.SEEK_SET)
     with contextlib.suppress(OSError):

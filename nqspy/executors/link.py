@@ -53,7 +53,7 @@ class SpawnerLink:
         return self._socket is not None
 
     def fileno(self) -> int:
-        """Descriptor of the connection, -1 when there is none."""
+        """Return the descriptor of the connection; -1 without one."""
         return self._socket.fileno() if self._socket is not None else -1
 
     def lock(self) -> None:
@@ -106,8 +106,8 @@ class SpawnerLink:
     def resume(self) -> bool:
         """Continue the spawner if it was stopped; return True if it was."""
         if self._process is not None and self.up:
-            seen = proc.stat(self._process.pid)
-            if seen is not None and seen.still:
+            found = proc.stat(self._process.pid)
+            if found is not None and found.still:
                 self._process.send_signal(signal.SIGCONT)
                 return True
         return False

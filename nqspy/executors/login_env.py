@@ -16,13 +16,13 @@ FOLDER = "logins"
 LARGEST = 1 << 20
 """Bytes of an environment."""
 CHANGED = 2.0
-"""Real seconds that a job waits for a renewal. Then it takes what there was before."""
+"""Real seconds that a job waits for a renewal. Then it uses the former login."""
 NO_ROOM = "there is no room in /tmp"
-"""Why a login failed that is tried again for the next attempt: no job pays for it."""
+"""Reason of a failed login that is tried again for the next attempt, without a fault of the job."""
 RETRY = 60.0
 """Real seconds after which a login that failed is tried again."""
 UMASK = 0o076
-"""The umask that a login begins with. No profile sets this one: where it is left a profile has set none."""
+"""The umask that a login begins with. No profile sets this one: if it remains, no profile has set one."""
 _ENV = next((path for path in ("/usr/bin/env", "/bin/env") if os.path.exists(path)), "env")
 _PRINT = {
     "sh": f'umask >|"$1"; exec {_ENV} -0 >>"$1"',
@@ -48,7 +48,7 @@ _FOLDERS = {"fish": ("/etc/fish/conf.d", "~/.config/fish/conf.d")}
 
 
 def clock() -> float:
-    """Return the seconds since the epoch: what is stored lives longer than a process."""
+    """Return the seconds since the epoch: stored logins live longer than a process."""
     return time.time()  # noqa: TID251 - compared with a time in a file
 
 
@@ -58,17 +58,17 @@ def family(shell: str) -> str:
 
 
 def print_command(shell: str, path: str) -> list[str]:
-    """Arguments that have a login shell write its umask and environment into a file."""
+    """Return arguments with which a login shell writes its umask and environment into a file."""
     return _arguments(_PRINT[family(shell)], shell, [path])
 
 
 def enter_command(shell: str, mark: str, words: list[str]) -> list[str]:
-    """Arguments that have a login shell make the file ``mark``, then become the program of ``words``."""
+    """Return arguments with which a login shell makes the file ``mark`` and becomes the program ``words``."""
     return _arguments(_ENTER[family(shell)], shell, [mark, *words])
 
 
 def read_command(mark: str, script: str, args: list[str]) -> list[str]:
-    """Arguments that have a Bourne shell make the file ``mark``, then read a script itself."""
+    """Return arguments with which a Bourne shell makes the file ``mark``, then reads a script itself."""
     return ["-c", ': >|"$1"; shift; . "$0"', script, mark, *args]
 
 
@@ -87,8 +87,8 @@ def profiles(shell: str, home: str) -> str:
     paths += [path.replace("~", home, 1) for path in (*_PROFILES.get(kind, ()), *_ANYWHERE, shell)]
     for path in paths:
         try:
-            seen = os.stat(path)
-            found.append(f"{seen.st_mtime_ns}.{seen.st_ino}.{seen.st_size}")
+            file = os.stat(path)
+            found.append(f"{file.st_mtime_ns}.{file.st_ino}.{file.st_size}")
         except OSError:
             found.append("-")
     return " ".join(found)
@@ -156,7 +156,7 @@ def path_of(spool: str, who: Person, shell: str) -> str:
 
 
 def read(path: str) -> StoredLogin | None:
-    """Return what is stored there, None where there is nothing that can be read."""
+    """Return the login stored there; None if there is none that can be read."""
     try:
         return decode(proc.contents(path))
     except OSError:

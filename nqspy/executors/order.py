@@ -37,8 +37,8 @@ _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
 def make_order(
     request: Request, start: Start, site: Site, *, home: str, speed: float, script: bytes, environment: bytes
 ) -> dict[str, Any]:
-    """The order for one attempt: real seconds for rlimits, ms of the site's clock for measured limits, bytes
-    for sizes. Everything that needs the machine (the owner's home, login shell) is left to the shepherd."""
+    """Return the order for one attempt, with real seconds for rlimits, ms of the site's clock for measured
+    limits, bytes for sizes. The shepherd adds what the machine has (the owner's home, login shell)."""
     spec = request.spec
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
@@ -94,13 +94,13 @@ def make_order(
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
     """Return the message about a changed request to its shepherd: its wall time, where its output goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
-    output, kept = _output(request, site, request.attempts), ("path", "name", "keep")
-    places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
+    output, sent = _output(request, site, request.attempts), ("path", "name", "keep")
+    places = {stream: {key: output[stream][key] for key in sent} for stream in ("stdout", "stderr")}
     return {"do": "adjust", "wall": _limits(request.spec, queue)["per_request/wall_limit"], "output": places}
 
 
 def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
-    """The limits in force by qmgr path: what the request asks, else its queue's; None = no limit."""
+    """Return the limits in force by qmgr path: the request's, else its queue's; None = no limit."""
     asked = {**spec.ask.limits(), **dict(spec.ask.others)}
     paths = [f"per_request/{name}" for name in queue.per_request.__slots__]
     paths += [f"per_process/{name}" for name in queue.per_process.__slots__]
@@ -175,7 +175,7 @@ def _interpreter(script: bytes) -> list[str]:
 
 
 def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
-    """CPUs that the PEs stand for; None where PEs are time-shared (more PEs than CPUs)."""
+    """Return the CPUs of the PEs; None if PEs are time-shared (more PEs than CPUs)."""
     cpus = site.found.cpus
     if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):
         return None
@@ -220,7 +220,7 @@ def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:
-    """In a machine that has a shape: that, its lowest PE, and where this lies."""
+    """Return for a machine with a shape: the shape, the lowest PE, and its position."""
     torus = torus_of(site.settings.machine)
     if torus is None:
         return {}
@@ -230,7 +230,7 @@ def _of_torus(start: Start, site: Site) -> dict[str, str]:
 
 
 def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of consumables: the units it holds, none: an empty text."""
+    """Return the variables of consumables: the units it holds, or an empty text."""
     held, settings = dict(start.units), site.settings.consumables
     found = {each.env: ",".join(held.get(each.name, ())) for each in settings.values() if each.env}
     if CUDA in found and CUDA_ORDER not in environment:
@@ -242,7 +242,7 @@ def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str
 
 OWN = "NQSPY_OWN"
 CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
-"""NVIDIA's own numbers are not those of the device files unless its library is told so."""
+"""NVIDIA's numbers are those of the device files only with this variable."""
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _devices(start: Start, site: Site) -> dict[str, Any]:
 
 
 def _latin(given: Mapping[str, str]) -> dict[str, str]:
-    """Variables as the environment carries them: the bytes of each value, one character each."""
+    """Return variables with one character for each byte of a value."""
     return {name: value.encode("utf-8", "surrogateescape").decode("latin-1") for name, value in given.items()}
 
 
@@ -302,7 +302,7 @@ def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str,
 
 
 def _log(request: Request, start: Start, site: Site) -> list[str]:
-    """Lines about submission and start for the job log; none where there is no log."""
+    """Return lines about submission and start for the job log; none without a log."""
     spec = request.spec
     if not spec.output.log:
         return []
@@ -321,7 +321,7 @@ def _at(instant: Instant, site: Site) -> str:
 
 class Clashes:
     """Outputs that come second: another request, started before, writes the same path. ``set output_clash``
-    says what becomes of them. In an array each is second where all indices share one path."""
+    decides about them. In an array each is second where all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}

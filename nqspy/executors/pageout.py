@@ -1,5 +1,5 @@
 """Gives the memory of stopped processes back to the system: MADV_PAGEOUT on each mapping, in slices. It needs
-CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: what really left is
+CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: the freed memory is
 measured. Standard library only."""
 
 import ctypes
@@ -48,7 +48,7 @@ class PageOut:
                     for start, end in _mappings(pid):
                         _advise(fd, start, end)
                         yield
-            except PermissionError:  # the job's cgroup is asked; what left in spite of an error is measured
+            except PermissionError:  # the job's cgroup is asked; freed memory is measured anyway
                 path = f"{self._folder}/memory.reclaim"
                 self.refused = not os.access(path, os.W_OK)
                 write(path, str(self.before))

@@ -1,6 +1,6 @@
 """The owner of a request: to find and become that user, and what a login gives besides rights: limits
 (limits.conf(5)), search path (login.defs(5)), variables (environment(5)). All is read from the files, as root
-has no PAM to ask; a file that cannot be read says nothing. Standard library only."""
+has no PAM to ask; a file that cannot be read does not count. Standard library only."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class NotFound(Exception):
-    """The user database has no entry for the owner, or does not answer: no verdict, so it is tried again."""
+    """The user database has no entry for the owner, or does not answer; it is tried again."""
 
 
 class Person(NamedTuple):
@@ -35,7 +35,7 @@ class Person(NamedTuple):
 
 
 def warm_up() -> None:
-    """Load what is needed to look people up, and the files of logins, before shepherds are forked."""
+    """Load the user database, and the files of logins, before shepherds are forked."""
     with contextlib.suppress(KeyError):
         pwd.getpwuid(os.geteuid())
     for path in (LIMITS, *_files(LIMITS_MORE), DEFINITIONS, VARIABLES):
@@ -94,7 +94,7 @@ def become(who: Person) -> None:
     os.setresuid(who.uid, who.uid, who.uid)
     same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
     same = same and {*os.getgroups(), who.gid} == _numbers(who)
-    lines = proc.contents("/proc/self/status").split(b"\n")  # what it may do or hand on (capabilities(7))
+    lines = proc.contents("/proc/self/status").split(b"\n")  # its own and inheritable capabilities(7)
     masks = [line.split()[1] for line in lines if line.startswith((b"CapPrm", b"CapEff", b"CapAmb"))]
     way_back = True
     try:
@@ -118,13 +118,13 @@ _UNITS = {
     "rtprio": 1,
 }  # fmt: skip
 Limits = dict[str, tuple[int | None, int | None]]
-"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: nothing is said."""
+"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: not limited here."""
 
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
     """Return the limits of limits.conf and limits.d/*.conf: a line for the user counts before a group's, that
     before ``*``; of one kind the last. Root gets only lines naming it. ``root``: before paths (tests)."""
-    said: list[tuple[int, str, str, int]] = []
+    lines: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for line in _text(path).splitlines():
             words = line.partition("#")[0].split()
@@ -135,9 +135,9 @@ def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
             if endless or text.isdigit():
                 value, rank = -1 if endless else int(text) * _UNITS[item], _rank(domain, who, groups)
                 sides = ("soft", "hard") if kind == "-" else (kind,)
-                said += [(rank, side, item.upper(), value) for side in sides if rank]
+                lines += [(rank, side, item.upper(), value) for side in sides if rank]
     found: Limits = {}
-    for _, side, item, value in sorted(said, key=lambda line: line[0]):
+    for _, side, item, value in sorted(lines, key=lambda line: line[0]):
         soft, hard = found.get(item, (None, None))
         found[item] = (value, hard) if side == "soft" else (soft, value)
     return found
@@ -155,7 +155,7 @@ def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
 
 
 def _within(text: str, number: int) -> bool:
-    """Ranges of numbers: ``1000:2000``, ``1000:``, ``:2000``."""
+    """True if a number is in a range: ``1000:2000``, ``1000:``, ``:2000``."""
     low, colon, high = text.partition(":")
     if not colon or not (low or high) or not (low + high).isdigit():
         return False
@@ -163,7 +163,7 @@ def _within(text: str, number: int) -> bool:
 
 
 def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple[int, int]]:
-    """Both kinds of limits of a process: for each the smaller one counts. -1: unlimited."""
+    """Return the smaller of both limits of a process for each name; -1: unlimited."""
     found = dict(asked)
     for name, (soft, hard) in login.items():
         own = asked.get(name, (-1, -1))
@@ -178,7 +178,7 @@ def least(one: int, other: int) -> int:
 
 
 def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
-    """Return a limit as the kernel takes it, which knows no unlimited number of files."""
+    """Return a limit for the kernel, which has no unlimited number of files."""
     if name != "NOFILE" or -1 not in limits:
         return limits
     most = int(proc.contents("/proc/sys/fs/nr_open"))
@@ -186,7 +186,7 @@ def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
 
 
 def variables(who: Person, root: str = "") -> dict[str, str]:
-    """The environment of a login: /etc/environment, the search path of login.defs, and the user's own."""
+    """Return the environment of a login: /etc/environment, the path of login.defs, the user's variables."""
     name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
     found = {"PATH": _definition(_text(root + DEFINITIONS), name).removeprefix("PATH=") or DEFAULT_PATH}
     for line in _text(root + VARIABLES).splitlines():
@@ -198,7 +198,7 @@ def variables(who: Person, root: str = "") -> dict[str, str]:
 
 @lru_cache(8)
 def _definition(text: str, name: str) -> str:
-    """Return what login.defs says of a name; the last line counts."""
+    """Return the value of a name in login.defs; the last line counts."""
     lines = [line.split(None, 1) for line in text.splitlines()]
     return next((words[1].strip() for words in lines[::-1] if words[:1] == [name] and len(words) == 2), "")
 
@@ -217,6 +217,6 @@ _read = lru_cache(64)(lambda path, changed, size: proc.text(path))
 
 def _text(path: str) -> str:
     with contextlib.suppress(OSError):
-        seen = os.stat(path)
-        return _read(path, seen.st_mtime_ns, seen.st_size)
+        found = os.stat(path)
+        return _read(path, found.st_mtime_ns, found.st_size)
     return ""

@@ -10,7 +10,7 @@ from nqspy.executors.proc import Descriptor
 
 _MOST_LINKS = 40
 _ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Not blocking, so that a fifo without a reader is an error and not a shepherd that hangs."""
+"""Non-blocking: a fifo without a reader is an error and does not block the shepherd."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -18,7 +18,7 @@ class SpoolPlace:
     """A name in an open folder: ``folder`` is its descriptor, to be closed by `close`."""
 
     def __init__(self, path: str) -> None:
-        """Walks to the last name of a path, which need not be there. Raises OSError."""
+        """Walk to the last name of a path, which need not exist. Raises OSError."""
         self.folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
         self.name = "."
         self._links = 0
@@ -40,11 +40,11 @@ class SpoolPlace:
             raise
 
     def close(self) -> None:
-        """Lets the folder go."""
+        """Close the folder."""
         os.close(self.folder)
 
     def open(self, flags: int) -> int:
-        """Opens what is there, or makes it, for writing; it is emptied with O_TRUNC. Raises OSError."""
+        """Open or make the file for writing; O_TRUNC empties it. Raises OSError."""
         folder = os.fstat(self.folder)
         if folder.st_uid in (0, os.geteuid()) and not folder.st_mode & 0o022:
             fd = os.open(self.name, _ASKED | os.O_CREAT | flags, 0o666, dir_fd=self.folder)
@@ -58,10 +58,10 @@ class SpoolPlace:
         is replaced, as its name may be a second one of something precious."""
         foreign = PermissionError(errno.EPERM, f"{self.name} is somebody else's")
         try:
-            seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+            found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
-            seen = None
-        if seen is not None and _is_roots_device(seen):
+            found = None
+        if found is not None and _is_roots_device(found):
             fd = os.open(self.name, _ASKED, dir_fd=self.folder)
             if _is_roots_device(os.fstat(fd)):
                 return fd
@@ -69,14 +69,14 @@ class SpoolPlace:
             raise foreign
         if not flags & os.O_TRUNC:
             raise PermissionError(errno.EPERM, f"others may make names where {self.name} is")
-        if seen is not None:
-            if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid():
+        if found is not None:
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                 raise foreign
             os.unlink(self.name, dir_fd=self.folder)
         return os.open(self.name, _ASKED | os.O_CREAT | os.O_EXCL | flags, 0o666, dir_fd=self.folder)
 
     def kind(self) -> int | None:
-        """The mode of what has that name, None when there is nothing."""
+        """Return the mode of the file with that name; None without one."""
         try:
             return os.lstat(self.name, dir_fd=self.folder).st_mode
         except OSError:
@@ -89,13 +89,13 @@ class SpoolPlace:
         except FileNotFoundError:
             return None
         with Descriptor(fd):
-            seen = os.fstat(fd)
-            if not stat.S_ISLNK(seen.st_mode):
+            found = os.fstat(fd)
+            if not stat.S_ISLNK(found.st_mode):
                 return None
             self._links += 1
             if self._links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            if seen.st_uid != os.geteuid() and (last or seen.st_uid != 0):
+            if found.st_uid != os.geteuid() and (last or found.st_uid != 0):
                 raise PermissionError(errno.EPERM, f"{name} is somebody else's symbolic link")
             return os.readlink("", dir_fd=fd)
 
@@ -105,11 +105,11 @@ class SpoolPlace:
         self.folder = fd
 
 
-def _is_roots_device(seen: os.stat_result) -> bool:
-    return stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0
+def _is_roots_device(found: os.stat_result) -> bool:
+    return stat.S_ISCHR(found.st_mode) and found.st_uid == 0
 
 
 def _names(path: str) -> list[str]:
-    """The names of a path in order; one that ends with a slash leads into a folder, never to a file."""
+    """Return the names of a path in order; one that ends with a slash means a folder, never a file."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     return [*names, "."] if path.endswith(("/", "/.")) else names

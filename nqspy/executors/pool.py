@@ -39,7 +39,7 @@ class ShepherdPool:
         self._waiting: list[tuple[float, bool, int, socket.socket]] = []
 
     def fileno(self) -> int:
-        """Descriptor that is readable when a shepherd offers itself."""
+        """Return the descriptor that is readable when a shepherd offers itself."""
         return self._here.fileno()
 
     def read_offers(self) -> list[int]:

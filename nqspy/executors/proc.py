@@ -11,7 +11,7 @@ from typing import NamedTuple
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Errors that say nothing of what was asked for: the one who asks is short of descriptors or memory."""
+"""Errors of a caller that is short of descriptors or memory: they prove nothing about the process."""
 
 
 class Descriptor:
@@ -69,7 +69,7 @@ def text(path: "str | os.PathLike[str]") -> str:
 
 
 def now() -> float:
-    """Real seconds that only go forward."""
+    """Return real seconds of a monotonic clock."""
     return time.monotonic()  # noqa: TID251 - processes of their own measure real durations
 
 
@@ -93,13 +93,13 @@ class Identity(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Identity":
-        """The identity written by `text`. Raises ValueError."""
+        """Return the identity written by `text`. Raises ValueError."""
         boot, pid, start, inode = text.split()
         return cls(boot, int(pid), int(start), int(inode))
 
 
 class Identifier:
-    """Finds identities of processes; looks up what holds for the whole boot once."""
+    """Finds identities of processes; reads what is constant for a boot once."""
 
     __slots__ = ("boot", "distinct")
 
@@ -109,19 +109,19 @@ class Identifier:
         self.distinct = _inode(os.getpid()) != _inode(1)
 
     def of(self, pid: int) -> Identity:
-        """The identity of a living process. Raises OSError when there is none."""
+        """Return the identity of a living process. Raises OSError if there is none."""
         with Descriptor(os.pidfd_open(pid)) as fd:
-            return self._seen(pid, fd)
+            return self._identity(pid, fd)
 
     def reopen(self, identity: Identity) -> int | None:
-        """Return a pidfd of that very process, opened first, then compared; None: gone. Raises OSError."""
+        """Return a pidfd of that process, opened first, then compared; None: it has ended. Raises OSError."""
         if identity.boot != self.boot:
             return None
         fd, same = -1, False
         try:
             fd = os.pidfd_open(identity.pid)
-            seen = self._seen(identity.pid, fd)
-            same = seen == identity and Stat(identity.pid).state not in "ZX"
+            found = self._identity(identity.pid, fd)
+            same = found == identity and Stat(identity.pid).state not in "ZX"
         except OSError as error:
             if error.errno in SHORT:
                 raise
@@ -130,7 +130,7 @@ class Identifier:
                 os.close(fd)
         return fd if same else None
 
-    def _seen(self, pid: int, fd: int) -> Identity:
+    def _identity(self, pid: int, fd: int) -> Identity:
         inode = os.fstat(fd).st_ino if self.distinct else 0
         return Identity(self.boot, pid, Stat(pid).start, inode)
 
@@ -160,7 +160,7 @@ class Stat:
 
     @property
     def dead(self) -> bool:
-        """True if it has ended with all its threads, and was not waited for yet."""
+        """True if it has ended with all its threads, and was not reaped yet."""
         return self.state in "ZX" and self.threads <= 1
 
     @property
@@ -170,7 +170,7 @@ class Stat:
 
 
 def stat(pid: int, *, sure: bool = False) -> Stat | None:
-    """A reading of a process, None when it is gone; ``sure``: raises OSError without a descriptor."""
+    """Return a reading of a process; None if it has ended; ``sure``: raises OSError without a descriptor."""
     try:
         return Stat(pid)
     except OSError as error:
@@ -182,23 +182,23 @@ def stat(pid: int, *, sure: bool = False) -> Stat | None:
 def stopped(pids: list[int]) -> set[int]:
     """Return which of these processes have stopped with all their threads, or have ended: none of them forks.
     A parent that waits for its child between vfork and exec counts as stopped."""
-    seen = {pid: reading for pid in pids if (reading := stat(pid)) is not None}
-    lenders = {one.parent for one in seen.values() if _borrows(one, seen)}
+    found = {pid: reading for pid in pids if (reading := stat(pid)) is not None}
+    lenders = {one.parent for one in found.values() if _borrows(one, found)}
     moving = [
         pid
-        for pid, reading in seen.items()
+        for pid, reading in found.items()
         if any(state not in ("TtZXD" if pid in lenders else "TtZX") for state in _states(pid, reading))
     ]
     return {*pids}.difference(moving)
 
 
 def all_pids() -> list[int]:
-    """Every process this one can see."""
+    """Return all visible processes."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def descendants(root: int) -> list[int]:
-    """All processes below ``root``, which is not itself among them."""
+    """Return all processes below ``root``, without itself."""
     found: list[int] = []
     level = children(root)
     while level:
@@ -208,7 +208,7 @@ def descendants(root: int) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Children of a process; one may be missing while another ends."""
+    """Return the children of a process; one may be missing while another ends."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -233,26 +233,26 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
         return 0
 
 
-def together(seen: dict[int, Stat]) -> int:
+def together(found: dict[int, Stat]) -> int:
     """Return the bytes of memory that these processes hold; shared pages count once, pages of files not."""
     each = {
-        pid: (len(seen) > 1 and _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")))
+        pid: (len(found) > 1 and _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")))
         or _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
-        for pid in seen
+        for pid in found
     }
-    lent = [min(each[pid], each[one.parent]) for pid, one in seen.items() if _borrows(one, seen)]
+    lent = [min(each[pid], each[one.parent]) for pid, one in found.items() if _borrows(one, found)]
     return sum(each.values()) - sum(lent)
 
 
-def _borrows(child: Stat, seen: dict[int, Stat]) -> bool:
+def _borrows(child: Stat, found: dict[int, Stat]) -> bool:
     """True if a child is between vfork and exec (most programs begin others so): it runs in the memory of its
     parent, of which the calling thread waits in state D, and each of the two shows all of it as its own."""
-    parent = seen.get(child.parent)
+    parent = found.get(child.parent)
     return parent is not None and child.stack == parent.stack and "D" in _states(child.parent, parent)
 
 
 def _states(pid: int, reading: Stat) -> list[str]:
-    """Return the states of a process's threads that are there."""
+    """Return the states of a process's threads."""
     if reading.threads <= 1:
         return [reading.state]
     found = []
@@ -277,12 +277,12 @@ def field(text: str, name: str) -> int:
 
 
 def pid_of(pidfd: int) -> int:
-    """The pid of a pidfd's process; not above 0: it has ended, and was waited for."""
+    """Return the pid of a pidfd's process; not above 0: it has ended, and was reaped."""
     return field(text(f"/proc/self/fdinfo/{pidfd}"), "Pid:")
 
 
 def send_by(pidfd: int, number: int) -> None:
-    """Sends a signal to a pidfd's process, if it is still there."""
+    """Send a signal to a pidfd's process, if it still exists."""
     with contextlib.suppress(OSError):
         signal.pidfd_send_signal(pidfd, number)
 
@@ -296,8 +296,8 @@ def await_ends(pids: list[int], seconds: float) -> None:
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
-    """Sends a signal to these processes, in this order; ``still``: which of them were there a moment after,
-    so that a pid that was given to a stranger in between is spared."""
+    """Send a signal to these processes, in this order; ``still``: those of them that existed a moment later,
+    so that a pid that was reused in between gets none."""
     there = set(pids if still is None else still)
     for pid in [pid for pid in pids if pid in there]:
         with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:

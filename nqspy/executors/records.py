@@ -5,7 +5,7 @@ they are written.
 `pid`    shepherd and job leader, and the job's cgroup
 `exit`   how it ended and where its output goes; on the disk before it is reported
 `done`   the whole story: how it ended and where its output lies
-`kept`   its end was not seen: its output stays
+`kept`   its end is unknown: its output stays
 `swept`  its shepherd was killed, and after that the last process of its job
 `use`    what it had used at the last report, a file of its own
 
@@ -47,7 +47,7 @@ class Gone(Exception):
 
 
 def folder_name(seq: int, attempt: int) -> str:
-    """Name of an attempt's folder in the spool."""
+    """Return the name of an attempt's folder in the spool."""
     index = index_of(seq)
     return f"{seq}.{attempt}" if index is None else f"{number_of(seq)}_{index}.{attempt}"
 
@@ -83,7 +83,7 @@ def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
 
 
 def make_durable(folder: str) -> None:
-    """Has the claim on the disk when this returns: its file, its folder, and the name of that in the spool.
+    """Sync the claim to the disk: its file, its folder, and the name of that in the spool.
     An attempt without a claim is one that never began, after a power cut too. Raises OSError."""
     for path in (f"{folder}/claim", folder, f"{folder}/.."):
         with Descriptor(os.open(path, os.O_RDONLY)) as fd:
@@ -109,7 +109,7 @@ def holder(folder: str) -> str | None:
 
 
 def protocol(folder: str) -> int:
-    """The version of the protocol of the shepherd that holds the claim. Raises OSError as `read` does."""
+    """Return the protocol version of the shepherd that holds the claim. Raises OSError as `read` does."""
     return _version(claimed_with(folder))
 
 
@@ -132,7 +132,7 @@ def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False
 
 
 def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
-    """A record, or None; ``within``: under another name. Raises OSError when out of descriptors."""
+    """Return a record, or None; ``within``: under another name. Raises OSError when out of descriptors."""
     data = _found(f"{folder}/{within or name}")
     return None if data is None else _record(data, name)
 
@@ -146,7 +146,7 @@ def story(folder: str) -> dict[str, Any] | None:
 
 
 def _record(data: bytes, name: str) -> dict[str, Any] | None:
-    """The last line of that name in the file of records."""
+    """Return the last line of that name in the file of records."""
     mark = f'{{"{name}": '.encode("ascii")
     for line in reversed(data.split(b"\n")):
         if line.startswith(mark):
@@ -162,7 +162,7 @@ def _version(claimed: dict[str, Any]) -> int:
 
 
 def _claimed(data: bytes) -> dict[str, Any]:
-    """The second line of the file of records, where it is a claim's."""
+    """Return the second line of the file of records, if it is a claim's."""
     try:
         found = json.loads(data.split(b"\n", 2)[1])
     except (ValueError, IndexError):
@@ -171,7 +171,7 @@ def _claimed(data: bytes) -> dict[str, Any]:
 
 
 def note_use(folder: str, used: list[int]) -> None:
-    """Notes what an attempt has used. Raises OSError."""
+    """Record the use of an attempt. Raises OSError."""
     with Descriptor(os.open(f"{folder}/use", os.O_WRONLY | os.O_CREAT, 0o600)) as fd:
         # One write of one length: a reader never sees half of two.
         os.write(fd, " ".join(f"{value:20d}" for value in used).encode("ascii"))
@@ -186,7 +186,7 @@ def noted_use(folder: str) -> list[int]:
 
 
 def _found(path: str) -> bytes | None:
-    """A file's contents, None when they cannot be read."""
+    """Return a file's contents; None if they cannot be read."""
     try:
         return contents(path)
     except OSError as error:

@@ -144,7 +144,7 @@ def _kill_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
     if record is not None and record["leader"]:
         leader = proc.Identity.parse(record["leader"])
         born, first = leader.start, proc.stat(leader.pid, sure=True)
-        # Without its leader a session cannot be told from one that was given its number later.
+        # Without its leader a session cannot be distinguished from a later one with its number.
         session = leader.pid if first is not None and first.start == born else 0
     for _ in range(_TRIES):  # some may fork during the search
         found = list(_processes(born, session, marks))
@@ -155,12 +155,12 @@ def _kill_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
 
 
 def _processes(born: int, session: int, marks: _Marks) -> Iterator[int]:
-    """Processes of the job: not older than its leader, in its session (0: not known) or with its marks."""
+    """Yield the job's processes: not older than its leader, in its session (0: unknown) or with its marks."""
     for pid in proc.all_pids():
-        seen = proc.stat(pid, sure=True)
-        if seen is None or seen.state in "ZX" or pid == os.getpid() or seen.start < born:
+        reading = proc.stat(pid, sure=True)
+        if reading is None or reading.state in "ZX" or pid == os.getpid() or reading.start < born:
             continue
-        if (session and seen.session == session) or marks.on(pid):
+        if (session and reading.session == session) or marks.on(pid):
             yield pid
 
 
@@ -209,7 +209,7 @@ def spooled(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Complete the story of an attempt with its output left in the spool. Raises OSError."""
+    """Complete the story of an attempt whose output stays in the spool. Raises OSError."""
     found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}

@@ -18,11 +18,11 @@ _READ = {
 }  # fmt: skip
 HOSTFILES = tuple(_READ)
 """Where launchers look for a file of hosts: those of PBS, MPICH's Hydra, Open MPI to 4.1 and from 5 on. These
-take a host that stands there once, without its slots, for as many as it has cores."""
+count a host that stands there once, without its slots, for as many as it has cores."""
 
 
 def name(order: dict[str, Any]) -> str:
-    """A path that no other user can guess."""
+    """Return a path that no other user can guess."""
     base = os.environ.get("TMPDIR", "") if os.geteuid() else ""
     if not (base.startswith("/") and os.path.isdir(base)):
         base = "/tmp"  # noqa: S108 - the folder is new, its name a secret until then
@@ -72,7 +72,7 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def removed(path: str) -> bool:
-    """Remove it if the job left no folder with files; return if nothing is left. Others' and mounts stay."""
+    """Remove it unless the job left folders with files; return True if it is gone. Mounts stay."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -98,8 +98,8 @@ def removed(path: str) -> bool:
 
 def _ours(path: str) -> bool:
     with contextlib.suppress(OSError):
-        seen = os.lstat(path)
-        return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
+        found = os.lstat(path)
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
     return False
 
 
@@ -129,20 +129,20 @@ def clear(path: str, uid: int) -> None:
     """Remove a folder that its shepherd could not remove, by a process of its owner: whatever is in its place
     then is the owner's. Nothing is done if it is gone, has mounts, is no folder, or another's."""
     try:
-        seen = os.lstat(path)
+        found = os.lstat(path)
     except OSError:
         return
-    ours = os.path.basename(path).startswith("nqspy.") and stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid
+    ours = os.path.basename(path).startswith("nqspy.") and stat.S_ISDIR(found.st_mode) and found.st_uid == uid
     if not ours or os.geteuid() not in (0, uid) or _has_mounts(path):
         return
     import subprocess  # shepherds do without
 
-    him: dict[str, Any] = {"user": uid, "group": seen.st_gid, "extra_groups": []} if not os.geteuid() else {}
+    who: dict[str, Any] = {"user": uid, "group": found.st_gid, "extra_groups": []} if not os.geteuid() else {}
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
             ["/bin/sh", "-c", _CLEAR, "sh", path],
             check=False, timeout=_LONG, cwd="/", env={"PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **him,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from nqspy.executors import cgroups, child, deadline, deliver, forks, person, prepare, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
-from nqspy.executors.control import Wish, joined
+from nqspy.executors.control import Limits, joined
 from nqspy.executors.control_messages import ControlMessages
 from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
@@ -135,10 +135,10 @@ class Shepherd(AttemptReporter):
             problem, pid = loader.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
             if not problem and not prepare.plain(order, self.station):
-                self.cgroup = self.station.cgroups.for_job(name, self._wish())
+                self.cgroup = self.station.cgroups.for_job(name, self._kernel_limits())
                 prepare.renumber_devices(order, self.cgroup)
             elif not problem and prepare.joins(order, self.station):
-                self.cgroup.held = self.station.cgroups.controls.hold(self._wish(), name, "")
+                self.cgroup.held = self.station.cgroups.controls.hold(self._kernel_limits(), name, "")
             try:
                 pid, problem = (0, problem) if problem else self._begin(who)
             except child.OldLogin:
@@ -150,7 +150,7 @@ class Shepherd(AttemptReporter):
             self.early = [*loader.messages, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
-        """Start it, with a login at hand. Raises OldLogin where that is out of date."""
+        """Start the job with the loaded login. Raises OldLogin if that is out of date."""
         order = self.order
         if prepare.plain(order, self.station):
             child.secure()
@@ -162,7 +162,7 @@ class Shepherd(AttemptReporter):
 
         def listen() -> socket.socket:
             control = self._listen()
-            self.report("here")  # what was to be said so far comes at once
+            self.report("here")  # earlier messages come at once
             return control
 
         wait = deadline.Wait(within(order, order.get("patience", [deadline.LAUNCH])[0]), listen)
@@ -188,11 +188,11 @@ class Shepherd(AttemptReporter):
             text = f"it did not begin within {now() - waited.begun:.0f} s: its first process stood still"
             self._record({"reason": "not_started", "text": text}, None)
 
-    def _wish(self) -> Wish:
+    def _kernel_limits(self) -> Limits:
         """Return what the kernel shall keep; little for the daemon's own user: each controller costs a ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
-        return Wish(
+        return Limits(
             order["limits"]["memory"],
             None if own else order["cpus"] or None,
             None if own and not order.get("keep_processes") else processes,
@@ -218,7 +218,7 @@ class Shepherd(AttemptReporter):
             forks.silence(wake)
             self._reap()
             if self.childless and self.raw is not None:
-                for message in [*self.early, *deadline.messages(self.control)]:  # before its end was seen
+                for message in [*self.early, *deadline.messages(self.control)]:  # before its end was reading
                     self.messages.apply(message)
                 return
             if self.control is None:
@@ -238,13 +238,13 @@ class Shepherd(AttemptReporter):
         """Listen from now on, and let it be found should this shepherd be killed."""
         self.control, self.noted = self.control or deadline.listen(), True
         job, group = "", [self.cgroup.kind, self.cgroup.folder]
-        with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
+        with contextlib.suppress(OSError):  # it exists until it is reaped
             job = self.station.identifier.of(self.leader).text()
         if_possible(records.add, ".", "pid", {"leader": job, "cage": group, "controls": self.cgroup.held.own})
         return self.control
 
     def _reap(self) -> None:
-        """Waits for whoever has ended; orphans of the job come to us (subreaper)."""
+        """Reap ended processes; orphans of the job are our children (subreaper)."""
         try:
             while (ended := os.wait4(-1, os.WNOHANG))[0]:
                 pid, status, usage = ended
@@ -254,27 +254,27 @@ class Shepherd(AttemptReporter):
         except ChildProcessError:
             self.childless = True
         if self.raw is not None and self.messages.writer > 0 and not self.childless:
-            # A line that is being written must keep no PE: its target may take none.
+            # A line that is being written must hold no PE: its target may block.
             self.childless = proc.children(os.getpid()) == [self.messages.writer]
 
     def _settle_traced(self) -> None:
         """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
-        seen = proc.stat(self.leader) if self.raw is None else None
-        if seen is not None and seen.dead:
+        reading = proc.stat(self.leader) if self.raw is None else None
+        if reading is not None and reading.dead:
             self._reap()
             if self.raw is None:
-                self.raw, self.traced = seen.code, True
-                self.meter.reaped += seen.cpu + seen.reaped
+                self.raw, self.traced = reading.code, True
+                self.meter.reaped += reading.cpu + reading.reaped
         if self.raw is None or self.childless:
             return
         others = {*self.cgroup.pids(), *proc.children(os.getpid())} - {self.messages.writer}
-        if all(seen is None or seen.dead for seen in map(proc.stat, others)):
+        if all(reading is None or reading.dead for reading in map(proc.stat, others)):
             self._reap()
             self.traced = self.traced or not self.childless
             self.childless = True
 
     def _handle_messages(self) -> None:
-        """Does what the daemon has asked for."""
+        """Do what the daemon has asked for."""
         found, self.early = [*self.early, *deadline.messages(self.control)], []
         for message in found:
             match message["do"]:
@@ -287,7 +287,7 @@ class Shepherd(AttemptReporter):
                         self.cgroup.freeze()
                         self.suspended = True
                         self.meter.wall.stop(now())
-                    if message.get("page_out"):  # said twice it is told twice: the first report may be lost
+                    if message.get("page_out"):  # reported each time: the first report may be lost
                         self.paging_out = PageOut(self.cgroup.pids(), self.cgroup.folder)
                 case "resume":
                     cgroups.move(self.cgroup, self.order, message.get("cpus"))
@@ -302,11 +302,11 @@ class Shepherd(AttemptReporter):
             self.cgroup.thaw()
 
     def _enforce(self) -> int:
-        """Samples and limits; gives the ms until it wants to look again."""
+        """Sample the job and enforce its limits; return the ms until the next check."""
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._sample(at)
-        elif self.raw is not None:  # its leader has left something behind: it gets the grace time
+        elif self.raw is not None:  # processes remain after the leader: they get the grace time
             if self.kill_at is None:
                 self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
             if self.meter.remaining(at) <= 0:
@@ -333,7 +333,7 @@ class Shepherd(AttemptReporter):
         self.meter.sample(at)
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
-            # Where nobody refuses it more of them, it would have more in the grace time.
+            # Without a controller it would start more processes in the grace time.
             free = passed[0] == "process_limit" and "pids" not in self.cgroup.held.places
             self._end(passed[0], passed[1], signal.SIGTERM, 0 if free else self.order["grace"] / 1000)
         elif self.meter.warning_due():
@@ -344,7 +344,7 @@ class Shepherd(AttemptReporter):
             self.report("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
-        """Ends the whole job: this signal now, KILL after the grace. The first reason counts."""
+        """Kill the whole job: this signal now, KILL after the grace. The first reason counts."""
         if self.raw is None and not self.reason:
             self.reason, self.text = reason, text
         if reason:
@@ -424,7 +424,7 @@ class Shepherd(AttemptReporter):
     def _record(
         self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None
     ) -> bool:
-        """The exit record, on the disk before anything else happens; then the delivery and the report."""
+        """Write the exit record to the disk first; then deliver and report."""
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,

@@ -134,7 +134,7 @@ class _Spawner:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
             pidfd = []  # no descriptor is free
-        with contextlib.suppress(OSError):  # the daemon is gone; the next reading says so
+        with contextlib.suppress(OSError):  # the daemon is gone; the next read shows that
             socket.send_fds(self.orders, [head], pidfd)
         for fd in (*pidfd, *fds):
             os.close(fd)

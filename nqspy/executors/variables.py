@@ -1,4 +1,4 @@
-"""Variables of a job: its PEs and their layout, as PBS and Slurm say it (pure)."""
+"""Variables of a job: its PEs and their layout, in the forms of PBS and Slurm (pure)."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,12 @@ _NONE = Layout()
 
 
 def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
-    """The name of the machine, and for how many MPI processes it stands in the file of hosts."""
+    """Return the name of the machine, and the number of MPI processes for it in the file of hosts."""
     return site.host, min(_slots(request, start), MOST_RANKS)
 
 
 def _slots(request: Request, start: Start) -> int:
-    """Number of processes that a launcher begins: the layout's ranks, else one, or in NQS one for each PE."""
+    """Return the number of processes of a launcher: the layout's ranks, else one, or in NQS one per PE."""
     layout, spec = request.spec.layout, request.spec
     if layout is None and spec.dialect == "nqs":
         return max(len(start.pes), 1)
@@ -27,7 +27,7 @@ def _slots(request: Request, start: Start) -> int:
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Variables that the request may replace. An application is told no number of threads."""
+    """Return variables that the request may replace. An application gets no number of threads."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
     found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
@@ -51,7 +51,7 @@ def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
 
 _GPUS = "_VISIBLE_DEVICES"
 OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
-"""Variables that say how many PEs there are: an application's are its own, whatever its caller's say."""
+"""Variables with the number of PEs: an application has its own, whatever its caller has."""
 
 
 def by_name(table: Mapping[str, str]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def by_name(table: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Variables of the dialect it was handed in by; Slurm's are those of one node."""
+    """Return the variables of the dialect of its submission; Slurm's are those of one node."""
     spec, layout = request.spec, request.spec.layout or _NONE
     if spec.dialect == "pbs":
         return {"PBS_NP": str(layout.ranks)}
@@ -92,7 +92,7 @@ def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
 
 
 def of_array(request: Request, site: Site) -> dict[str, str]:
-    """Return what an index of an array is told of itself and its array, as a table for `by_name`."""
+    """Return the variables of an index of an array, as a table for `by_name`."""
     index, array, spec = index_of(request.seq), array_of(request.seq), request.spec.array
     if index is None or array is None or spec is None:
         return {}

@@ -49,8 +49,8 @@ class WatchedAttempt:
     def resume(self, name: str) -> bool:
         """Continue its shepherd, or kill it if that does not help; return True if it was stopped."""
         pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
-        seen = proc.stat(pid) if pid > 0 else None
-        if self.pidfd is None or seen is None or not seen.still:
+        reading = proc.stat(pid) if pid > 0 else None
+        if self.pidfd is None or reading is None or not reading.still:
             return False
         self.stops += 1
         if self.stops == 1:
@@ -200,7 +200,7 @@ class Watch:
                 try:
                     self._handle(fd)
                 except Exception:
-                    # The others' ends must be seen whatever is wrong with this one.
+                    # The ends of the others must be handled even if this one fails.
                     _log.exception("a report could not be handled")
             try:
                 if not self._link.up and not self._stopping:

@@ -16,7 +16,7 @@ _MOST_GROUP_BYTES = 1024
 """Longest answer that Python's getsockopt takes: 256 groups; beyond, the group database is asked."""
 
 _KNOWN = 3600.0
-"""Seconds for which looked-up names are believed: users are renamed, and numbers given to others."""
+"""Seconds for which names from the user database are valid: users are renamed, and numbers reused."""
 _GUESSED = 10.0
 """The same where a group had no name: perhaps the database did not answer."""
 
@@ -48,7 +48,7 @@ class Callers:
 
 
 def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ...]:
-    """Numbers of the peer's supplementary groups."""
+    """Return the numbers of the peer's supplementary groups."""
     try:
         raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUP_BYTES)
         return tuple(struct.unpack(f"{len(raw) // 4}I", raw))
@@ -62,7 +62,7 @@ def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ..
 
 
 def _name(look_up: Callable[[int], str], number: int) -> str:
-    """The name, or the number itself where the system knows none."""
+    """Return the name, or the number if the system has none."""
     try:
         return look_up(number)
     except (KeyError, OverflowError, OSError):

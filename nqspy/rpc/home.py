@@ -22,7 +22,7 @@ def speak_utf8() -> None:
 
 
 def resolve_home(option: str | None = None) -> str:
-    """The home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or where it
+    """Return the home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or if it
     exists, else the user's below ``XDG_STATE_HOME``. Raises OSError with one line for people."""
     if option == "":
         raise OSError("--home names no folder; give one, or leave it out for the usual home")
@@ -41,7 +41,7 @@ def _usual_home() -> str:
 
 
 def nobody_there(home: str) -> str:
-    """The sentence for a home where no daemon listens: what starts it, wherever that is typed."""
+    """Return the message for a home where no daemon listens, with the command that starts it."""
     where = "" if home == _usual_home() else f" --home {home}"
     return f"no nqsd answers in {home}; start it with `nqsd start{where}`"
 
@@ -54,7 +54,7 @@ RETURN = 1.0
 def standing(home: str) -> str:
     """State of a home's daemon that does not answer: `STOPPED` (or never started), `UP`: it is
     starting, ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
-    import fcntl  # only now: there is nobody to talk to
+    import fcntl  # only now: no daemon answers
 
     try:
         fd = os.open(os.path.join(home, PID_FILE), os.O_RDONLY | os.O_CLOEXEC)
@@ -73,7 +73,7 @@ def standing(home: str) -> str:
 
 
 def socket_path(home: str) -> str:
-    """Path of the daemon's socket."""
+    """Return the path of the daemon's socket."""
     return os.path.join(home, SOCKET)
 
 
@@ -88,7 +88,7 @@ def connect(connection: "_socket.socket", path: str) -> None:
 
 
 def with_short_path(path: str) -> tuple[str, int]:
-    """A name for ``path`` that fits into a socket address, and the folder's descriptor that makes it
+    """Return a name for ``path`` that fits into a socket address, and the folder's descriptor that makes it
     valid (-1: none needed). The caller closes the descriptor after bind or connect. Raises OSError."""
     if len(os.fsencode(path)) <= SUN_PATH_MAX:
         return path, -1
@@ -116,7 +116,7 @@ class DaemonSocket:
             try:
                 self._socket.sendall(line)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # turned away before all was said: the reason can still be read
+                pass  # refused before all was sent: the reason can still be read
         except BlockingIOError:
             raise TimeoutError("timed out") from None
         return self.read_line()

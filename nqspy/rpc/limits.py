@@ -69,7 +69,7 @@ NAMELESS = -1
 
 
 def person(caller: Caller) -> int:
-    """The number of the user with the share: that of the caller, or `NAMELESS`."""
+    """Return the number of the user with the share: the caller's, or `NAMELESS`."""
     return NAMELESS if caller.nameless else caller.uid
 
 

@@ -29,7 +29,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """A text with control characters, except tab and newline, as ``\\u001b``, which JSON reads as before."""
+    """Return a text with control characters, except tab and newline, as ``\\u001b``."""
     if text.isascii():
         data = text.encode()
         if len(data.translate(None, _QUIET)) == len(data):
@@ -38,17 +38,17 @@ def plain(text: str) -> str:
 
 
 def output_answer(id: int, out: str, **more: Any) -> bytes:
-    """The text form with a job's own output, byte for byte as Latin-1."""
+    """Return the text form with a job's own output, byte for byte as Latin-1."""
     return _text_form(id, 0, out, "", more)
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """The text form, ``ok`` for status 0, with ``more``; control characters are made visible."""
+    """Return the text form, ``ok`` for status 0, with ``more``; control characters are made visible."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 
 def escaped(text: str) -> bytes:
-    """A part of a text as it stands inside the ``out`` of an answer."""
+    """Return a part of a text as it stands inside the ``out`` of an answer."""
     return _text(plain(text))[1:-1]
 
 
@@ -62,7 +62,7 @@ def pieces_answer(
 
 
 def reference(number: int) -> bytes:
-    """The mark that stands for a shared part; no text has such a character in it (`plain`)."""
+    """Return the mark of a shared part; no text has such a character in it (`plain`)."""
     return b"\\u0001%d\\u0001" % number
 
 
@@ -78,13 +78,13 @@ def _text_form(id: int, status: int, out: str, err: str, more: dict[str, Any]) -
 
 
 def answer_of_error(id: int, error: NqspyError) -> bytes:
-    """The answer that carries an exception's text, code and status."""
+    """Return the answer with an exception's text, code and status."""
     refusal = as_refusal(error)
     return error_answer(id, str(refusal), refusal.code, refusal.status)
 
 
 def _text(text: str) -> bytes:
-    """A JSON string; lone surrogates (undecodable bytes of a file name) are written as ``?``."""
+    """Return a JSON string; lone surrogates (undecodable bytes of a file name) become ``?``."""
     try:
         return _ENCODER.encode(text)
     except UnicodeEncodeError:

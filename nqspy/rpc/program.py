@@ -11,16 +11,16 @@ from nqspy.model.errors import NqspyError
 from nqspy.rpc.home import speak_utf8
 
 _Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What is wrong with a command line, of the click that Typer stands on."""
+"""Error of a command line, of the click below Typer."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors of who writes to a disk that is full or broken."""
+"""Errors of writing to a disk that is full or broken."""
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:
-    """The program itself; ends the process."""
+    """Run the program and end the process."""
     speak_utf8()
-    if sys.stdout is None:  # closed by who began us
+    if sys.stdout is None:  # closed by the parent
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     try:
         status = app(prog_name=name, standalone_mode=False)

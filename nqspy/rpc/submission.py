@@ -167,7 +167,7 @@ def _checked(options: Options) -> Options:
 
 
 def _in_utf8(value: Any) -> Any:
-    """The value with all texts as UTF-8 has them, whatever the encoding of file names. Raises BadValue."""
+    """Return the value with all texts in UTF-8, whatever the encoding of file names. Raises BadValue."""
     if isinstance(value, str) and not value.isascii():
         try:
             return value.encode("utf-8", "surrogateescape").decode()
@@ -179,12 +179,12 @@ def _in_utf8(value: Any) -> Any:
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not None."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
-    """The indices of an array, and how many may run at a time. Raises BadValue."""
+    """Return the indices of an array, and how many may run at a time. Raises BadValue."""
     if asked is None:
         return None
     if not isinstance(asked, str):
@@ -196,7 +196,7 @@ def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
 
 
 def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
-    """The script as Latin-1 text, and its default name. Raises Refusal, BadValue, OSError."""
+    """Return the script as Latin-1 text, and its default name. Raises Refusal, BadValue, OSError."""
     name = "STDIN"
     line = script if isinstance(script, str) and "\n" not in script else ""
     named = bool(line) and os.path.isfile(line)

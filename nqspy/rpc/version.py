@@ -7,7 +7,7 @@ from importlib.metadata import version as installed
 
 @lru_cache(maxsize=1)
 def version() -> str:
-    """The version, digits and dots; ``0`` where it runs without having been installed."""
+    """Return the version, digits and dots; ``0`` if it is not installed."""
     try:
         return installed("nqspy")
     except PackageNotFoundError:

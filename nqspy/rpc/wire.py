@@ -32,7 +32,7 @@ class WireError(Exception):
 
 _SUBMISSION = re.compile(rb'"cmd"\s*:\s*"submit"')
 _HEAD = 512
-"""Bytes of a line in which a submission says that it is one."""
+"""Bytes of a line in which a submission has its command."""
 
 
 class Lines:
@@ -110,7 +110,11 @@ def _decoded(line: bytes, usual: int) -> Any:
     if _short(head.cmd) != "submit":
         if len(line) > usual:
             raise WireError(f"a message that is no submission may have at most {usual} bytes", "too_big")
-        marks = (b",", b"[", b"{")  # about one for each value; those in texts are only told apart if need be
+        marks = (
+            b",",
+            b"[",
+            b"{",
+        )  # about one for each value; those in texts are subtracted if needed
         if sum(map(line.count, marks)) > MOST_VALUES and (
             strings(line) > MOST_VALUES or sum(map(_STRING.sub(b"", line).count, marks)) > MOST_VALUES
         ):
@@ -128,12 +132,12 @@ def _short(raw: msgspec.Raw) -> Any:
 
 
 def _whole(value: object) -> int | None:
-    """The value if it is a whole number."""
+    """Return the value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def strings(data: bytes) -> int:
-    """Number of texts that JSON holds, names of fields included."""
+    """Return the number of texts in JSON data, with names of fields."""
     if b"\\\\" in data:
         data = data.replace(b"\\\\", b"")
     return (data.count(b'"') - data.count(b'\\"')) // 2

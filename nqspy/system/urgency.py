@@ -17,12 +17,12 @@ def hurry() -> None:
 
 
 def ordinary() -> None:
-    """This thread is no more urgent than any job."""
+    """Make this thread no more urgent than any job."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def ordinary_children() -> None:
-    """Have what this thread begins from now on be no more urgent than any job, whatever itself is."""
+    """Make new processes of this thread no more urgent than any job, whatever itself is."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.sched_setscheduler(0, os.sched_getscheduler(0) | os.SCHED_RESET_ON_FORK, os.sched_getparam(0))
