@@ -4,7 +4,7 @@ through again."""
 import pytest
 from engine.harness import Centre, moment
 from engine.test_engine_look_ahead_properties import by_its_limit, each_is_foreseen
-from engine.test_engine_properties import course, happened, unlike
+from engine.test_engine_properties import happened, unlike, what_if
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -242,9 +242,9 @@ def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settin
     hand_in(centre, [*jobs, *LAST])
     centre.later(days=2)
     assert not unlike(centre.journal)
-    was, would = course(centre, "set class production wait=5:00")
+    was, would = what_if(centre, "set class production wait=5:00")
     assert happened(was.made) == happened(would.made)
-    was, would = course(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
+    was, would = what_if(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
     check_site(would.site)
     if takes <= int(keep) * 1000:  # else they may do nothing but move: `show gang` warns of that
         assert was.started == would.started
@@ -256,7 +256,7 @@ def moves(made) -> dict[int, tuple[Instant, int]]:
 
 
 def one_by_one(centre: Centre, *lines: str) -> list[int]:
-    """Submit requests a second apart: at one instant a course makes one pass."""
+    """Submit requests a second apart: at one instant a what-if run makes one pass."""
     seqs = []
     for line in lines:
         seqs += centre.submit(line)
@@ -281,7 +281,7 @@ def night(takes=2_000) -> tuple[Centre, list[int]]:
 def test_who_gives_way_at_another_time_takes_what_it_took():
     centre, (long, short) = night()
     begin = next(centre.journal.events()).at
-    _, would = course(centre, "set class production do_not_disturb=5")
+    _, would = what_if(centre, "set class production do_not_disturb=5")
     assert moves(would.made) == {long: (begin + 42_000, 12_000)}
     starts = {each.event.seq: each.at for each in would.made if isinstance(each.event, ev.Starting)}
     assert starts[short] == begin + 42_000
@@ -296,7 +296,7 @@ def test_who_never_gave_way_takes_for_each_pe_what_the_others_took():
         "anne pes=3 wall=60 queue=apps class=standby",
     )
     centre.later(hours=2)
-    _, would = course(centre, "set class standby priority=3 wait=0")
+    _, would = what_if(centre, "set class standby priority=3 wait=0")
     assert moves(would.made)[wide] == (begin + 50_000 + 10_000, 10_000)
 
 
@@ -310,5 +310,5 @@ def test_who_moves_out_when_the_night_goes_another_way_has_moved_out_when_it_had
         "anne pes=3 wall=60 queue=apps class=interactive", "anne pes=4 wall=1000 queue=rows class=production",
     )  # fmt: skip
     centre.later(hours=2)
-    _, would = course(centre, "set class production wait=1:05")
+    _, would = what_if(centre, "set class production wait=1:05")
     assert moves(would.made) == {long: (begin + 72_000, 12_000), standby: (begin + 76_000, 8_000)}

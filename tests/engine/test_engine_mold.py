@@ -6,7 +6,7 @@ import pytest
 from engine.harness import ANNE, PLAIN, ROOT, Centre, caller_of, item, seq_of, signed
 from engine.story import play
 from engine.test_engine_late_plans import Late
-from engine.test_engine_properties import course
+from engine.test_engine_properties import what_if
 from engine.test_engine_submit import Door
 from msgspec.structs import replace
 
@@ -80,7 +80,7 @@ def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):
     assert centre.end_of(anne).used.wall == 9 * MINUTE
     centre.submit("ben wall=2:00")  # the journal goes on so long
     centre.later(hours=1)
-    _, would = course(centre, "set machine pes=2")
+    _, would = what_if(centre, "set machine pes=2")
     start = next(each for each in would.made if isinstance(each.event, ev.Starting))
     end = next(each for each in would.made if isinstance(each.event, ev.Ended))
     assert len(start.event.pes) == 2

@@ -207,14 +207,14 @@ def test_whatever_happened_happens_again_to_the_event_and_goes_to_its_end_under_
     live(centre, happenings)
     centre.later(hours=30)
     assert not unlike(centre.journal)
-    was, would = course(centre, "set sched_factor time 1")  # as it is: nothing is moved
+    was, would = what_if(centre, "set sched_factor time 1")  # as it is: nothing is moved
     assert happened(was.made) == happened(would.made)
     check_site(was.site)
-    check_site(course(centre, "set machine pes=1", "set global run_limit=2")[1].site)
+    check_site(what_if(centre, "set machine pes=1", "set global run_limit=2")[1].site)
 
 
-def course(centre: Centre, *lines: str) -> tuple[WhatIf, WhatIf]:
-    """The course of all that happened without a change, and with these commands."""
+def what_if(centre: Centre, *lines: str) -> tuple[WhatIf, WhatIf]:
+    """Return the runs of all that happened without a change, and with these commands."""
     taken = recording(centre.journal)
     changes = tuple(change for line in lines for change in centre.command(line).changes)
     change = WhatIfChange(
@@ -234,7 +234,7 @@ def happened(events: Iterable[Recorded]) -> list:
     ]
 
 
-def test_a_course_without_a_change_is_what_happened():
+def test_a_what_if_run_without_a_change_is_what_happened():
     """Ends by themselves, at a limit, by an order and without a trace; a person moves and deletes."""
     centre = Centre(pes=2, length=600)
     for line in ("anne", "ben wall=5:00", "anne pes=2", "ben", "anne name=lost", "ben", "anne"):
@@ -247,7 +247,7 @@ def test_a_course_without_a_change_is_what_happened():
     centre.later(minutes=1)
     centre.ask(cm.Delete(("6",), force=True))
     centre.later(hours=2)
-    was, _ = course(centre, "set machine pes=3")
+    was, _ = what_if(centre, "set machine pes=3")
     assert happened(was.made) == happened(centre.journal.events())
     assert (was.executor.unknown[2], was.executor.unknown[6]) == ((300_000, ENDLESS), None)
 
@@ -276,6 +276,6 @@ def test_what_a_start_finds_comes_before_what_came_by_time_and_both_come_again(t
     found = kinds[kinds.index("daemon_started") + 1 :][:5]
     assert found == ["ended", "ended", "eligible", "settings_changed", "shift_changed"], kinds
     assert not unlike(centre.journal)
-    was, would = course(centre, "set queue batch enabled=yes", "set global run_limit=1")
+    was, would = what_if(centre, "set queue batch enabled=yes", "set global run_limit=1")
     assert was.started == would.started == {1, 2, 3, 4}
     assert happened(was.made) != happened(would.made)
