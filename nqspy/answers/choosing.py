@@ -17,8 +17,8 @@ WIDEST = 100_000
 """Numbers that a range may span."""
 
 
-class Meant:
-    """The wish: a user's requests of these numbers or names; ``ended``: ended ones too. Raises Refusal."""
+class NameQuery:
+    """A user's requests by numbers or names; ``ended``: ended ones too. Raises Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
         self.site, message = serving.engine.site, asked.message
@@ -60,36 +60,36 @@ class Meant:
 
 def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The identifiers, in order. Raises Refusal where there are none, though not for all of one's own."""
-    wish, view = Meant(serving, asked), Visibility(serving, asked.caller)
+    query, view = NameQuery(serving, asked), Visibility(serving, asked.caller)
     found: set[Seq] = set()
-    for number, request in enumerate(list(wish.site.requests.values()), 1):
-        if wish.means(request.seq, request.spec, request.state) and view.allows(request.spec):
+    for number, request in enumerate(list(query.site.requests.values()), 1):
+        if query.means(request.seq, request.spec, request.state) and view.allows(request.spec):
             found.add(request.seq)
         if number % SLICE == 0:
             yield None
-    if wish.ended:
-        for last in _ended(serving, wish, bool(found)):
+    if query.ended:
+        for last in _ended(serving, query, bool(found)):
             yield None
             found.update(last)
-    if not found and (wish.operands or wish.name or wish.state):
-        raise Refusal("none_chosen", what=wish.what())
+    if not found and (query.operands or query.name or query.state):
+        raise Refusal("none_chosen", what=query.what())
     whole = {seq for seq in found if array_of(seq) not in found}  # an array stands for its indices
-    ids = [wish.site.id_of(seq) for seq in sorted(whole, key=rank_of)]
+    ids = [query.site.id_of(seq) for seq in sorted(whole, key=rank_of)]
     yield either(asked, {"ids": ids}, "".join(f"{id}\n" for id in ids))
 
 
-def _ended(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
+def _ended(serving: Serving, query: NameQuery, found: bool) -> Iterator[list[Seq]]:
     """Find those that have ended: all of these numbers; of a name the last, if none of it is left."""
-    numbers = {seq for each in wish.ranges for seq in each}
-    some = sorted({*numbers, *map(array_key, numbers)} - wish.site.requests.keys())
+    numbers = {seq for each in query.ranges for seq in each}
+    some = sorted({*numbers, *map(array_key, numbers)} - query.site.requests.keys())
     for start in range(0, len(some), SLICE):
         rows = serving.readers.live.ended(seqs=some[start : start + SLICE])
-        yield [row["seq"] for row in rows if wish.means(row["seq"], row["spec"], State.ENDED)]
-    if found or wish.ranges or not (wish.name or wish.patterns):
+        yield [row["seq"] for row in rows if query.means(row["seq"], row["spec"], State.ENDED)]
+    if found or query.ranges or not (query.name or query.patterns):
         return
     latest: list[Seq] = []
-    for number, row in enumerate(serving.readers.live.ended(owner=wish.user), 1):
-        if wish.means(row["seq"], row["spec"], State.ENDED):
+    for number, row in enumerate(serving.readers.live.ended(owner=query.user), 1):
+        if query.means(row["seq"], row["spec"], State.ENDED):
             latest = [row["seq"]]
         if number % SLICE == 0:
             yield []

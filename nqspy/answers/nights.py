@@ -170,9 +170,9 @@ def report(
             firing = calendar.next_firing(*of_site, now, starting)
             opens[queue.name] = None if firing is None else firing.at
     before = past.before(since)
-    around = night.Around(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
+    facts = night.Facts(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
     with no_collector():
-        return night.night_report(shown, site, bounds, picture.at, around)
+        return night.night_report(shown, site, bounds, picture.at, facts)
 
 
 def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:

@@ -180,7 +180,7 @@ _INCIDENTS = {
 """Kinds of events that are journaled incidents; the log pairs and groups them."""
 
 
-class Around(Struct, frozen=True):
+class Facts(Struct, frozen=True):
     """Facts of a night in addition to its events. ``why``: live reasons of waiting requests; ``samples``:
     use of running requests by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
@@ -197,11 +197,11 @@ class Around(Struct, frozen=True):
     before: Site | None = None
 
 
-_ALONE = Around()
+_ALONE = Facts()
 
 
 def night_report(
-    events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, around: Around = _ALONE
+    events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, facts: Facts = _ALONE
 ) -> dict[str, Any]:
     """The report as JSON-able data; shares and the number of PEs are those of ``site``, what quotas were due
     goes by those that held then, where they are known.
@@ -209,14 +209,14 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    then, last = PastSite(site, around.before), now if bounds.end is None else min(now, bounds.end)
+    then, last = PastSite(site, facts.before), now if bounds.end is None else min(now, bounds.end)
     charge, step = site.settings.usage.charge, step_of(last - bounds.start)
     accounts = QuotaAccounts(then, charge, bounds.start, last, step)
     night.replay.watchers.append(accounts)
     night.add_all(events)
-    if around.samples and night.end(now) >= now:
-        night.replay.sample(around.samples, now)
-        accounts.sample(around.samples, now)
+    if facts.samples and night.end(now) >= now:
+        night.replay.sample(facts.samples, now)
+        accounts.sample(facts.samples, now)
     accounts.advance(now)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
@@ -227,14 +227,14 @@ def night_report(
     step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
     waits = [each for each in histories if each.waits]
-    waiting = {each.request.seq: labels.waiting(each, night.reasons, around.why) for each in waits}
+    waiting = {each.request.seq: labels.waiting(each, night.reasons, facts.why) for each in waits}
     hopeless = {seq for seq, row in waiting.items() if row["never"]}
     # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
-    rows = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
+    rows = outlook(histories, fractions, rate, now, zone, facts.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
-        **_heading(night, busy, sums, now, around, zone),
+        **_heading(night, busy, sums, now, facts, zone),
         "parts": division_of(accounts, [name for name in fractions if name in sums.worked], zone),
         "charge": charge,
         "order_kept": not night.overtaken,
@@ -256,20 +256,20 @@ def night_report(
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
-        "outlook": {"departments": rows, "coming": list(around.coming), "holidays": list(around.holidays)},
+        "outlook": {"departments": rows, "coming": list(facts.coming), "holidays": list(facts.holidays)},
     }
     return {"line": night_line(data), **data}
 
 
 def _heading(
-    night: Night, busy: night_metrics.Busy | None, sums: QuotaSums, now: Instant, around: Around, zone: Zone
+    night: Night, busy: night_metrics.Busy | None, sums: QuotaSums, now: Instant, facts: Facts, zone: Zone
 ) -> dict[str, Any]:
-    bounds, made = night.bounds, now if around.made is None else around.made
+    bounds, made = night.bounds, now if facts.made is None else facts.made
     ongoing = bounds.end is None or now < bounds.end or bool(night.replay.running)
     return {
         "date": bounds.day.isoformat(), "from": zone.text(bounds.start), "until": zone.text(night.end(now)),
         "as_of": zone.text(now), "made": zone.text(made), "ongoing": ongoing, "shift": bounds.shift,
-        "clock": around.clock or None, "requests": sum(history.weight for history in night.histories()),
+        "clock": facts.clock or None, "requests": sum(history.weight for history in night.histories()),
         "busy": busy and busy.allocated, "cpu_busy": busy and busy.used,
         "busy_from": busy and zone.text(busy.begin), "busy_until": busy and zone.text(busy.end),
         "deviation": largest(sums.deviations.values()), "little_use": sums.little,

@@ -14,7 +14,7 @@ from nqspy.model.people import Group
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site
-from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night import Facts, night_bounds, night_report
 from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
@@ -79,10 +79,10 @@ class Diary:
         used = Used(round(cpu * 1000), 0, 4096)
         self.add(second, ev.Ended(seq, request.attempts, reason, status, None, used, "", "/o", "/e"))
 
-    def report(self, now: float = 9 * 3600, day: Any = None, **around: Any) -> dict[str, Any]:
+    def report(self, now: float = 9 * 3600, day: Any = None, **facts: Any) -> dict[str, Any]:
         """The night's report as of an instant."""
         bounds = night_bounds(self.events, PARIS, self.at(now), day)
-        return night_report(self.events, self.site, bounds, self.at(now), Around(**around))
+        return night_report(self.events, self.site, bounds, self.at(now), Facts(**facts))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from nqspy.engine.virtual.attempts import Run
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.departments import page_of
-from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night import Facts, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.past_site import PastSite
 from nqspy.report.quota_accounts import QuotaAccounts
@@ -214,7 +214,7 @@ def test_a_night_is_told_by_the_settings_that_held_then():
 
     def reports():
         found = [*centre.journal.events()]
-        night = night_report(found, centre.site, past, centre.sim.now, Around(before=Site()))
+        night = night_report(found, centre.site, past, centre.sim.now, Facts(before=Site()))
         quota = quota_report(found, centre.site, period, centre.sim.now, before=Site())
         keys = ("got", "entitled", "deviation", "could_s", "could_part", "work_part")
         rows = {row["name"]: [row[key] for key in keys] for row in quota["groups"]}

@@ -9,7 +9,7 @@ from nqspy.model.ids import HOUR, Instant
 from nqspy.model.site import Site
 from nqspy.model.site_copy import copy_site
 from nqspy.report.counters import counters
-from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night import Facts, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report, quota_text
@@ -165,5 +165,5 @@ def test_a_replay_measures_what_the_report_of_the_night_does(charge, since):
     assert found.deviation == pytest.approx(quota["deviation"], abs=0.05)
     assert found.deviation > 0.1
     if since is None:
-        night = night_report(events, site, night_bounds(events, PARIS, now), now, Around(before=Site()))
+        night = night_report(events, site, night_bounds(events, PARIS, now), now, Facts(before=Site()))
         assert found.deviation == pytest.approx(night["deviation"], abs=0.05)
