@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import forks, proc
-from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Limits, make, move_cpus, rmdir, write
+from nqspy.executors.control import CONTROLLERS, Controls, Enforced, JobLimits, make, move_cpus, rmdir, write
 from nqspy.executors.forks import fork_into
 from nqspy.executors.proc import Descriptor, now
 
@@ -31,7 +31,7 @@ class JobGroup:
     folder = ""
 
     def __init__(self) -> None:
-        self.held = HeldControls()
+        self.held = Enforced()
         self.unborn: list[str] = []
 
     def fork(self) -> int:
@@ -148,7 +148,7 @@ class ShepherdCgroup(JobGroup):
 
     def begin(self) -> None:
         """Prepare it for another job: forget what was used up to now, and the controls of the former job."""
-        self.held = HeldControls()
+        self.held = Enforced()
         self.before = self._spent()
 
     def cpu(self) -> float | None:
@@ -202,7 +202,7 @@ class Cgroups:
         for folder in self.bases():
             sweep(folder)
 
-    def for_job(self, name: str, limits: Limits | None = None) -> JobGroup:
+    def for_job(self, name: str, limits: JobLimits | None = None) -> JobGroup:
         """Return a group for one attempt, with the limits in ``limits`` as far as the kernel sets them."""
         cgroup = JobGroup()
         with contextlib.suppress(OSError):

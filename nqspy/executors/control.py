@@ -20,7 +20,7 @@ class ControllerPlace(NamedTuple):
     base: str
 
 
-class Limits(NamedTuple):
+class JobLimits(NamedTuple):
     """Limits of a request, one for each of `CONTROLLERS`; None: no limit. ``memory`` in bytes, ``cpus``:
     numbers, ``denied``: character devices that it must not open, as ``MAJOR:MINOR``."""
 
@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     denied: list[str] | None = None
 
 
-class HeldControls:
+class Enforced:
     """Directories that limit one request, by controller; ``enter``: those that a process must be moved to
     (version 1), as it is not born in them; ``own``: those without another request."""
 
@@ -99,9 +99,9 @@ class Controls:
                 elif os.access(f"{base}/cgroup.procs", os.W_OK):
                     self.found[controller] = ControllerPlace(1, base)
 
-    def hold(self, limits: Limits, name: str, folder: str) -> HeldControls:
+    def hold(self, limits: JobLimits, name: str, folder: str) -> Enforced:
         """Set what can be set of a limits. ``folder``: the request's own in the cgroup2 tree."""
-        held = HeldControls()
+        held = Enforced()
         for controller, value in zip(CONTROLLERS, limits, strict=True):
             place = self.found.get(controller)
             if value is None or place is None or (place.version == 2 and not folder):
@@ -169,7 +169,7 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
 
 
 @contextlib.contextmanager
-def joined(held: HeldControls) -> Iterator[None]:
+def joined(held: Enforced) -> Iterator[None]:
     """Move this process into a request's directories while it spawns: a fork costs ten times as much."""
     try:
         for folder in held.enter:
@@ -181,7 +181,7 @@ def joined(held: HeldControls) -> Iterator[None]:
             write(f"{os.path.dirname(os.path.dirname(folder))}/cgroup.procs", "0")
 
 
-def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
+def move_cpus(held: Enforced, cpus: list[int], pids: list[int]) -> None:
     """Give a running request other CPUs: to its cpuset (version 2), or by another cpuset (version 1)."""
     place = held.places.get("cpuset")
     if place is None:

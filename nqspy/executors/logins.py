@@ -15,7 +15,7 @@ from typing import Any
 
 from nqspy.executors import cgroups, child, deadline, forks, login_env, person, proc, records
 from nqspy.executors.attempt_reporter import AttemptReporter
-from nqspy.executors.control import Limits
+from nqspy.executors.control import JobLimits
 from nqspy.executors.person import Person
 from nqspy.executors.wall_limit import within
 
@@ -104,7 +104,7 @@ class LoginServer:
         forks.become_subreaper()
         proc.await_ends(former, 2 * LEAVE)
         until = proc.now() + DEADLINE
-        limits = Limits(processes=self._most) if who.uid != os.geteuid() else None
+        limits = JobLimits(processes=self._most) if who.uid != os.geteuid() else None
         group = self._cgroups.for_job(f"login-{os.path.basename(path)}-{os.getpid()}", limits)
         try:
             login_env.write(path, _login(group, who, shell, until))

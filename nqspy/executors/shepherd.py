@@ -12,7 +12,7 @@ from typing import Any
 
 from nqspy.executors import cgroups, child, deadline, deliver, forks, person, prepare, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
-from nqspy.executors.control import Limits, joined
+from nqspy.executors.control import JobLimits, joined
 from nqspy.executors.control_messages import ControlMessages
 from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
@@ -188,11 +188,11 @@ class Shepherd(AttemptReporter):
             text = f"it did not begin within {now() - waited.begun:.0f} s: its first process stood still"
             self._record({"reason": "not_started", "text": text}, None)
 
-    def _kernel_limits(self) -> Limits:
+    def _kernel_limits(self) -> JobLimits:
         """Return what the kernel shall keep; little for the daemon's own user: each controller costs a ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
-        return Limits(
+        return JobLimits(
             order["limits"]["memory"],
             None if own else order["cpus"] or None,
             None if own and not order.get("keep_processes") else processes,

@@ -20,7 +20,7 @@ from small_disk import small_disk
 
 from nqspy.executors import child, deadline, device_filter, pageout, person, proc
 from nqspy.executors.cgroups import Cgroups
-from nqspy.executors.control import Controls, Limits
+from nqspy.executors.control import Controls, JobLimits
 from nqspy.executors.pageout import Residents
 from nqspy.model.actions import Resume, Start, Suspend
 from nqspy.model.cause import cause_of
@@ -175,7 +175,7 @@ def test_version_2_sets_its_own_files_and_a_tree_that_delegates_nothing_holds_no
     names = ("memory.max", "memory.swap.max", "pids.max")
     for name in names:
         (request / name).touch()
-    held = controls.hold(Limits(40 * MB, [1], 30), "1.1", str(request))
+    held = controls.hold(JobLimits(40 * MB, [1], 30), "1.1", str(request))
     assert [(request / name).read_text() for name in names] == [str(40 * MB), "0", "30"]
     assert (held.enter, set(held.places)) == ([], {"memory", "pids"})
     (request / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\n")
@@ -183,7 +183,7 @@ def test_version_2_sets_its_own_files_and_a_tree_that_delegates_nothing_holds_no
     assert (held.killed(), held.peak()) == (1, 40 * MB)
     controls = Controls("home", str(_tree(tmp_path / "other", "")), {})
     assert not controls.found
-    held = controls.hold(Limits(1, [0], 1), "1.1", str(tmp_path))
+    held = controls.hold(JobLimits(1, [0], 1), "1.1", str(tmp_path))
     assert (held.places, held.killed(), held.peak(), held.oom_event()) == ({}, 0, 0, None)
 
 
