@@ -133,7 +133,7 @@ class Daemon:
         self.timer.start()
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
-        for each in self.journal.left_out:
+        for each in self.journal.ignored:
             self.damage.append(f"{each} is not in force: nothing declares it any more (is a file gone?)")
             self.note(Alarm("settings", self.damage[-1]))
         host, zone = socket.gethostname().split(".")[0], _zone()
@@ -145,7 +145,7 @@ class Daemon:
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
-        restoring.taken(self.home.database)
+        restoring.drop_note(self.home.database)
         for seq in abandoned:
             self.caller_gone(seq)
         if loaded:
@@ -162,7 +162,7 @@ class Daemon:
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.night_report.begin()
-        self.journal.set_aside()
+        self.journal.reserve_room()
 
     def go(self) -> None:
         """Do what had to wait for the exits, now that they are loaded. Raises NqspyError."""
@@ -181,7 +181,7 @@ class Daemon:
             later = restart.Later(note.text, note.next_seq, note.attempts)
         elif self.journal.lost is not None:  # committed before a crash, lost with the database's log
             count, next_seq = self.journal.lost
-            self.damage.append(open_mark.told(count))
+            self.damage.append(open_mark.loss_text(count))
             later = restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
         return restart.later_than(self.engine.site, self.executor.latest(), later)
 

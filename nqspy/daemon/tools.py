@@ -257,7 +257,7 @@ def _database(home: Home) -> _Results:
         problems = reader.problems()
     yield ("bad", problems[0]) if problems else ("ok", f"{home.database.name} passes integrity_check, {size}")
     if not problems and (count := open_mark.missing(home.database)):
-        yield "bad", f"{open_mark.told(count)}; nqsd starts without them, or restore a copy of the log"
+        yield "bad", f"{open_mark.loss_text(count)}; nqsd starts without them, or restore a copy of the log"
 
 
 _OLD_BACKUP = 2

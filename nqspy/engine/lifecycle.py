@@ -208,7 +208,7 @@ def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]
 
 
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transition]:
-    made = _change(site, event, at, lambda site, request, *_: shares.rest(site, request, at))
+    made = _change(site, event, at, lambda site, request, *_: shares.charge_suspended(site, request, at))
     for request in (each.request for each in made if event.because().is_feature):
         held = dict(site.pressure.resident).get(request.seq, 0)
         request.attempt = replace(request.run, preempted_bytes=held)

@@ -129,7 +129,7 @@ def begin(site: Site, request: Request, at: Instant) -> None:
     _note(site, domain)
 
 
-def rest(site: Site, request: Request, at: Instant) -> None:
+def charge_suspended(site: Site, request: Request, at: Instant) -> None:
     """Charge an attempt that is suspended up to now, as far as its use is known; before its state says so."""
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from nqspy.model.people import Group, capped_pes, with_default, without_share
 
-KEPT = 1_000
+MOST = 1_000
 """Divisions kept at most: few come, again and again."""
 
 ROUNDING = 1e-9
@@ -34,11 +34,11 @@ class Division:
     def of(self, wanted: Mapping[str, int]) -> dict[str, float]:
         """Return the PEs that each group with work would hold, groups below it included, and under ``""`` all
         of them; ``wanted``: PEs that a group's own requests could use."""
-        return self._look(wanted)[0]
+        return self._cached(wanted)[0]
 
     def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
         """Return the entitlement e_g of each group with own requests: its part of what all of them get."""
-        return self._look(wanted)[1]
+        return self._cached(wanted)[1]
 
     def is_bare(self, name: str) -> bool:
         """True if a group has no share (`without_share`)."""
@@ -47,12 +47,12 @@ class Division:
             found = self._bare[name] = bool(without_share(self._groups, (name,)))
         return found
 
-    def _look(self, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+    def _cached(self, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
         most = self._pes
         key = tuple(sorted([(name, pes if pes < most else most) for name, pes in wanted.items() if pes > 0]))
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= KEPT:
+            if len(self._known) >= MOST:
                 self._known.clear()
             found = self._known[key] = self._divide(dict(key))
         return found
@@ -65,16 +65,16 @@ class Division:
         bare = {name for name in wanted if self.is_bare(name)}
         found: dict[str, float] = {}
         own: dict[str, float] = {}
-        left = float(self._pes)
+        remaining = float(self._pes)
         for those in (False, True):
             theirs = {name: pes for name, pes in wanted.items() if (name in bare) is those}
             if theirs:
                 needs: dict[str, int] = {}
                 for name in self._below.get(None, ()):
                     self._need(name, theirs, needs)
-                self._share_out(None, left, theirs, needs, found, own, those)
-                left = self._pes - self._given(found)
-                left = left if left > ROUNDING else 0.0
+                self._share_out(None, remaining, theirs, needs, found, own, those)
+                remaining = self._pes - self._given(found)
+                remaining = remaining if remaining > ROUNDING else 0.0
         found[""] = self._given(found)
         for name in wanted:
             own.setdefault(name, 0.0)
@@ -141,11 +141,11 @@ def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) 
 
 def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
     """Divide an amount inside a group: its users weigh alike. Return parts of the whole that sum to 1."""
-    found, left = dict[str, float](), len(needs)
+    found, remaining = dict[str, float](), len(needs)
     for name, need in sorted(needs.items(), key=itemgetter(1)):  # `fill` with weights of 1
-        part = (amount if amount > 0.0 else 0.0) / left
+        part = (amount if amount > 0.0 else 0.0) / remaining
         found[name] = part = part if part < need else float(need)
         amount -= part
-        left -= 1
+        remaining -= 1
     whole = sum(found.values())
     return {name: part / whole if whole else 1 / len(found) for name, part in found.items()}

@@ -131,21 +131,21 @@ class FairShare:
 
     # ------------------------------------------------------------ use
 
-    def tells_of(self, request: Request) -> bool:
+    def counts(self, request: Request) -> bool:
         """True if it counts the domain of a request."""
         return self.domain is None or self._site.domain_of(request.queue).name == self.domain
 
     def commit(self, request: Request) -> None:
         """Debit group and owner by the expected use of a start of this pass, if its domain counts."""
-        if not self.tells_of(request):
+        if not self.counts(request):
             return
-        group, owner, left = request.spec.group, request.spec.owner, self.expected(request)
-        self._booked.append((group, owner, None, 0.0, left))
+        group, owner, due = request.spec.group, request.spec.owner, self.expected(request)
+        self._booked.append((group, owner, None, 0.0, due))
         self.committed.append((group, owner))
         if self._groups is not None:
-            self._groups.add(group, left)
+            self._groups.add(group, due)
         if self._users is not None:
-            self._users[group].add(owner, left)
+            self._users[group].add(owner, due)
 
     def expected(self, request: Request) -> float:
         """Return the expected use of a run: the mean of its group's last ended requests, else of all groups',
@@ -178,7 +178,7 @@ class FairShare:
         now, sample, held_by = self.now, self._samples.get, self._site.held_by
         charge = self._site.settings.usage.charge
         book, not_counted = self._booked.append, self.uncounted.append
-        for request in started if self.domain is None else filter(self.tells_of, started):
+        for request in started if self.domain is None else filter(self.counts, started):
             run, spec, reported = request.attempt, request.spec, sample(request.seq)
             assert run is not None, "it was started"
             group, owner, state = spec.group, spec.owner, request.state
@@ -188,10 +188,10 @@ class FairShare:
                 so_far = run.charged + counted(request, now)
             else:
                 so_far = amount(run.used, charge, request, held_by)
-            more, left = so_far - run.charged, 0.0
+            more, due = so_far - run.charged, 0.0
             if state is not State.EXITING and (expected := self.expected(request)) > so_far:
-                left = expected - so_far
-            book((group, owner, run, more, left))
+                due = expected - so_far
+            book((group, owner, run, more, due))
             if reported is not None and state is State.RUNNING:
                 not_counted((group, owner, more - counted(request, now)))
 
@@ -229,10 +229,10 @@ class FairShare:
             self._sums = Totals(self._site, self.now, self.domain)
         new, self._summed = self._booked[self._summed :], len(self._booked)
         half_life, bookings = self._site.settings.usage.half_life, list[tuple[str, str, float]]()
-        for group, owner, run, more, left in new:
+        for group, owner, run, more, due in new:
             if run is not None and more > 0:
-                left += more * remaining_of_even(uncharged(run, self.now), half_life)
-            bookings.append((group, owner, left))
+                due += more * remaining_of_even(uncharged(run, self.now), half_life)
+            bookings.append((group, owner, due))
         self._sums.book(bookings)
         return self._sums
 
@@ -266,13 +266,13 @@ class FairShare:
         if level == ALL:
             if self._groups is None:
                 self._groups = Committed()
-                for group, _, _, _, left in self._booked:
-                    self._groups.add(group, left)
+                for group, _, _, _, due in self._booked:
+                    self._groups.add(group, due)
             return self._groups
         if self._users is None:
             self._users = defaultdict(Committed)
-            for group, owner, _, _, left in self._booked:
-                self._users[group].add(owner, left)
+            for group, owner, _, _, due in self._booked:
+                self._users[group].add(owner, due)
         return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:

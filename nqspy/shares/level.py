@@ -33,7 +33,7 @@ PIECES = 200
 GRACE = MINUTE
 """A member that leaves W and is back before that time had not left."""
 
-KEPT = 0.06
+OWN_PART = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
 had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks
 of nights drift by a point, with much of it the evenings pay for the mornings at once."""
@@ -175,17 +175,17 @@ class Level:
         """Return e: the entitlement of each member, of the whole."""
         return self._side_by_side().parts
 
-    def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
+    def targets(self, terms: Terms, fraction: float = 1.0) -> dict[str, float]:
         """Return a: the entitlements, bent by that part of the past."""
         rows = self._side_by_side()
-        return dict(zip(rows.names, self._bent(rows, terms, left), strict=True))
+        return dict(zip(rows.names, self._bent(rows, terms, fraction), strict=True))
 
-    def _bent(self, rows: _Rows, terms: Terms, left: float = 1.0) -> list[float]:
+    def _bent(self, rows: _Rows, terms: Terms, fraction: float = 1.0) -> list[float]:
         """Return the targets, side by side."""
         parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2:
             return parts
-        pasts, least = [entry.past * left for entry in rows.entries], -hour
+        pasts, least = [entry.past * fraction for entry in rows.entries], -hour
         bent = [
             part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
             for past, part in zip(pasts, parts)
@@ -195,9 +195,9 @@ class Level:
 
     def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
         """Return how the members stand; ``to``: at a later instant, if nothing is charged until then."""
-        left = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
+        fraction = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
         present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
-        return Standing(self.parts(), self.targets(terms, left), present)
+        return Standing(self.parts(), self.targets(terms, fraction), present)
 
     # ------------------------------------------------------------ time
 
@@ -223,13 +223,13 @@ class Level:
             self.spent += rate * span / PE
         pieces = 1 if span <= PIECE or alone or not rate else min(PIECES, ceil(span / PIECE))
         piece = span / pieces if pieces > 1 else span
-        left, spread = remaining(piece, terms.half_life), remaining_of_even(piece, terms.half_life)
+        fraction, spread = remaining(piece, terms.half_life), remaining_of_even(piece, terms.half_life)
         used, nothing = ([each * piece / PE for each in rates], rate * piece / PE), ([0.0] * len(rates), 0.0)
         held, more = targets, (_used(amounts, rows) if amounts else None) or nothing
         for _ in range(1, pieces):
-            self._step(rows, used, targets, nothing, held, terms, left, spread)
+            self._step(rows, used, targets, nothing, held, terms, fraction, spread)
             targets = self._bent(rows, terms)
-        self._step(rows, used, None if alone else targets, more, held, terms, left, spread)
+        self._step(rows, used, None if alone else targets, more, held, terms, fraction, spread)
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
@@ -265,11 +265,11 @@ class Level:
         more: _Used,
         held: list[float],
         terms: Terms,
-        left: float = 1.0,
+        fraction: float = 1.0,
         spread: float = 1.0,
     ) -> None:
         """Charge what each used by ``targets`` (None: no member owes another), then what was not counted by
-        ``held``. ``left``: part of the past that stays, ``spread``: part of this use that stays."""
+        ``held``. ``fraction``: part of the past that stays, ``spread``: part of this use that stays."""
         at, most, least = self.at, terms.bound, -terms.bound
         (each_used, whole), (each_more, extra) = used, more
         for entry, got, part, target, missed, then in zip(
@@ -280,7 +280,7 @@ class Level:
             entry.got = entry.got + got + missed
             entry.whole = entry.whole + whole + extra
             entry.asof = at
-            entry.past = entry.past * left + (due - got) * spread + (due_extra - missed)
+            entry.past = entry.past * fraction + (due - got) * spread + (due_extra - missed)
             present = entry.present
             if targets is not None:
                 present = present + target * whole - got
@@ -338,7 +338,7 @@ class Level:
                 elif not entry.away or missed is None or missed >= terms.bound:
                     entry.present = mean
                 else:
-                    most = KEPT * terms.bound
+                    most = OWN_PART * terms.bound
                     entry.present = min(most, max(-most, entry.present))
                 entry.away, entry.asof = None, self.at
         self._entries, self._rows = dict(sorted(found.items())), None

@@ -96,8 +96,8 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     digest, count = hashlib.sha256(), 0
     with open(handle, "wb") as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
-        left = iter(lines)
-        while some := list(islice(left, _TOGETHER)):
+        rest = iter(lines)
+        while some := list(islice(rest, _TOGETHER)):
             data = "".join(f"{line}\n" for line in some).encode()
             digest.update(data)
             file.write(data)

@@ -158,8 +158,8 @@ def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lamb
     places.make_folder(folder)
     target = folder / name_of(at)
     with _alone(folder):
-        for left in folder.glob("nqs-*.db.new"):  # of one that was killed
-            left.unlink(missing_ok=True)
+        for unfinished in folder.glob("nqs-*.db.new"):  # of one that was killed
+            unfinished.unlink(missing_ok=True)
         copy_to(path, target, go_on)
         places.give(target, path.parent)
         thin_out(path, target, keep)

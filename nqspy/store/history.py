@@ -263,6 +263,6 @@ class _Wanted:
 def _row_of(line: bytes) -> rows.Row:
     named = archive.request_of(line)
     if '"attempt":' in named["live"] and '"attempts":' not in named["live"]:
-        told = "is of format 4 or earlier: nqspy of commit e13b55b9 reads it"
-        raise StoreError(f"request {named['seq']} of the history {told}")
+        reason = "is of format 4 or earlier: nqspy of commit e13b55b9 reads it"
+        raise StoreError(f"request {named['seq']} of the history {reason}")
     return tuple(named[name] for name in _NAMES)

@@ -18,10 +18,10 @@ from nqspy.ports import Batch, CommitFailed
 from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, as_store_error, is_locked, plain
 from nqspy.store.history import EventHistory, fetch_from
-from nqspy.store.keeping import CommitStep, Keeping
 from nqspy.store.open_mark import OpenMark
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
+from nqspy.store.stored import CommitStep, StoredBytes
 
 _SETTING = """INSERT INTO settings (path, value) VALUES (?, ?)
 ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
@@ -33,7 +33,7 @@ _LARGE = 1_000
 CAPACITY = 1_000
 """The size of the file system is looked up once in so many times that somebody asks for it."""
 _MAKES_ROOM = {ev.Deleted, ev.Deleting, ev.Ended, ev.Held, ev.SettingsChanged, ev.DaemonStarted}
-_TAKES_ROOM = {ev.Submitted, ev.Starting}
+_NEEDS_ROOM = {ev.Submitted, ev.Starting}
 """What the reserve is for, and what it is not."""
 
 _UNREADABLE = (
@@ -47,7 +47,7 @@ class SqliteJournal(EventHistory):
     in each commit just before it becomes durable; what it raises undoes the commit (for tests and drills).
     ``turn`` is held by what writes to the database; rotation, on its own thread and connection, for some
     milliseconds. ``lost``, after `load`: the number of events that a damaged log has lost, and the next
-    request's number at that time; None: all is there. ``left_out``: settings that nothing declares."""
+    request's number at that time; None: all is there. ``ignored``: settings that nothing declares."""
 
     remembers = True
 
@@ -57,17 +57,17 @@ class SqliteJournal(EventHistory):
         """Use `open`."""
         super().__init__(fetch_from(db, path), path)
         self.lost: tuple[int, Seq] | None = None
-        self.left_out: list[str] = []
+        self.ignored: list[str] = []
         self.path = path
         self.failpoint: Callable[[], None] | None = None
         self._db = db
         self._connection = schema.connection(db)
         self.turn = threading.Lock()
         self._hasty = False
-        self._looks = 0
+        self._reads = 0
         self._capacity: int | None = None
         self._blobs: set[str] = set()
-        self._keeping = Keeping()
+        self._stored = StoredBytes()
         self.reserve: Reserve | None = None
         self._accounts = int(self._connection.execute("SELECT count(*) FROM accounts").fetchone()[0])
 
@@ -94,7 +94,7 @@ class SqliteJournal(EventHistory):
                 changes = rows.gather(batch, site, self._blobs, self._accounts)
             except (TypeError, ValueError, OverflowError) as error:
                 raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
-            step, tries = self._keeping.step(batch.events, site), 0
+            step, tries = self._stored.step(batch.events, site), 0
             while True:
                 try:
                     self._transaction(changes, step)
@@ -108,11 +108,11 @@ class SqliteJournal(EventHistory):
                         raise CommitFailed(text, passing) from error
                     tries += 1
             if tries:
-                self.set_aside()
+                self.reserve_room()
             if self._hasty:
                 self._wait_for_locks(schema.LOCK_WAIT)
             self._mark.note(site.n, site.next_seq)
-            self._keeping.done(step)
+            self._stored.done(step)
             if len(self._blobs) > _REMEMBERED_BLOBS:
                 self._blobs.clear()
             self._blobs |= batch.blobs.keys()
@@ -130,7 +130,7 @@ class SqliteJournal(EventHistory):
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
             self._hasty = seconds < schema.LOCK_WAIT
 
-    def set_aside(self) -> None:
+    def reserve_room(self) -> None:
         """Takes what room there is for the log and the reserve."""
         if self.reserve is not None:
             self.reserve.lengthen(places.log(self.path))
@@ -143,7 +143,7 @@ class SqliteJournal(EventHistory):
             return False
         self.reserve.failed()
         kinds = {type(recorded.event) for recorded in batch.events}
-        if not kinds & _MAKES_ROOM or kinds & _TAKES_ROOM:
+        if not kinds & _MAKES_ROOM or kinds & _NEEDS_ROOM:
             return False
         lent = tries == 0 or self.reserve.lend(PIECE << (tries - 1))
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
@@ -156,7 +156,7 @@ class SqliteJournal(EventHistory):
         try:
             connection.execute("BEGIN IMMEDIATE")
             self._write(changes)
-            self._keeping.write(connection, step)
+            self._stored.write(connection, step)
             if self.failpoint is not None:
                 self.failpoint()
             written = True
@@ -178,12 +178,12 @@ class SqliteJournal(EventHistory):
             else:
                 connection.execute(_SETTING, (path, value))
         for head, order in changes.order.items():
-            kept = connection.execute(
+            stored = connection.execute(
                 "SELECT path, value FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
             ).fetchall()
-            if [path for path, _ in kept] != order:
+            if [path for path, _ in stored] != order:
                 # One transaction deleted an object and made it again: it is the last one then.
-                values = dict(kept)
+                values = dict(stored)
                 connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
                 connection.executemany(_SETTING, [(path, values[path]) for path in order])
 
@@ -216,14 +216,14 @@ class SqliteJournal(EventHistory):
         try:
             self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
             site = rows.load_site(self._connection)
-            self.left_out = list(configure.ignored(rows.setting_rows(self._connection)))
+            self.ignored = list(configure.ignored(rows.setting_rows(self._connection)))
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         before = self._mark.before
         if before is not None and before.n > site.n:
             self.lost = before.n - site.n, before.next_seq
         self._accounts = len(site.accounts)
-        self._keeping.load(site)
+        self._stored.load(site)
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
@@ -234,28 +234,28 @@ class SqliteJournal(EventHistory):
     def forget_blobs(self, digests: Iterable[str]) -> None:
         """Forget blobs that are gone: a later submission brings them again. Call it in one's ``turn``."""
         self._blobs.difference_update(digests)
-        self._keeping.forget()
+        self._stored.forget()
 
     def stored_bytes(self, owner: str) -> int:
         """Bytes of scripts and environments that a user keeps, of ended requests too. Raises StoreError."""
-        return int(self._asked(lambda: self._keeping.total(self._connection, owner)))
+        return int(self._asked(lambda: self._stored.total(self._connection, owner)))
 
     def has_blob(self, owner: str, digest: str) -> bool:
         """True if that is among them. Raises StoreError."""
-        return bool(self._asked(lambda: self._keeping.has(self._connection, owner, digest)))
+        return bool(self._asked(lambda: self._stored.has(self._connection, owner, digest)))
 
-    def _asked(self, look: Callable[[], Any]) -> Any:
+    def _asked(self, read: Callable[[], Any]) -> Any:
         with as_store_error(f"{self.path} cannot be read", sqlite3.Error):
-            return look()
+            return read()
 
     def capacity(self) -> int | None:
         """Bytes of the file system it lies on; None: that is not known."""
-        if self._looks % CAPACITY == 0:
+        if self._reads % CAPACITY == 0:
             try:
                 self._capacity = capacity(self.path.parent)
             except OSError:
                 self._capacity = None
-        self._looks += 1
+        self._reads += 1
         return self._capacity
 
     def low(self) -> bool:

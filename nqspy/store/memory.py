@@ -80,20 +80,20 @@ class MemoryJournal(Unwritten):
 
 
 class PassingJournal(MemoryJournal):
-    """Tells ``told`` the events of each commit and keeps none: no event, ended request, script or key. So a
-    simulation on it cannot be restarted, and a request cannot wait for one that has ended already."""
+    """Call ``report`` with the events of each commit, and store nothing: no event, ended request or script.
+    A simulation on it cannot be restarted, and no request can wait for one that has ended already."""
 
     remembers = False
 
-    def __init__(self, told: Callable[[Sequence[ev.Recorded]], None] = lambda events: None) -> None:
+    def __init__(self, report: Callable[[Sequence[ev.Recorded]], None] = lambda events: None) -> None:
         super().__init__()
-        self._told = told
+        self._report = report
         self._used = False
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Tells it and clears ``site.touched``."""
+        """Report the events and clear ``site.touched``."""
         self._used = True
-        self._told(batch.events)
+        self._report(batch.events)
         site.touched.clear()
 
     def load(self) -> Site:

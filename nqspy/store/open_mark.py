@@ -64,7 +64,7 @@ def missing(path: Path) -> int:
     return max(0, before.n - (row[0] if row is not None else 0))
 
 
-def told(count: int) -> str:
+def loss_text(count: int) -> str:
     """Return what to say of so many events that are missing."""
     events = "1 event that was" if count == 1 else f"{count:,} events that were"
     return f"{events} committed before the last crash are gone: nqs.db-wal was damaged or removed"

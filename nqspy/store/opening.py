@@ -32,9 +32,9 @@ def _create(path: Path) -> None:
     """Make it under another name first: a half made or empty file is damage, not a start at request 1."""
     if places.log_size(path) > 0:
         raise DamagedStore(path, f"it is missing, and {path.name}-wal, a part of it, is there")
-    left = [each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()]
-    if left:
-        raise DamagedStore(path, f"it is missing, and {left[0].name} is there: this home is not new")
+    old = [each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()]
+    if old:
+        raise DamagedStore(path, f"it is missing, and {old[0].name} is there: this home is not new")
     new = path.with_name(path.name + ".new")
     for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
         leftover.unlink(missing_ok=True)

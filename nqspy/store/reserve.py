@@ -23,7 +23,7 @@ TRIES = 4
 LOG = 4 << 20
 """Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
 has written when it is brought where it belongs."""
-LOOK = 0.05
+CHECK = 0.05
 """Real seconds for which a look at a disk with room counts."""
 MARGIN = 1 << 20
 """With less free space than this a commit that failed for lack of room will fail again."""
@@ -97,14 +97,14 @@ class Reserve:
     def fill(self) -> None:
         """Take as much room as there is, up to its size; none where a file system sets no room aside."""
         self._tried = self._clock()
-        self._set_aside(self._path, self.size)
+        self._allocate(self._path, self.size)
 
     def lengthen(self, log: Path) -> None:
         """Give the log the room that it will need: what lies behind its end counts for nothing."""
         if log.exists():
-            self._set_aside(log, min(LOG, self.size // 2))
+            self._allocate(log, min(LOG, self.size // 2))
 
-    def _set_aside(self, path: Path, size: int) -> None:
+    def _allocate(self, path: Path, size: int) -> None:
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -131,7 +131,7 @@ class Reserve:
         """True if there is no room for more than what makes room: the disk is full, or the reserve is used
         up. While there is room it is looked at once in a while, not for each submission."""
         now = self._clock()
-        if self._fine is None or not 0 <= now - self._fine < LOOK:
+        if self._fine is None or not 0 <= now - self._fine < CHECK:
             held, disk = self.held, os.statvfs(self._folder)
             size = _size_on(disk)
             if held < size and now - self._tried >= AGAIN:

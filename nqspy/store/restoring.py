@@ -50,8 +50,8 @@ def rewound(path: Path) -> Rewound | None:
         raise StoreError(f"{note_of(path)} cannot be read: {plain(error)}") from error
 
 
-def taken(path: Path) -> None:
-    """The note has been taken: what it says is committed."""
+def drop_note(path: Path) -> None:
+    """Remove the note: its changes are committed."""
     note_of(path).unlink(missing_ok=True)
 
 
@@ -78,10 +78,10 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
         places.give(draft, path.parent)
         places.put_in_place(draft, places.restoring(path))
         _write_note(path, Rewound(text, known[0], known[1]) if known else Rewound(text))
-        kept = _put_aside(path, date)
+        moved = _move_away(path, date)
         os.replace(places.restoring(path), path)
         places.sync(path.parent)
-        return RestoredBackup(kept, at, n, known[2] - n if known else None)
+        return RestoredBackup(moved, at, n, known[2] - n if known else None)
 
 
 def _write_note(path: Path, note: Rewound) -> None:
@@ -95,38 +95,38 @@ def _write_note(path: Path, note: Rewound) -> None:
     places.put_in_place(new, note_of(path))
 
 
-def _put_aside(path: Path, date: str) -> Path | None:
+def _move_away(path: Path, date: str) -> Path | None:
     """Renames the database with its log; the copy in waiting keeps a start from missing it."""
-    aside = path.with_name(f"{path.name}.before-restore-{date}")
+    moved = path.with_name(f"{path.name}.before-restore-{date}")
     number = 1
-    while aside.exists():
+    while moved.exists():
         number += 1
-        aside = path.with_name(f"{path.name}.before-restore-{date}-{number}")
-    left = None if path.exists() else _without_its_log(path)
-    aside, kept = left or aside, left is not None or path.exists()
+        moved = path.with_name(f"{path.name}.before-restore-{date}-{number}")
+    earlier = None if path.exists() else _without_its_log(path)
+    moved, existed = earlier or moved, earlier is not None or path.exists()
     for tail in ("", "-wal", "-shm"):
         part = Path(f"{path}{tail}")
         if part.exists():
-            os.replace(part, f"{aside}{tail}")
+            os.replace(part, f"{moved}{tail}")
     places.mark(path).unlink(missing_ok=True)
-    return aside if kept else None
+    return moved if existed else None
 
 
 def _without_its_log(path: Path) -> Path | None:
     """The database that a restore before had put aside when it was killed: its log still lies here."""
     if not places.log(path).exists():
         return None
-    aside = [
+    moved = [
         file
         for file in path.parent.glob(f"{path.name}.before-restore-*")
         if not file.name.endswith(("-wal", "-shm")) and not places.log(file).exists()
     ]
-    return max(aside, key=lambda file: file.stat().st_ctime_ns, default=None)
+    return max(moved, key=lambda file: file.stat().st_ctime_ns, default=None)
 
 
 _ATTEMPTS = "coalesce(json_extract(live, '$.attempts'), json_extract(live, '$.attempt'), 0)"
 """Attempts of a request, in databases of older formats too."""
-_LEFT = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words
+_LIVE = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words
 _BEGUN = f"SELECT {_ATTEMPTS}, ended FROM requests WHERE seq = ?"  # noqa: S608
 _INDICES = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE seq > ? AND seq < ?"  # noqa: S608
 
@@ -144,7 +144,7 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
         known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
         own = old.execute(_INDICES, (PLAIN, ARRAYS)) if any(map(is_array, known)) else ()
         begun = {seq: attempts for seq, attempts in own if array_of(seq) in known and seq not in known}
-        for seq, attempts in copy.execute(_LEFT):
+        for seq, attempts in copy.execute(_LIVE):
             found, ended = old.execute(_BEGUN, (seq,)).fetchone() or (0, None)
             if found > attempts or ended is not None:
                 begun[seq] = found

@@ -28,8 +28,8 @@ from nqspy.store import archive, places, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import as_store_error
 from nqspy.store.history import SLICE
-from nqspy.store.keeping import Pair, digests_of, rows_named
 from nqspy.store.rows import Row, in_slices
+from nqspy.store.stored import Pair, digests_of, rows_named
 
 EVENTS = 5_000
 """Events in a file: whoever wants one of them reads it whole."""
@@ -37,7 +37,7 @@ REQUESTS = 2_000
 """Requests in a file: one asked for by its identifier is found by reading it."""
 BLOBS = 500
 """Blobs in a file."""
-GONE = 100
+BATCH = 100
 """Rows deleted in one turn."""
 PAUSE = 0.01
 """Seconds between two turns."""
@@ -51,8 +51,8 @@ _PRAGMAS = (
 _FILE = """INSERT OR REPLACE INTO archives (name, kind, first, last, since, until, rows, digest, cleared)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
 _EVENTS = "SELECT n, at, kind, version, body FROM events WHERE n BETWEEN ? AND ? ORDER BY n"
-_GONE_EVENT = "DELETE FROM events WHERE n = ?"
-_GONE_REQUEST = "DELETE FROM requests WHERE seq = ? AND ended IS NOT NULL"
+_DELETE_EVENT = "DELETE FROM events WHERE n = ?"
+_DELETE_REQUEST = "DELETE FROM requests WHERE seq = ? AND ended IS NOT NULL"
 _NOTHING = "SELECT ?"
 _ARCHIVES = "SELECT name, kind, first, last, since, until, rows, digest, cleared FROM archives"
 _HAS_OLD = """SELECT EXISTS(SELECT 1 FROM events WHERE at < ?1)
@@ -133,8 +133,8 @@ class Rotation:
     def beyond(self, size: int) -> Instant:
         """Return the instant of the oldest event that may stay where the database shall have so many bytes.
         Each event counts for what an event takes on average, with what belongs to it. Raises StoreError."""
-        told = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
-        with told, schema.reading(self._path) as self._connection:
+        errors = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
+        with errors, schema.reading(self._path) as self._connection:
             used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
             return Instant(self._one(_BEYOND, events * size // used) if used > size else 0)
 
@@ -164,7 +164,7 @@ class Rotation:
 
     def _clear(self, one: Archive, statement: str, keys: Sequence[Row]) -> None:
         """Takes the rows of a named file away."""
-        for some in in_slices(list(keys), GONE):
+        for some in in_slices(list(keys), BATCH):
             self._in_turn(statement, some)
             self._step("deleted")
         self._in_turn("UPDATE archives SET cleared = 1 WHERE name = ?", [(one.name,)])
@@ -198,9 +198,9 @@ class Rotation:
                 raise OSError(f"{wrong}; its rows stay in the database")
             lines = archive.read(self._folder / one.name)
             if one.kind == "events":
-                self._clear(one, _GONE_EVENT, [(n,) for n in range(one.first, one.last + 1)])
+                self._clear(one, _DELETE_EVENT, [(n,) for n in range(one.first, one.last + 1)])
             elif one.kind == "requests":
-                self._clear(one, _GONE_REQUEST, [(archive.request_of(line)["seq"],) for line in lines])
+                self._clear(one, _DELETE_REQUEST, [(archive.request_of(line)["seq"],) for line in lines])
             else:
                 self._clear(one, _NOTHING, [])  # those left are found again
 
@@ -216,7 +216,7 @@ class Rotation:
             made = self._file(
                 Archive(name, "events", first, until, since, latest, 0, ""), self._event_lines(first, until)
             )
-            self._clear(made, _GONE_EVENT, [(n,) for n in range(first, until + 1)])
+            self._clear(made, _DELETE_EVENT, [(n,) for n in range(first, until + 1)])
             self._rotated.events += made.rows
             first = until + 1
 
@@ -232,13 +232,13 @@ class Rotation:
             name = f"requests-{seqs[0]:09d}-{seqs[-1]:09d}-{ends[0]}.jsonl.gz"
             one = Archive(name, "requests", seqs[0], seqs[-1], *ends, 0, "")
             made = self._file(one, map(archive.request_line, found))
-            self._clear(made, _GONE_REQUEST, [(seq,) for seq in seqs])
+            self._clear(made, _DELETE_REQUEST, [(seq,) for seq in seqs])
             self._rotated.requests += made.rows
 
     def _keys(self) -> None:
         """A key lives as long as a record of its submission; the events keep it."""
         place: Row = ("", "")
-        while found := self._connection.execute(_DEAD_KEYS, (*place, GONE)).fetchall():
+        while found := self._connection.execute(_DEAD_KEYS, (*place, BATCH)).fetchall():
             place = found[-1][:2]
             self._in_turn("DELETE FROM keys WHERE owner = ? AND key = ? AND seqs = ?", found)
             self._rotated.keys += len(found)
@@ -252,9 +252,9 @@ class Rotation:
             self._pause()
         # What users kept and no record of theirs names any more.
         every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
-        for some in in_slices([pair for pair in every if pair not in pairs], GONE):
-            left = partial(self._pairs_left, some, top)
-            self._in_turn("DELETE FROM kept WHERE owner = ? AND digest = ?", left)
+        for some in in_slices([pair for pair in every if pair not in pairs], BATCH):
+            unused = partial(self._unused_pairs, some, top)
+            self._in_turn("DELETE FROM kept WHERE owner = ? AND digest = ?", unused)
         named = digests_of(pairs) | self._digests(_EXITS) | self._digests(_LOADED_EXITS)
         blobs = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
         for some in in_slices([digest for digest in blobs if digest not in named], BLOBS):
@@ -267,7 +267,7 @@ class Rotation:
     def _digests(self, statement: str) -> set[str]:
         return {digest for (digest,) in self._connection.execute(statement) if digest is not None}
 
-    def _pairs_left(self, pairs: Sequence[Row], top: int) -> Sequence[Row]:
+    def _unused_pairs(self, pairs: Sequence[Row], top: int) -> Sequence[Row]:
         since = self._named(top, PLAIN)
         self._forget(())
         return [pair for pair in pairs if pair not in since]
@@ -277,15 +277,15 @@ class Rotation:
         one = Archive(name, "blobs", 0, 0, 0, 0, 0, "")
         query, run = "SELECT digest, body, codec FROM blobs WHERE digest = ?", self._connection.execute
         made = self._file(one, (archive.blob_line(run(query, (digest,)).fetchone()) for digest in digests))
-        for some in in_slices(digests, GONE):
-            left = partial(self._blobs_left, some, top)
-            self._rotated.blobs += self._in_turn("DELETE FROM blobs WHERE digest = ?", left)
+        for some in in_slices(digests, BATCH):
+            unused = partial(self._unused_blobs, some, top)
+            self._rotated.blobs += self._in_turn("DELETE FROM blobs WHERE digest = ?", unused)
             self._step("deleted")
         self._clear(made, _NOTHING, [])
 
-    def _blobs_left(self, digests: list[str], top: int) -> Sequence[Row]:
+    def _unused_blobs(self, digests: list[str], top: int) -> Sequence[Row]:
         # A request that was submitted since is committed or comes after us: the turn is ours.
         named = digests_of(self._named(top, PLAIN)) | self._digests(_LOADED_EXITS)
-        gone = [digest for digest in digests if digest not in named]
-        self._forget(gone)
-        return [(digest,) for digest in gone]
+        unused = [digest for digest in digests if digest not in named]
+        self._forget(unused)
+        return [(digest,) for digest in unused]

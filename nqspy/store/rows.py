@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 _Values = Callable[[Any], tuple[Any, ...]]
 
 
-def _twin(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
+def _slim(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
     """A twin of a Struct without what equals its default, and what takes its values from an object: rows of a
     third, and what is left out is read as the shared default. ``columns``: fields stored elsewhere."""
     fields, hints = [f for f in structs.fields(cls) if f.name not in columns], typing.get_type_hints(cls)
@@ -48,8 +48,8 @@ def _twin(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
     return made, attrgetter(*(f.name for f in fields))
 
 
-_SpecTwin, _values = _twin(Spec)
-_Live, _live_values = _twin(Request, "seq", "spec", "queue", "state", "submitted", "slot")
+_SlimSpec, _values = _slim(Spec)
+_Live, _live_values = _slim(Request, "seq", "spec", "queue", "state", "submitted", "slot")
 
 
 class EndingRow(msgspec.Struct):
@@ -197,7 +197,7 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
     spec = request.spec
     return (
         request.seq, request.state.value, request.queue, spec.owner, spec.group, spec.name, request.submitted,
-        ended, text(_SpecTwin(*_values(spec))), text(_Live(*_live_values(request))), ending,
+        ended, text(_SlimSpec(*_values(spec))), text(_Live(*_live_values(request))), ending,
     )  # fmt: skip
 
 

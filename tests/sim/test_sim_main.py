@@ -98,7 +98,7 @@ def _allocated_by_us() -> int:
 def test_nothing_of_what_has_ended_stays_in_memory(monkeypatch):
     """Between the 300th request and the 1,500th. What the interpreter itself keeps for later use differs
     from run to run (60 to 100 KB, some hundred tuples), so objects of ours are counted besides."""
-    monkeypatch.setattr(executor, "KEPT", 20)
+    monkeypatch.setattr(executor, "LEAST", 20)
     told = Counter[str]()
     centre = Centre(
         length=60, journal=PassingJournal(lambda events: told.update(e.event.kind for e in events))
@@ -125,11 +125,11 @@ def _objects_of_ours() -> int:
 
 def test_what_was_told_long_ago_is_forgotten():
     told = executor.Recent()
-    for n in range(5 * executor.KEPT):
+    for n in range(5 * executor.LEAST):
         told.append(n)
     told.extend(range(3))
-    assert len(told) <= 2 * executor.KEPT
-    assert told[-4:] == [5 * executor.KEPT - 1, 0, 1, 2]
+    assert len(told) <= 2 * executor.LEAST
+    assert told[-4:] == [5 * executor.LEAST - 1, 0, 1, 2]
 
 
 def test_a_journal_that_keeps_nothing_cannot_be_begun_again_from():

@@ -114,7 +114,7 @@ def test_a_restored_database_is_the_backup_and_the_replaced_one_is_kept(path, te
     same_site(story.site, load(done.kept))
     note = restoring.rewound(path)
     assert note.next_seq == story.site.next_seq
-    restoring.taken(path)
+    restoring.drop_note(path)
     assert restoring.rewound(path) is None
 
 

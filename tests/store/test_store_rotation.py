@@ -24,7 +24,7 @@ NEVER = Instant(2**60)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Small files, so that a short history makes several."""
-    for name, size in (("EVENTS", 70), ("REQUESTS", 9), ("BLOBS", 2), ("GONE", 8)):
+    for name, size in (("EVENTS", 70), ("REQUESTS", 9), ("BLOBS", 2), ("BATCH", 8)):
         monkeypatch.setattr(rotation, name, size)
     monkeypatch.setattr(rotation, "_OLD_REQUESTS", rotation._OLD_REQUESTS.replace("LIMIT 2000", "LIMIT 9"))
 
@@ -243,7 +243,7 @@ from pathlib import Path
 from nqspy.model.ids import Instant
 from nqspy.store import rotation
 from nqspy.store.journal import SqliteJournal
-rotation.EVENTS, rotation.GONE = 70, 8
+rotation.EVENTS, rotation.BATCH = 70, 8
 left = int(sys.argv[2])
 def step(name):
     global left

@@ -22,7 +22,7 @@ SELECT ?1, digest, length(body), 0 FROM blobs WHERE digest = ?2 ON CONFLICT DO N
 _TEXT = """INSERT INTO kept (owner, digest, size, ran) VALUES (?, ?, ?, 0)
 ON CONFLICT DO UPDATE SET size = size + excluded.size"""
 _RAN = "UPDATE kept SET ran = 1 WHERE owner = ? AND digest = ?"
-_GONE = "DELETE FROM kept WHERE owner = ? AND digest = ? AND ran = 0 RETURNING size"
+_DELETE = "DELETE FROM kept WHERE owner = ? AND digest = ? AND ran = 0 RETURNING size"
 # The text of an array counts once, and once for each index; of one that never ran twice, as any other.
 _LESS = """UPDATE kept SET size = size * 2 / ?3 WHERE owner = ?1 AND digest = ?2 AND ran = 0
 RETURNING size * ?3 / 2 - size"""
@@ -48,20 +48,20 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 @dataclass(slots=True)
 class CommitStep:
     """Changes of a commit, remembered once it is durable: ``refs``: requests that have not ended; ``new``,
-    ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or less;
+    ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or less;
     ``dropped``: blobs that are gone; ``arrays``: texts of ended arrays, and how often each counts."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)
     texts: Counter[Pair] = field(default_factory=Counter)
     ran: set[Pair] = field(default_factory=set)
-    gone: list[Pair] = field(default_factory=list)
+    removed: list[Pair] = field(default_factory=list)
     sizes: Counter[str] = field(default_factory=Counter)
     dropped: set[str] = field(default_factory=set)
     arrays: list[tuple[Pair, int]] = field(default_factory=list)
 
 
-class Keeping:
+class StoredBytes:
     """Belongs to the journal's thread; `forget` comes from the rotation's, in its turn."""
 
     def __init__(self) -> None:
@@ -104,8 +104,8 @@ class Keeping:
         for request, _ in site.touched.ended.values():
             self._end(step, request)
         ran = step.ran | self._ran
-        refs = {pair: self._refs.get(pair, 0) + step.refs[pair] for pair in step.gone}
-        step.gone = [pair for pair, left in refs.items() if left <= 0 and pair not in ran]
+        refs = {pair: self._refs.get(pair, 0) + step.refs[pair] for pair in step.removed}
+        step.removed = [pair for pair, remaining in refs.items() if remaining <= 0 and pair not in ran]
         step.ran -= self._ran
         return step
 
@@ -116,7 +116,7 @@ class Keeping:
         pairs = pairs_of(request.spec)
         if index_of(request.seq) is None:
             step.refs.subtract(pairs)
-            step.gone += () if request.attempts else pairs
+            step.removed += () if request.attempts else pairs
             if request.spec.array is not None:
                 step.arrays.append((text_of(request.seq, request.spec), 1 + counted(request.spec.array)))
         elif text_size(request.spec):
@@ -137,8 +137,8 @@ class Keeping:
             connection.executemany(_RAN, sorted(step.ran))
         for pair, times in step.arrays:
             step.sizes[pair[0]] -= _size(connection, _LESS, (*pair, times))
-        for pair in step.gone:
-            step.sizes[pair[0]] -= _size(connection, _GONE, pair)
+        for pair in step.removed:
+            step.sizes[pair[0]] -= _size(connection, _DELETE, pair)
             if connection.execute(_ALONE, (pair[1],)).rowcount:
                 step.dropped.add(pair[1])
 
@@ -154,7 +154,7 @@ class Keeping:
             self._totals.update(step.sizes)
         _remember(self._known, step.new)
         _remember(self._ran, step.ran)
-        self._known.difference_update(step.gone)
+        self._known.difference_update(step.removed)
 
 
 def _size(connection: sqlite3.Connection, statement: str, values: Pair | tuple[str, str, int]) -> int:
