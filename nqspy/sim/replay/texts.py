@@ -36,8 +36,8 @@ def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     for name, text in list(data["refused"].items())[:MOST]:
         yield f"{name} would have been refused: {text}\n"
     starts = data["starts"]
-    said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
-    yield f"\nstarts: {', '.join(said)}\n"
+    counts = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
+    yield f"\nstarts: {', '.join(counts)}\n"
     yield f"busy: {_was(data['busy'], percent)} %\n"
     if data["deviation"]["was"] is not None or data["deviation"]["would"] is not None:
         points_of = _was(data["deviation"], lambda each: "-" if each is None else f"{each:.1f}")
