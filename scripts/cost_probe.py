@@ -20,14 +20,14 @@ DAEMON = {
     "nqspy.daemon.inbox:Inbox.drain": "inbox",
     "nqspy.daemon.inbox:Inbox.put_message": "counter: messages",
     "nqspy.rpc.peer:ServedConnection.data_received": "counter: messages",
-    "nqspy.answers.dispatcher:Dispatcher.take": "counter: commands and replies",
+    "nqspy.answers.dispatcher:Dispatcher.accept": "counter: commands and replies",
     "nqspy.answers.dispatcher:Dispatcher.reply": "counter: commands and replies",
     "nqspy.engine.loop:Engine.feed": "engine",
     "nqspy.engine.loop:Engine._pass": "pass",
     "nqspy.store.journal:SqliteJournal.commit": "store",
     "nqspy.executors.local:LocalExecutor.do": "orders to the starter",
     "nqspy.executors.watch:Watch._handle": "reports of shepherds",
-    "nqspy.daemon.notices:ExitNotices.tell": "telling",
+    "nqspy.daemon.notices:ExitNotices.notify": "telling",
 }
 SPAWNER = {
     "nqspy.executors.prepare:read": "order read",
