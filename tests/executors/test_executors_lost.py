@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
     mine = bench.identifier.of(os.getpid())
     claimed(bench, mine._replace(start=mine.start + 1).text())
     assert isinstance(bench.scan()[0], ObservedLost)
+
+
+@pytest.mark.parametrize(("program", "ends"), [("spawner", True), ("starter", True), ("editor", False)])
+def test_a_shepherd_in_the_folder_is_known_by_its_spawner_of_this_version_or_an_earlier_one(
+    bench, tmp_path, program, ends
+):
+    folder, script = claimed(bench, bench.identifier.of(os.getpid()).text()), tmp_path / f"{program}.py"
+    script.write_text("import time\nprint(flush=True)\ntime.sleep(600)\n")
+    with subprocess.Popen([sys.executable, script], cwd=folder, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        scan.kill_remaining(str(folder), str(bench.home), bench.identifier)
+        with proc.Descriptor(os.pidfd_open(process.pid)) as fd:
+            assert proc.readable(fd, 5 if ends else 0) == ends
+        process.kill()
 
 
 def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
