@@ -17,7 +17,7 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode, Reasons, reason_kinds
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import Mark, OwnerBackoff, Skip
+from nqspy.userexit.call_stats import Mark, OwnerBackoff, Skipped
 
 HOUR = 3600.0
 DEADLY = 2
@@ -42,7 +42,7 @@ class _Strikes(Struct):
     off: dict[str, str]
     died: dict[str, list[tuple[float, str]]]
     files: dict[str, str]
-    spares: list[Skip]
+    spares: list[Skipped]
     rests: list[OwnerBackoff]
 
 
@@ -65,7 +65,7 @@ class Backoff:
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
-    skips: list[Skip] = field(default_factory=list)
+    skips: list[Skipped] = field(default_factory=list)
     backoffs: list[OwnerBackoff] = field(default_factory=list)
     losses: int = 0
     files: dict[str, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Backoff:
         text = f"{call.hook}{about} ended the process of the exits: {how}"
         self.skips = [each for each in self.skips if Mark(each.at).holds(now)]
         if call.subject is not None:
-            self.skips.append(Skip(call.exit, call.hook, call.subject, now, text))
+            self.skips.append(Skipped(call.exit, call.hook, call.subject, now, text))
         real = time.monotonic()
         recent = [each for each in self._died.get(call.exit, ()) if real - each[0] < HOUR]
         self._died[call.exit] = [*recent, (real, call.owner)]

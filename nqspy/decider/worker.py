@@ -27,7 +27,7 @@ from nqspy.model.site import Site
 from nqspy.ports import PassView
 from nqspy.store.rows import no_collector
 from nqspy.system import urgency
-from nqspy.userexit.call_stats import OwnerBackoff, SavedMemory, Skip
+from nqspy.userexit.call_stats import OwnerBackoff, SavedMemory, Skipped
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
@@ -59,7 +59,7 @@ class WorkerTask(Struct, frozen=True):
     folder: Path
     sources: tuple[Source, ...]
     site: Site
-    skips: tuple[Skip, ...] = ()
+    skips: tuple[Skipped, ...] = ()
     backoffs: tuple[OwnerBackoff, ...] = ()
     listing: messages.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""

@@ -229,7 +229,7 @@ class SavedMemory(Struct):
     resting: list[tuple[str, str, str, int]]
 
 
-class Skip(Struct, frozen=True):
+class Skipped(Struct, frozen=True):
     """Subject that an exit died on: it is not asked about that for a while."""
 
     exit: str

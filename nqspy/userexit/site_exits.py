@@ -27,7 +27,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
-from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, OwnerBackoff, Record, SavedMemory, Skip
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, OwnerBackoff, Record, SavedMemory, Skipped
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
@@ -105,7 +105,7 @@ class SiteExits:
 
     # ------------------------------------------------------------ what outlives the process
 
-    def lost(self, skips: Iterable[Skip], backoffs: Iterable[OwnerBackoff]) -> None:
+    def lost(self, skips: Iterable[Skipped], backoffs: Iterable[OwnerBackoff]) -> None:
         """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
         for each in skips:
             for record in self._records(each.exit, each.hook):

@@ -10,7 +10,7 @@ from nqspy.engine.replay.follow import ExitHistory
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import CallWatch, Mark, Skip, Subject
+from nqspy.userexit.call_stats import CallWatch, Mark, Skipped, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.hooks import Hook
@@ -167,8 +167,8 @@ class RecordedExits(SiteExits, ExitHistory):
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Note that their process was lost at these: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
-        failed = [each for each in failures if each.lost and each.seq is not None]
-        self.lost([Skip(each.exit, hook, each.seq, at, each.text) for each in failed for hook in asked], ())
+        lost = [each for each in failures if each.lost and each.seq is not None]
+        self.lost([Skipped(each.exit, hook, each.seq, at, each.text) for each in lost for hook in asked], ())
 
 
 def files_in(folder: Path) -> tuple[Source, ...]:
