@@ -112,7 +112,9 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
     if reason is not None:
         return reason
     if request.reservation is not None and (closing is None or closing.code in _OF_OTHERS):
-        return _of_reserved(gate, request)
+        reason = _of_reserved(gate, request)
+        if reason is not None or closing is None or request.spec.mold is not None:
+            return reason or _NOTHING_FREED("scheduler")
     if closing is None:
         return _NOT_YET("scheduler")
     # Requests with a reservation were examined before the others.
@@ -125,14 +127,13 @@ _OF_OTHERS = (ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.RESERVED)
 the others, or not at all while nothing becomes free."""
 
 
-def _of_reserved(gate: Gate, request: Request) -> Reason:
-    """Return why a request with a reservation does not start now, on any of its sizes."""
+def _of_reserved(gate: Gate, request: Request) -> Reason | None:
+    """Return why a request with a reservation does not start now, on any of its sizes; None: it could."""
     site, kept = gate.site, request.reservation
     fit = first_fit(variants_of(site, request), gate.refuses)
-    better = None
     if fit.ask is not None and kept is not None and kept.at is not None and request.spec.mold is not None:
-        better = waits_for(site, gate.now, fit.ask, (sized(request, kept.pes), kept.at))
-    return fit.why or better or _NOTHING_FREED("scheduler")
+        return waits_for(site, gate.now, fit.ask, (sized(request, kept.pes), kept.at))
+    return fit.why
 
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:

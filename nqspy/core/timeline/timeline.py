@@ -342,7 +342,9 @@ class Timeline:
             return f"what it needs is kept for {self._ids(kept)} by then"
         if returning := shown(self._site.paused):
             return f"{returning} gave way and goes on before it"
-        away = self._site.offline()
+        domain, away = self._site.domain_of(request.queue), self._site.offline()
+        if domain.is_command and (places := shown(started)):  # they hold no PEs, but places of the domain
+            return f"what it needs is held by {places}"
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
 
     def _holds_some(self, request: Request, amounts: Collection[Amount]) -> bool:
