@@ -271,7 +271,7 @@ def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
 def night(spare):
     """What a night starts, in order, and how many names are kept in mind at its end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "SPARE", spare)
+        patch.setattr(columns, "LEAST_NAMES", spare)
         settings = PLAIN + "set sched_factor share 20\ncreate group d1 share=30 members=(anne)\n"
         centre = Centre(settings, pes=2, length=300)
         centre.site.numbers.limit = spare
