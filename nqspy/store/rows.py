@@ -39,8 +39,8 @@ _Values = Callable[[Any], tuple[Any, ...]]
 
 
 def _slim(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
-    """A twin of a Struct without what equals its default, and what takes its values from an object: rows of a
-    third, and what is left out is read as the shared default. ``columns``: fields stored elsewhere."""
+    """Return a copy of a Struct that omits defaults, and a getter of its values from an object: a third
+    of the size. Omitted values are read as shared defaults. ``columns``: fields stored elsewhere."""
     fields, hints = [f for f in structs.fields(cls) if f.name not in columns], typing.get_type_hints(cls)
     defaults = [() if f.default is msgspec.NODEFAULT else (f.default,) for f in fields]
     parts: list[Any] = [(f.name, hints[f.name], *given) for f, given in zip(fields, defaults, strict=True)]

@@ -152,7 +152,7 @@ def _later(marks: dict[K, Mark], key: K, mark: Mark) -> None:
 
 
 class Trace:
-    """The latest answer of each hook of each exit about each request, the last KEPT of them."""
+    """The latest answer of each hook of each exit about each request, the last TRACED of them."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, str, str], tuple[Instant, Any, str | None]] = {}
@@ -230,7 +230,7 @@ class SavedMemory(Struct):
 
 
 class Skipped(Struct, frozen=True):
-    """Subject that an exit died on: it is not asked about that for a while."""
+    """Subject that ended the process of an exit: the exit is not asked about it for a while."""
 
     exit: str
     hook: str
@@ -240,7 +240,7 @@ class Skipped(Struct, frozen=True):
 
 
 class OwnerBackoff(Struct, frozen=True):
-    """Owner of requests that an exit died on more than once: it is not asked about these for a while."""
+    """Owner whose requests ended the process of an exit more than once: back-off for them."""
 
     exit: str
     owner: str

@@ -67,7 +67,7 @@ def test_an_array_that_never_ran_counts_on_for_itself_alone(fresh):
         assert keeps("anne") - before > 18_000_000
         fresh.result("owner", "delete", ids=[id])
         assert number * 18_000 < keeps("anne") - before < number * 20_000
-    fresh.daemon.journal._keeping.forget()
+    fresh.daemon.journal._stored.forget()
     assert 3 * 18_000 < keeps("anne") - before < 3 * 20_000, "the rows say the same"
 
 
