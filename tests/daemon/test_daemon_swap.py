@@ -133,7 +133,7 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
 
 def test_with_nothing_to_do_nobody_looks_at_the_memory(monkeypatch):
     looks = []
-    monkeypatch.setattr(memory, "look", lambda: looks.append(1) or memory.MachineMemory(100, 90, 0, 0.0))
+    monkeypatch.setattr(memory, "read", lambda: looks.append(1) or memory.MachineMemory(100, 90, 0, 0.0))
     monkeypatch.setattr(memory, "SELDOM", 0.01)
     site = Site()
     swap.CONTROL.one(site.settings).enabled = True

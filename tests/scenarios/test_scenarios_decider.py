@@ -34,7 +34,7 @@ class Waiting(DeciderClient):
     def ask(self, site, now, samples):
         plan = super().ask(site, now, samples)
         while plan is None:
-            decision = self.take(self.heard.get(timeout=180))
+            decision = self.receive(self.heard.get(timeout=180))
             if decision is not None:
                 assert decision.plan is not None, self.troubles
                 plan = decision.plan
