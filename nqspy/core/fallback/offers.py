@@ -110,6 +110,7 @@ class Offers:
         self.assumed: set[str] = set()
         self._rounds = draft.exits.rounds(draft.site) if self.asking else {}
         self._offers_left = draft.site.settings.global_.offers_per_pass
+        self._is_divided = draft.site.is_divided()
         self.walks: dict[str, Walk] = {}
         self._refused: list[Refusal] = []
         self._reasons: dict[tuple[str, str, str, Instant | None], Reason] = {}
@@ -129,12 +130,11 @@ class Offers:
 
     def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
-        walk = self.walks[candidates.queue.name]
+        walk, draft = self.walks[candidates.queue.name], self._draft
         rows = policy.all_rows(candidates, walk.most + 1)
         version: object = None
         while not walk.cut and policy.blocker is None:
-            is_short = self._draft.is_short(candidates.queue.name)
-            if version != (now := (self._draft.proposals, candidates.changes, is_short)):
+            if version != (now := (draft.proposals, candidates.changes, len(draft.short_domains))):
                 if self._is_closed(policy) or self._is_over(candidates, policy):
                     break
                 version = now
@@ -194,24 +194,25 @@ class Offers:
         return answer
 
     def _ask(self, request: Request, view: RequestView) -> Answer | None:
-        self._draft.asked = self._draft.board(request.queue).domain.name
+        if self._is_divided:
+            self._draft.asked = self._draft.board(request.queue).domain.name
         return self._exits.jobselect(view, views.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
         """Note a refusal, and pass over the rows that it reaches. What it refuses loses a reservation that is
         due. Return True if it closes the queue."""
-        draft, place, refused = self._draft, None, [request]
+        draft, reserved, place = self._draft, self._gate.reserved, None
+        due = [request] if reserved.is_due(request) else []
         draft.reasons[request.seq] = reason = self._reason(answer)
         if answer.alike is not None:
             fields = alike.fields_of(request, answer.alike)
             place, reach = len(self.reach), Reach(request.queue, fields, reason, answer.within)
             self.reach.append(reach)
-            due = [r for r in self._gate.reserved.due(request.queue) if alike.covers(reach, r)]
-            refused += [each for each in due if candidates.is_remaining(candidates.row_of(each))]
+            others = [each for each in reserved.due(request.queue) if alike.covers(reach, each)]
+            due += [each for each in others if candidates.is_remaining(candidates.row_of(each))]
             candidates.pass_over(reach)
-        offered = len(draft.offered[request.queue]) - 1
-        self._refused.append((request, answer, offered, place, draft.proposals))
-        for each in filter(self._gate.reserved.is_due, refused):
+        self._refused.append((request, answer, len(draft.offered[request.queue]) - 1, place, draft.proposals))
+        for each in due:
             self._gate.drop(each, f"{answer.who}: {answer.text}")
         return answer.verdict == "hold_line"
 

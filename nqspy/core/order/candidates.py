@@ -219,7 +219,7 @@ class Candidates:
                 rows = [] if first is None else [first]
             elif not rows:
                 rows = self.in_order(most=most)[::-1]
-            while rows and not self.is_remaining(rows[-1]):
+            while rows and not self._remaining.item(rows[-1]):
                 rows.pop()
             if rows:
                 yield rows.pop()
