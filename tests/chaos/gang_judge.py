@@ -68,6 +68,7 @@ class Holds:
     twice: list[tuple[Seq, str]] = field(default_factory=list)
     moved: int = 0
     _on: dict[int, Seq] = field(default_factory=dict)
+    _ending: set[Seq] = field(default_factory=set)
     _coming_up: bool = False
     _found: list[Hold] = field(default_factory=list)
 
@@ -86,8 +87,13 @@ class Holds:
             case ev.Resumed(seq, attempt):
                 self._go_on(recorded.event, recorded)
             case ev.Deleting(seq, attempt):
+                self._ending.add(seq)
                 self._end(seq, attempt, recorded.at)
-            case ev.MovedOut(seq) | ev.Exiting(seq) | ev.Ended(seq) | ev.Requeued(seq) | ev.Deleted(seq):
+            case ev.MovedOut(seq, attempt):
+                self._release(seq, recorded.at)
+                if seq in self._ending:  # it was asked to end while it gave way
+                    self._end(seq, attempt, recorded.at)
+            case ev.Exiting(seq) | ev.Ended(seq) | ev.Requeued(seq) | ev.Deleted(seq):
                 self._release(seq, recorded.at)
 
     def _give(self, seq: Seq, attempt: int, pes: tuple[int, ...], recorded: ev.Recorded) -> None:

@@ -110,6 +110,12 @@ def test_an_application_that_gave_way_and_is_deleted_has_its_grace_time(story):
     assert story.tell({(6, 7): [(550, ev.Deleting(1, 1, "anne"))]}).verdict() == []
 
 
+def test_so_has_one_that_is_deleted_while_it_gives_way(story):
+    [place] = [n for n, (_, event) in enumerate(story.events) if isinstance(event, ev.MovedOut)]
+    deleting = (story.events[place][0], ev.Deleting(1, 1, "anne"))
+    assert story.tell({(6, 7): []}).tell({(place, place): [deleting]}).verdict() == []
+
+
 def test_what_a_daemon_finds_ended_may_have_run_until_it_decides(story):
     found = [(800, ev.DaemonStarted(0, False)), (800, ended(2, 3)), (800, ended(1, 0))]
     story.tell({(7, 9): [*found, (900, submitted(3, "third"))]}, {("low", 3): "end 880 1.vm 1 0 9"})
