@@ -25,7 +25,7 @@ DAEMON = {
     "nqspy.engine.loop:Engine.feed": "engine",
     "nqspy.engine.loop:Engine._pass": "pass",
     "nqspy.store.journal:SqliteJournal.commit": "store",
-    "nqspy.executors.local:LocalExecutor.do": "orders to the starter",
+    "nqspy.executors.local:LocalExecutor.do": "orders to the spawner",
     "nqspy.executors.watch:Watch._handle": "reports of shepherds",
     "nqspy.daemon.notices:ExitNotices.notify": "telling",
 }

@@ -32,7 +32,8 @@ _WORDS = {
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
     """Return why a queue, or its domain, can never take this request, in a line; None: it can. ``unlimited``
-    fits only without such a limit, a moldable request if one size does; the reason is the smallest's."""
+    fits only if the queue has no such limit. A moldable request fits if one of its sizes does; the reason is
+    that of the smallest."""
     if spec.mold is None:
         return excess(site, spec, queue)
     reasons = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]

@@ -130,7 +130,8 @@ class Chooser:
         return self.gate.reserved.opened_beside(each.queue.name), proposals
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        """Return the blocked candidates that could start by now, by starts or given up reservations."""
+        """Return the blocked candidates that could start by now. A start may change that behind a blocker,
+        a reservation that was given up in any queue."""
         free, by_starts = self._draft.board(each.queue.name).free, each.policy.blocker is not None
         waiting = (request for request, by_giving_up in each.blocked.values() if by_starts or by_giving_up)
         fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)

@@ -144,7 +144,8 @@ class ClassTable:
 
 
 def objection(site: Site, name: str, owner: str, groups: Collection[str] | None = ()) -> Refusal | None:
-    """Return why a user of these Unix groups may not use a class, else None. Groups None: all are open."""
+    """Return why a user of these Unix groups may not use a class; None: they may. ``groups`` None: each is
+    open."""
     if not name:
         return None
     known = CLASSES.all(site.settings)

@@ -95,7 +95,8 @@ DOMAINS = declare(
 
 
 def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
-    """Raise Refusal if new settings (``touched``: paths) take a PE, its domain or slot from a holder."""
+    """Raise Refusal if new settings would take a PE, its domain or its slot from a request that holds it.
+    ``touched``: paths of the changed objects."""
     before, moved = site.settings, _moved_queues(site, after, touched)
     if before.domains == after.domains and not moved:
         return

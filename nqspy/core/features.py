@@ -24,7 +24,8 @@ FILES: Mapping[str, str] = {
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
 }
-"""Files of `core` that declare a ``FEATURE``. A domain may leave out one with a text (it preempts)."""
+"""Files of `core` that declare a ``FEATURE``. A domain may leave out a feature with a text, which says when
+it makes running requests give way."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
@@ -49,7 +50,8 @@ def propose(draft: Draft, now: Instant) -> list[Instant | None]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action (not none) still wants it, and acts on its request."""
+    """True if the feature that proposed an action still wants it, and acts on its request. An action of no
+    feature does not stand."""
     feature = BY_NAME.get(action.by)
     if feature is None or not feature.stands(site, action):
         return False

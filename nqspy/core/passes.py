@@ -85,7 +85,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         of = site.requests.get(array_of(request.seq) or 0)  # it may be an index that is no request yet
         for held in of.array.held if of is not None and of.array is not None else ():
             if held.never and has(held.indices, index_of(request.seq) or 0):
-                return depend.hopeless(held.never)
+                return reason_of_held(held)
         return quoted(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
         retry, until = request.retry, request.eligible

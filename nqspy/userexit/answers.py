@@ -145,11 +145,11 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
         if type(value) is str and is_amount:
             value = parse_time(value) if unit == "time" else parse_size(value)
         elif type(value) is int and not -_GREATEST * (not is_amount) <= value <= _GREATEST:
-            raise ValueError(f"changes() takes no such number as {word}: {_short(value)}")
+            raise ValueError(f"changes() takes no such number as {word}: {_short(repr(value))}")
         elif unit == "names" and isinstance(value, (list, set, frozenset)):
             value = tuple(value)
         if not is_change(word, value):
-            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {_short(value)}")
+            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {_short(repr(value))}")
         texts = value if type(value) is tuple else (value,) if type(value) is str else ()
         if sum(map(len, texts)) > MOST_TEXT or any("\ud800" <= sign <= "\udfff" for sign in "".join(texts)):
             raise ValueError(f"changes() takes as {word} at most {MOST_TEXT} characters, all of Unicode")
@@ -161,8 +161,7 @@ MOST_TEXT = 1 << 20
 """Characters of a changed text, or of all texts of a changed list."""
 
 
-def _short(value: object) -> str:
-    text = repr(value)
+def _short(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -270,5 +269,4 @@ def _words(answer: Any) -> str:
 
 
 def _nonsense(hook: str, known: str, answer: Any) -> Nonsense:
-    text = _words(answer)
-    return Nonsense(f"{hook} answers {known}, not {text if len(text) <= 80 else text[:77] + '...'}")
+    return Nonsense(f"{hook} answers {known}, not {_short(_words(answer))}")

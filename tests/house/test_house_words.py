@@ -73,8 +73,13 @@ def anchors(name: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-KINDS = {"Tutorials": "Tutorial", "How to": "How-to", "Explanation": "Explanation", "Reference": "Reference",
-         "Evidence": "Evidence"}  # fmt: skip
+KINDS = {
+    "Tutorials": "Tutorial",
+    "How to": "How-to",
+    "Explanation": "Explanation",
+    "Reference": "Reference",
+    "Evidence": "Evidence",
+}
 
 
 def test_each_page_says_which_kind_it_is_and_stands_there_in_the_index():

@@ -56,15 +56,15 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
             gate.room.hold(request.queue, found)
 
 
-def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
+def places(request: Request, board: Board, lost: Collection[int]) -> tuple[int, ...]:
     """Return PEs on which a suspended request can resume, at most as many as it had: those very PEs in their
     old order if they are free, else what the placement of the domain gives it, in ascending order; last its
     own PEs that are ``lost``: their CPUs do not come back."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
     given = placement_of(board.domain).again(board, len(request.pes), own)
-    lost = [pe for pe in request.pes if pe in gone and pe not in own]
-    found = [*given, *lost][: len(request.pes)]
+    own_lost = [pe for pe in request.pes if pe in lost and pe not in own]
+    found = [*given, *own_lost][: len(request.pes)]
     return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
 
 

@@ -58,7 +58,8 @@ class Cap(Struct, frozen=True):
 
 class Caps(Rule):
     """Caps of a site, and the PEs that their groups hold; starts of a pass are added. ``ledger`` returns use
-    by group, is called only if there are caps, and gets starts elsewhere. ``bound``: there are caps."""
+    by group; it is called only if there are caps, and starts are committed to it elsewhere. ``bound``: there
+    are caps."""
 
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger

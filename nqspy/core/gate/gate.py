@@ -122,7 +122,7 @@ class Gate:
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
         """Return True if the reason is a want of a shared amount (PEs, units, memory), and there is enough
-        of it once all others have ended: then a start may be reserved. PEs that are offline do not end."""
+        of it once all others have ended: then a start may be reserved. No end brings back offline PEs."""
         waits = (reason.code in _ROOM and reason.kind != ALL_AWAY.name) or self.reserved.is_shared(ask)
         return waits and not self.reserved.is_too_much(ask)
 
@@ -234,7 +234,8 @@ def never(site: Site, ask: Request) -> Reason | None:
 
 
 def refusal_of(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return one line that says why a batch queue can never run a request (its least size); else None."""
+    """Return one line that says why a batch queue can never run a request; None: it can. Of a moldable
+    request its smallest size counts."""
     wrong = violation(site, spec, queue)
     if wrong is None:
         reason = never(site, Request(site.next_seq, spec, queue.name, State.QUEUED, site.at, site.at))

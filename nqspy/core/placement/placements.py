@@ -32,7 +32,8 @@ def nearest(domain: Domain) -> Placement:
 
 
 def size_of(site: Site, queue: str) -> int:
-    """Return how many PEs one request of a queue can get: its domain's, or its largest block's (in a row)."""
+    """Return how many PEs one request of a queue can get: those of its domain, or of the largest block of
+    these if the placement gives PEs in a row."""
     if not site.is_divided() or (domain := site.domain_of(queue)).is_command:
         return site.pes()
     own = site.pes_of(domain)

@@ -298,7 +298,8 @@ class Timeline:
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
-        """Hold these spans, and what a suspended request holds later that therefore cannot go on now."""
+        """Hold these spans. If a suspended request can therefore not go on now, hold also what it will hold
+        later."""
         for span in spans:
             self.profile.hold(*span)
         if self._standing:

@@ -99,7 +99,8 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
 
 
 class Fit(NamedTuple):
-    """``ask``: the first variant that may start; None: ``why``. ``rejected``: variants that were refused."""
+    """``ask``: the first variant that may start; None: none may, ``why`` says why. ``rejected``: the variants
+    that were refused."""
 
     ask: Request | None
     why: Reason | None = None
