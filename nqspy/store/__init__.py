@@ -1,1 +1,2 @@
-"""The journal in SQLite: events are the history, rows the snapshot, written in one transaction."""
+"""The journal in SQLite: tables of events are the history, other rows a snapshot; one transaction writes
+both."""

@@ -1,7 +1,8 @@
-"""Files of the history: JSON lines, compressed, the last line with their number and digest.
-``events-FIRST-LAST.jsonl.gz`` holds events by their numbers, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended
-requests by the numbers and the instants of their ends, ``blobs-…`` scripts and environments that no record
-names any more. A file is on the disk, whole, before ``archives`` names it, and named before a row goes."""
+"""Files of the history: lines of JSON, compressed; the last line has the number and the digest of the others.
+``events-FIRST-LAST.jsonl.gz`` holds events by number, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended requests
+by number and instant of their ends, ``blobs-…`` scripts and environments that no record names any more. A
+file is completely on the disk before the table ``archives`` names it, and named there before rows are
+deleted."""
 
 import base64
 import gzip
@@ -27,7 +28,7 @@ _TOGETHER = 100
 
 
 class Archive(Struct, frozen=True):
-    """A file, as the table ``archives`` has it."""
+    """Row of the table ``archives``: one file of the history."""
 
     name: str
     kind: str
@@ -51,47 +52,47 @@ _event = msgspec.json.Decoder(_Event)
 
 
 def event_line(row: Row) -> str:
-    """A line from ``n, at, kind, version, body``."""
+    """Return the line of JSON for an event's row ``n, at, kind, version, body``."""
     n, at, kind, version, body = row
     return f'{{"n":{n},"at":{at},"kind":"{kind}","version":{version},"body":{body}}}'
 
 
 def event_of(line: bytes) -> ev.Recorded:
-    """The event of a line. Raises msgspec.DecodeError."""
+    """Return the event that a line of a file holds. Raises msgspec.DecodeError."""
     found = _event.decode(line)
     return ev.Recorded(found.n, found.at, ev.decode(found.kind, bytes(found.body)))
 
 
 REQUEST = ("seq", "ended", "state", "queue", "owner", "grp", "name", "submitted", "spec", "live", "ending")
-"""Columns of a request, in the order of its line."""
+"""Columns of an ended request, in the order in which its line has them."""
 
 
 def request_line(row: Row) -> str:
-    """A line from the columns REQUEST."""
+    """Return the line of JSON for a request's row of the columns REQUEST."""
     named = dict(zip(REQUEST, row, strict=True))
     return json.dumps(named, ensure_ascii=False, separators=(",", ":"))
 
 
 def request_of(line: bytes) -> dict[str, Any]:
-    """The columns of a request's line."""
+    """Return the values of a request's line, by column. Raises msgspec.DecodeError."""
     found: dict[str, Any] = msgspec.json.decode(line)
     return found
 
 
 def blob_line(row: Row) -> str:
-    """A line from ``digest, body, codec``."""
+    """Return the line of JSON for a blob's row ``digest, body, codec``."""
     digest, body, codec = row
     return json.dumps({"digest": digest, "codec": codec, "body": base64.b64encode(body).decode()})
 
 
 def blob_of(line: bytes) -> bytes:
-    """Return what a blob's line holds."""
+    """Return the script or environment (unpacked bytes) that a line of a file holds."""
     found = json.loads(line)
     return blob_body(base64.b64decode(found["body"]), found["codec"])
 
 
 def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
-    """Writes a file anew; returns how many lines it has and their digest. Raises OSError."""
+    """Write a new compressed file; return its number of lines and the digest of them. Raises OSError."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     digest, count = hashlib.sha256(), 0
@@ -107,7 +108,8 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
 
 
 def read(path: Path) -> list[bytes]:
-    """Lines of a file with a right checksum (gzip's). Raises StoreError for a missing or damaged one."""
+    """Return the lines of a file, after its checksum was checked. Raises StoreError if it is missing or
+    damaged."""
     try:
         with gzip.open(path, "rb") as file:
             lines = file.read().splitlines(keepends=True)
@@ -119,7 +121,7 @@ def read(path: Path) -> list[bytes]:
 
 
 def check(path: Path, archive: Archive) -> str | None:
-    """Return what is wrong with a file, None when it is as it was written."""
+    """Compare a file with its row in ``archives``; return what is wrong in one line, None if nothing is."""
     digest, count = hashlib.sha256(), 0
     try:
         for line in read(path):

@@ -1,6 +1,6 @@
-"""Backups: copies of the database in the folder ``backups``, made while it is written, checked, the last few
-kept. A copy is one file that needs no other; its name tells the instant of the site's clock at which it was
-made: ``nqs-20261121T030000Z.db``."""
+"""Backups: copies of the database in the folder ``backups``, made while the daemon writes, checked; only the
+last few stay. A copy is one file that needs no other. Its name has the instant of the site's clock at which
+it was made: ``nqs-20261121T030000Z.db``."""
 
 import fcntl
 import os
@@ -21,10 +21,10 @@ _NAME = re.compile(r"nqs-(\d{8}T\d{6})Z(-[\w.-]+)?\.db$")
 _FORM = "%Y%m%dT%H%M%S"
 
 PAGES = 256
-"""Pages copied between two looks at whether it shall go on."""
+"""Pages copied between two calls of ``go_on``, which may end the copying."""
 
 SPOILT = (sqlite3.Error, peewee.PeeweeException, OSError)
-"""What reading a file that is no good database raises."""
+"""Errors of reading a file that is not a sound database."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,12 +36,12 @@ class Copy:
 
 
 def name_of(at: Instant) -> str:
-    """Name of a backup made at an instant."""
+    """Return the file name of a backup made at an instant."""
     return f"nqs-{datetime.fromtimestamp(at // 1000, UTC):{_FORM}}Z.db"
 
 
 def listed(path: Path) -> list[Copy]:
-    """The backups of the database at ``path``, oldest first."""
+    """Return the backups of the database at ``path`` by the instants in their names, oldest first."""
     found = []
     try:
         entries = list(places.backups(path).iterdir())
@@ -51,24 +51,25 @@ def listed(path: Path) -> list[Copy]:
         match = _NAME.match(file.name)
         if match is None:
             continue
-        with suppress(ValueError):  # digits that are no date: somebody else's
+        with suppress(ValueError):  # digits that are no date: a file of another program
             moment = datetime.strptime(match[1], _FORM).replace(tzinfo=UTC)
             found.append(Copy(Instant(int(moment.timestamp()) * 1000), file))
     return sorted(found)
 
 
 def by_age(path: Path) -> list[Copy]:
-    """Return the same by the time they were written, oldest first: the site's clock may have been far off."""
+    """Return the backups by the times of their files, oldest first: the site's clock may have been far
+    off."""
     written = []
     for copy in listed(path):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # removed meanwhile
             written.append((copy.path.stat().st_mtime_ns, copy))
     return [copy for _, copy in sorted(written)]
 
 
 def problem(file: Path) -> str | None:
-    """Return what is wrong with a database file that is not being written, by ``integrity_check``; None when
-    it is good. The log of one that was not closed properly is part of it."""
+    """Run ``integrity_check`` on a database that no process writes; return its first complaint, None if it is
+    sound. The write-ahead log of a database that was not closed properly is read too."""
     try:
         if file.stat().st_size == 0:
             return "it is empty"
@@ -84,13 +85,14 @@ def problem(file: Path) -> str | None:
 
 
 def newest_good(path: Path) -> Path | None:
-    """The newest backup that passes its check, None when there is none."""
+    """Return the newest backup that passes its check, None if none does."""
     return next((copy.path for copy in reversed(by_age(path)) if problem(copy.path) is None), None)
 
 
 def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) -> None:
-    """Writes a copy of the database as of one commit to ``target`` (mode 0600), checked, whole or not at all;
-    commits go on. What ``go_on``, called now and then, raises ends it. Raises sqlite3.Error, OSError."""
+    """Copy the database, as of one commit, to the new file ``target`` (mode 0600), and check the copy;
+    commits go on meanwhile. ``go_on`` is called now and then: an exception of it ends the copying and leaves
+    no file. Raises sqlite3.Error, OSError."""
     new = target.with_name(target.name + ".new")
     new.unlink(missing_ok=True)
     try:
@@ -106,8 +108,9 @@ def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) 
 
 
 def hand_out(path: Path, target: Path) -> int:
-    """Write a checked copy of the database to ``target``, a new file anywhere; return its size. It is made
-    among the backups first: there no other user exchanges names. Raises sqlite3.Error, OSError."""
+    """Write a checked copy of the database to ``target``, a new file in any folder; return its size in bytes.
+    It is made in the folder of the backups first, where no other user can exchange names. Raises
+    sqlite3.Error, OSError."""
     folder = places.backups(path)
     staged = folder / "handed-out.db"
     with closing(places.Outside(target)) as outside:
@@ -131,7 +134,7 @@ def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:
     handle = os.open(new, os.O_RDONLY)
 
     def paced(*_: int) -> None:
-        # The disk gets it bit by bit: a commit never waits behind hundreds of megabytes.
+        # The disk gets it in pieces: a commit never waits behind hundreds of megabytes.
         os.fdatasync(handle)
         go_on()
 
@@ -140,7 +143,7 @@ def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:
         copy.execute("PRAGMA synchronous = OFF")
         copy.execute("PRAGMA cache_size = -1024")
         source = schema.connection(db)
-        # One read transaction for all of it: else each commit would make the copying begin again.
+        # One read transaction for the whole copy: otherwise each commit would make the copying begin again.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         source.backup(copy, pages=PAGES, progress=paced)
@@ -158,7 +161,7 @@ def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lamb
     places.make_folder(folder)
     target = folder / name_of(at)
     with _alone(folder):
-        for unfinished in folder.glob("nqs-*.db.new"):  # of one that was killed
+        for unfinished in folder.glob("nqs-*.db.new"):  # of a process that was killed
             unfinished.unlink(missing_ok=True)
         copy_to(path, target, go_on)
         places.give(target, path.parent)
@@ -168,7 +171,7 @@ def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lamb
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the backups: the daemon and ``nqspy backup`` may both want to make one."""
+    """Lock the backups while the block runs: the daemon and ``nqspy backup`` may both want to make one."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -178,8 +181,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def thin_out(path: Path, newest: Path, keep: int) -> None:
-    """Removes the oldest backups beyond ``keep``, never ``newest`` itself. Those that seem to be written
-    after it are of a clock that ran ahead, and count as the oldest."""
+    """Remove the oldest backups if there are more than ``keep``, never ``newest``. Backups that seem younger
+    than ``newest`` were made while a clock ran ahead: they count as the oldest."""
     made = newest.stat().st_mtime_ns
     others = [copy.path for copy in by_age(path) if copy.path != newest]
     others.sort(key=lambda file: file.stat().st_mtime_ns <= made)

@@ -1,4 +1,4 @@
-"""Errors of a database that cannot be used: each is one line that names the file and what to do."""
+"""Errors of a database that cannot be used: one line each, with the file and what to do."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class StoreError(NqspyError):
 
 @contextmanager
 def as_store_error(what: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Raise errors of these kinds as a StoreError that says ``what`` failed, and why."""
+    """Raise errors of these kinds in the block as a StoreError: ``what`` (a clause) and the reason."""
     try:
         yield
     except kinds as error:
@@ -23,14 +23,15 @@ def as_store_error(what: str, *kinds: type[Exception]) -> Iterator[None]:
 
 
 class DamagedStore(StoreError):
-    """The database file is damaged or missing; what is there was left as it is."""
+    """The database file is damaged or missing. Nothing was changed."""
 
     def __init__(self, path: Path, detail: str) -> None:
         super().__init__(f"{path} is damaged ({one_line(detail)}); it was left as it is. {advice(path)}")
 
 
 def advice(path: Path) -> str:
-    """Return what to do without the database at ``path``, in one sentence."""
+    """Return one sentence on what to do without the database at ``path``: restore a backup, if there is
+    one."""
     good = copies.newest_good(path)
     if good is not None:
         return f"Restore the newest good backup: nqspy restore {good} --home {path.parent}"
@@ -52,7 +53,7 @@ class OtherFormat(StoreError):
 
 
 def one_line(text: str) -> str:
-    """The text with its line breaks as blanks."""
+    """Return the text with spaces in place of its line breaks."""
     return " ".join(text.split())
 
 
@@ -67,7 +68,8 @@ _PLAIN = {
 
 
 def plain(error: Exception) -> str:
-    """Return what went wrong, for people: a full disk, a lock, an I/O error; else the error's own words."""
+    """Return the reason of an error for people: a full disk, a lock, an I/O error; otherwise the error's own
+    text."""
     found = cause(error)
     if isinstance(found, OSError) and found.strerror:
         return found.strerror
@@ -78,17 +80,18 @@ def plain(error: Exception) -> str:
 
 
 def is_damage(error: Exception) -> bool:
-    """True if SQLite says that the file itself is wrong (and not that it is locked, full or away)."""
+    """True if SQLite reports that the file itself is damaged (not that it is locked, full or missing)."""
     return code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 def is_locked(error: Exception) -> bool:
-    """True if another program keeps the database locked."""
+    """True if the error is that another program keeps the database locked."""
     return code(cause(error)).startswith("SQLITE_BUSY")
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return what SQLite or the system said, however often it was wrapped since; else the error itself."""
+    """Return the error of SQLite or the system that is at the root of a chain of exceptions, else
+    ``error``."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, sqlite3.Error | OSError):
         found = found.__cause__ or found.__context__
@@ -96,5 +99,5 @@ def cause(error: BaseException) -> BaseException:
 
 
 def code(error: BaseException | None) -> str:
-    """SQLite's name for an error of its own; empty for others."""
+    """Return SQLite's name for its own error, like ``SQLITE_FULL``; empty for other errors."""
     return str(getattr(error, "sqlite_errorname", ""))

@@ -1,6 +1,6 @@
-"""The history as one: what was rotated into files, then what is in the tables. Rows move into files while
-others read. So each look at a table is followed by one at the list of files: when that has grown, what was
-seen may have had gaps, and is looked for in the new files first."""
+"""The whole history: rows that were rotated into files, and rows in the tables. Rows move into files while
+others read. So after each query of a table the list of files is read again: if it has grown, rows may have
+been missed, and the new files are searched first."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,7 +20,8 @@ from nqspy.store.errors import StoreError, as_store_error
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
 
 SLICE = 500
-"""Rows read at a time. In between no transaction is open, so that the write-ahead log can be emptied."""
+"""Rows read by one query. Between two queries no transaction is open, so that the write-ahead log can be
+emptied."""
 
 Fetch = Callable[[Any], list[rows.Row]]
 
@@ -31,14 +32,15 @@ _NAMES = ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended
 _ENDED = [getattr(_R, name) for name in _NAMES]
 
 _LARGEST = 2**63 - 1
-"""The largest number that SQLite knows: no request has a larger one."""
+"""The largest integer that SQLite can store: no request has a larger number."""
 
 Position = tuple[int, int]
-"""Instant of an end, and request: the order in which requests ended."""
+"""Instant of an end, and number of the request: requests are listed in this order."""
 
 
 def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
-    """Return what runs a peewee query on ``db`` and gives its rows as tuples; it raises StoreError."""
+    """Return a function that runs a peewee query on ``db`` and returns its rows as tuples; it raises
+    StoreError."""
 
     def fetch(query: Any) -> list[rows.Row]:
         with as_store_error(f"{path} cannot be read", sqlite3.Error, peewee.PeeweeException):
@@ -48,7 +50,8 @@ def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
 
 
 class EventHistory:
-    """Reads events and ended requests of the database at ``path`` by ``fetch``, and the files beside it."""
+    """Reads events and ended requests of the database at ``path`` by ``fetch``, and from the files next to
+    it."""
 
     def __init__(self, fetch: Fetch, path: Path) -> None:
         self._fetch = fetch
@@ -64,7 +67,7 @@ class EventHistory:
         self.close()
 
     def files_of(self, kind: str, *where: Any) -> list[Archive]:
-        """Files of a kind that satisfy the conditions, oldest first."""
+        """Return the files of a kind (events, requests, blobs) that satisfy the conditions, oldest first."""
         query = _A.select(*_ALL).where(_A.kind == kind, *where).order_by(_A.since, _A.until, _A.first)
         return [Archive(*row) for row in self._fetch(query)]
 
@@ -76,18 +79,19 @@ class EventHistory:
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
-        """Events above number ``after``, in files too, of ``since`` or later, at most ``limit``, in order."""
+        """Yield events with numbers above ``after`` and instants from ``since`` on, in order, ``limit`` at
+        most; from the files too."""
         size = SLICE if limit is None else max(1, min(SLICE, limit))
         query = first = _EVENTS
         if since is not None:
-            # Each is asked, for after a clock was set back some later ones are older. The unary plus keeps
-            # SQLite on the order of n. The index finds the first, which costs a look at all that follow.
+            # Each row is compared: after a clock was set back some later events are older. The unary plus
+            # keeps SQLite on the order of n. The index finds the first event, but reads all that follow.
             query = query.where(peewee.NodeList((peewee.SQL("+"), _E.at)) >= since)
             first = query.where(_E.n >= _E.select(peewee.fn.MIN(_E.n)).where(_E.at >= since))
         return islice(self._events(after, size, query, first, since or 0), limit)
 
     def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
-        """Events of these kinds numbered above ``after`` up to ``upto`` (included), in order."""
+        """Yield events of these kinds with numbers above ``after``, ``upto`` at most, in order."""
         query = _EVENTS.where(_E.kind.in_(kinds))
         found = self._events(after, SLICE, query, query, 0, kinds)
         return found if upto is None else takewhile(lambda recorded: recorded.n <= upto, found)
@@ -95,8 +99,8 @@ class EventHistory:
     def _events(
         self, after: int, size: int, query: Any, first: Any, since: int, kinds: Sequence[str] | None = None
     ) -> Iterator[Recorded]:
-        """Events from ``after`` on by ``query``, a slice at a time; the first slice by ``first``. ``since``,
-        ``kinds`` (None: all): the same conditions for those in files."""
+        """Yield events with numbers above ``after``: the first slice by the query ``first``, others by
+        ``query``. ``since`` and ``kinds`` (None: all) are the same conditions for events in files."""
         while True:
             found = self._fetch(first.where(_E.n > after).limit(size))
             # Numbers have no gaps: rows that follow on what was read are not in a file.
@@ -110,14 +114,15 @@ class EventHistory:
                 after = one.last
             if files:
                 continue
-            # All of a slice at once: decoding in between what is done with each costs a twentieth more.
+            # The whole slice at once: decoding each event when it is used costs a twentieth more.
             yield from list(map(_event, found))
             if len(found) < size:
                 return
             after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
-        """Submission of the oldest request that had not ended before ``since``; None: there are none."""
+        """Return the submission of the oldest request that had not ended before ``since``; None if all
+        had."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):
@@ -130,15 +135,16 @@ class EventHistory:
         self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:  # fmt: skip
-        """Ended requests that satisfy all that is given: in the order of ``seqs``, else in the order in which
-        they ended; those in files are among them. ``since``: ended then or later."""
+        """Yield ended requests that satisfy all conditions, from files too: in the order of ``seqs``,
+        otherwise in the order of their ends. ``since``: only those that ended at this instant or later."""
         shared = rows.SharedSpecs()
         wanted = _Wanted(queue, owner, since)
         found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))
         return (rows.ended_of(row[:7], shared) for row in found)
 
     def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
-        """Yield ended requests, the one that ended last first. ``since``: ended then or later."""
+        """Yield ended requests, the latest end first; ``since``: only those that ended at this instant or
+        later."""
         shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
         seen: set[Seq] = set()
         place: Position | None = None
@@ -146,7 +152,7 @@ class EventHistory:
             seen.update(row[0] for row in found)
             yield from (rows.ended_of(row[:7], shared) for row in found)
             place = (found[-1][7], found[-1][0])
-        # What moved into files meanwhile are the oldest rows: they are found there.
+        # Rows that moved into files meanwhile are the oldest: they are read from there.
         for one in reversed(self.files_of("requests", _A.until >= (since or 0))):
             lines = [row for row in self._wanted_lines(wanted, one) if row[0] not in seen]
             lines.sort(key=lambda row: (row[7], row[0]), reverse=True)
@@ -163,7 +169,8 @@ class EventHistory:
         yield from (found[seq] for seq in seqs if seq in found)
 
     def _filed(self, wanted: "_Wanted", seqs: list[Seq]) -> dict[Seq, rows.Row]:
-        """Requests from the files. A line begins with its number: only those asked for are decoded."""
+        """Return rows of these requests from files. A line begins with the number: only wanted lines are
+        decoded."""
         found: dict[Seq, rows.Row] = {}
         files = self.files_of("requests", _A.first <= max(seqs), _A.last >= min(seqs))
         for one in files:
@@ -202,7 +209,7 @@ class EventHistory:
     # ------------------------------------------------------------ blobs
 
     def blob(self, digest: str) -> bytes:
-        """A script or environment. Raises KeyError."""
+        """Return the script or environment with this digest. Raises KeyError if it is not stored."""
         query = _B.select(_B.body, _B.codec).where(_B.digest == digest)
         for body, codec in self._fetch(query):
             return rows.blob_body(body, codec)
@@ -214,7 +221,8 @@ class EventHistory:
         raise KeyError(digest)
 
     def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Return those scripts and environments that are in the database, not those in files."""
+        """Return the scripts and environments with these digests that are in the database (not those in
+        files)."""
         query = _B.select(_B.digest, _B.body, _B.codec).where(_B.digest.in_(list(digests)))
         return {digest: rows.blob_body(body, codec) for digest, body, codec in self._fetch(query)}
 
@@ -226,13 +234,13 @@ def _event(row: rows.Row) -> Recorded:
 
 
 class _Wanted:
-    """Which ended requests are asked for."""
+    """Conditions on ended requests: queue, owner, and the earliest end (None: any)."""
 
     def __init__(self, queue: str | None, owner: str | None, since: Instant | None) -> None:
         self.queue, self.owner, self.since = queue, owner, since
 
     def query(self) -> Any:
-        """Rows of the table."""
+        """Return the query of the table's rows that satisfy the conditions."""
         query = _R.select(*_ENDED).where(_R.ended.is_null(False))
         if self.queue is not None:
             query = query.where(_R.queue == self.queue)
@@ -241,7 +249,8 @@ class _Wanted:
         return query if self.since is None else query.where(_R.ended >= self.since)
 
     def slice(self, place: Position | None, back: bool = False) -> Any:
-        """Return the next slice of them in the order of their ends; ``back``: from the last one on."""
+        """Return the query of the next slice behind ``place``, by the order of ends; ``back``: from the last
+        end on."""
         order = (_R.ended.desc(), _R.seq.desc()) if back else (_R.ended, _R.seq)
         query = self.query().order_by(*order).limit(SLICE)
         if place is None:
@@ -252,7 +261,7 @@ class _Wanted:
         return query.where((_R.ended >= ended) & ((_R.ended > ended) | (_R.seq > seq)))
 
     def fits(self, row: rows.Row) -> bool:
-        """True if a row from a file is among them."""
+        """True if a row from a file satisfies the conditions."""
         return (
             (self.queue is None or row[2] == self.queue)
             and (self.owner is None or row[8] == self.owner)

@@ -29,12 +29,12 @@ _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 
 _REMEMBERED_BLOBS = 10_000
 _LARGE = 1_000
-"""Events and rows of a commit after which the cache, full of its pages, is given back."""
+"""Events and rows of a commit after which the database's page cache is emptied."""
 CAPACITY = 1_000
-"""The size of the file system is looked up once in so many times that somebody asks for it."""
+"""Calls of `capacity` after which the size of the file system is read again."""
 _MAKES_ROOM = {ev.Deleted, ev.Deleting, ev.Ended, ev.Held, ev.SettingsChanged, ev.DaemonStarted}
 _NEEDS_ROOM = {ev.Submitted, ev.Starting}
-"""What the reserve is for, and what it is not."""
+"""Events that may use the disk reserve if all events of the commit do, and events that must not use it."""
 
 _UNREADABLE = (
     sqlite3.DatabaseError, peewee.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError,
@@ -43,18 +43,19 @@ _UNREADABLE = (
 
 class SqliteJournal(EventHistory):
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
-    ``reserve``, when set, is given up for what makes room on a full disk. ``failpoint``, when set, is called
-    in each commit just before it becomes durable; what it raises undoes the commit (for tests and drills).
-    ``turn`` is held by what writes to the database; rotation, on its own thread and connection, for some
-    milliseconds. ``lost``, after `load`: the number of events that a damaged log has lost, and the next
-    request's number at that time; None: all is there. ``ignored``: settings that nothing declares."""
+
+    ``reserve``: room that is given up on a full disk for commits that free room. ``failpoint``: called in
+    each commit just before it becomes durable; an exception of it undoes the commit (for tests and drills).
+    ``turn``: lock of all that write to the database: this journal, and rotation for some ms at a time.
+    ``lost``, after `load`: how many events a damaged log has lost, and the next request's number then; None
+    if none. ``ignored``: stored settings that no feature declares."""
 
     remembers = True
 
     _mark: OpenMark
 
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
-        """Use `open`."""
+        """Use `SqliteJournal.open` instead."""
         super().__init__(fetch_from(db, path), path)
         self.lost: tuple[int, Seq] | None = None
         self.ignored: list[str] = []
@@ -73,7 +74,7 @@ class SqliteJournal(EventHistory):
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Opens or makes (0600) the database. Raises DamagedStore, OtherFormat, StoreError: files stay."""
+        """Open the database, or make a new one (mode 0600). Raises DamagedStore, OtherFormat, StoreError."""
         db = open_database(path)
         try:
             journal = cls(path, db)
@@ -87,8 +88,8 @@ class SqliteJournal(EventHistory):
             raise DamagedStore(path, str(error)) from error
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Makes the batch durable with the rows of everything in ``site.touched``, and clears that. Raises
-        CommitFailed: then nothing of it is there, and the journal can be used further."""
+        """Write the batch and the rows of all objects in ``site.touched`` durably, then clear ``touched``.
+        Raises CommitFailed: then nothing was written, and the journal can still be used."""
         with self.turn:
             try:
                 changes = rows.gather(batch, site, self._blobs, self._accounts)
@@ -124,21 +125,21 @@ class SqliteJournal(EventHistory):
                     self._connection.execute("PRAGMA shrink_memory")
 
     def _wait_for_locks(self, seconds: float) -> None:
-        """Set how long the next commits wait for a foreign lock: briefly while one is known to be there."""
+        """Set how long (s) the next commits wait for another program's lock: briefly after a wait in vain."""
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
             connection = self._connection = schema.connection(self._db)
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
             self._hasty = seconds < schema.LOCK_WAIT
 
     def reserve_room(self) -> None:
-        """Takes what room there is for the log and the reserve."""
+        """Allocate disk room for the database's log and for the reserve, as far as there is any."""
         if self.reserve is not None:
             self.reserve.lengthen(places.log(self.path))
             self.reserve.fill()
 
     def _makes_do(self, error: Exception, batch: Batch, tries: int) -> bool:
-        """True if a commit that failed for lack of room is worth another try: first with the log begun anew,
-        which needs no room for what comes next, then with more and more of the reserve."""
+        """True if a commit that failed on a full disk is to be tried again. First the log is begun anew,
+        which needs no room; then each further try gives up a larger piece of the reserve."""
         if self.reserve is None or not self.reserve.lacks_room(error) or not self.reserve.needed():
             return False
         self.reserve.failed()
@@ -182,7 +183,7 @@ class SqliteJournal(EventHistory):
                 "SELECT path, value FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
             ).fetchall()
             if [path for path, _ in stored] != order:
-                # One transaction deleted an object and made it again: it is the last one then.
+                # A transaction deleted an object and made it again: it must be the last one.
                 values = dict(stored)
                 connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
                 connection.executemany(_SETTING, [(path, values[path]) for path in order])
@@ -191,12 +192,13 @@ class SqliteJournal(EventHistory):
         try:
             self._connection.rollback()
         except sqlite3.Error:
-            # A connection that cannot even roll back is given up: closing it does, the next commit opens one.
+            # Closing a connection rolls back where this could not; the next commit opens another.
             self._db.close()
 
     def _cover(self) -> None:
-        """Write over what a commit with a failed sync has left: behind the log's end it stands whole, and
-        SQLite would take it for committed after a crash. This one does not ask the disk for a sync."""
+        """Overwrite a commit that failed at its sync: it stands complete behind the end of the log, and after
+        a crash SQLite would take it for committed. This writes a transaction without changes, and without a
+        sync."""
         try:
             connection = self._connection = schema.connection(self._db)
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -209,12 +211,12 @@ class SqliteJournal(EventHistory):
                 connection.rollback()
                 connection.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, peewee.PeeweeException):
-            self._undo()  # the disk takes nothing at all; the next commit writes over it
+            self._undo()  # the disk accepts nothing at all; the next commit overwrites it
 
     def load(self) -> Site:
-        """The site as of the last commit. Raises DamagedStore."""
+        """Return the site as of the last commit. Raises DamagedStore."""
         try:
-            self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
+            self._connection = schema.connection(self._db)  # a failed commit may have closed the connection
             site = rows.load_site(self._connection)
             self.ignored = list(configure.ignored(rows.setting_rows(self._connection)))
         except _UNREADABLE as error:
@@ -227,21 +229,22 @@ class SqliteJournal(EventHistory):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Digest and sequence numbers of an earlier submission with this key."""
+        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
         row = self._asked(lambda: self._connection.execute(_FIND_KEY, (owner, key)).fetchone())
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
     def forget_blobs(self, digests: Iterable[str]) -> None:
-        """Forget blobs that are gone: a later submission brings them again. Call it in one's ``turn``."""
+        """Note that these blobs were deleted: a later submission must write them again. Call it with `turn`
+        held."""
         self._blobs.difference_update(digests)
         self._stored.forget()
 
     def stored_bytes(self, owner: str) -> int:
-        """Bytes of scripts and environments that a user keeps, of ended requests too. Raises StoreError."""
+        """Return the bytes of a user's scripts and environments, of ended requests too. Raises StoreError."""
         return int(self._asked(lambda: self._stored.total(self._connection, owner)))
 
     def has_blob(self, owner: str, digest: str) -> bool:
-        """True if that is among them. Raises StoreError."""
+        """True if this script or environment is stored for the user. Raises StoreError."""
         return bool(self._asked(lambda: self._stored.has(self._connection, owner, digest)))
 
     def _asked(self, read: Callable[[], Any]) -> Any:
@@ -249,7 +252,7 @@ class SqliteJournal(EventHistory):
             return read()
 
     def capacity(self) -> int | None:
-        """Bytes of the file system it lies on; None: that is not known."""
+        """Return the bytes of the file system that holds the database; None if unknown."""
         if self._reads % CAPACITY == 0:
             try:
                 self._capacity = capacity(self.path.parent)
@@ -259,22 +262,23 @@ class SqliteJournal(EventHistory):
         return self._capacity
 
     def low(self) -> bool:
-        """True if the disk has room for nothing but what makes room."""
+        """True if the disk is so full that only commits that free room are accepted."""
         try:
             return self.reserve is not None and self.reserve.low()
         except OSError:
             return False
 
     def backup(self, path: Path) -> None:
-        """Copies the database as it is now to ``path``, whole or not at all. Raises StoreError."""
+        """Copy the database as it is now to ``path``, whole or not at all. Raises StoreError."""
         with as_store_error(f"{path} could not be written", *copies.SPOILT):
             copies.copy_to(self.path, path)
 
     def trace(self, callback: Callable[[str], None]) -> None:
-        """Has ``callback`` called with each statement before it is carried out (for tests and drills)."""
+        """Have ``callback`` called with each SQL statement before it runs (for tests and drills)."""
         self._connection.set_trace_callback(callback)
 
     def close(self) -> None:
-        """Closes the database; what was committed is in the one file then, unless a reader is still open."""
+        """Close the database. Unless a reader is still open, its log is merged, and one file has all
+        commits."""
         self._db.close()
         self._mark.clear()

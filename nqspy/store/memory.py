@@ -1,4 +1,4 @@
-"""Journals without a disk, for simulations and tests: in memory, or passing on and keeping nothing."""
+"""Journals without a disk, for simulations and tests: one in memory, and one that only reports events."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +17,9 @@ _number = attrgetter("n")
 
 
 class MemoryJournal(Unwritten):
-    """Keeps events and ended requests in this process; `load` replays the events. ``failpoint``, when set, is
-    called in each commit just before it counts; what it raises undoes the commit (an OSError becomes
-    CommitFailed, as a full disk does)."""
+    """Stores events and ended requests in memory; `load` replays the events. ``failpoint`` is called in each
+    commit just before it counts; an exception of it undoes the commit (an OSError becomes CommitFailed, like
+    a full disk)."""
 
     remembers = True
 
@@ -32,7 +32,7 @@ class MemoryJournal(Unwritten):
         self._ended: dict[Seq, EndedRow] = {}
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Keeps the batch and clears ``site.touched``. Raises CommitFailed; then nothing of it is kept."""
+        """Store the batch and clear ``site.touched``. Raises CommitFailed: then nothing of it is stored."""
         try:
             if self.failpoint is not None:
                 self.failpoint()
@@ -46,7 +46,7 @@ class MemoryJournal(Unwritten):
         site.touched.clear()
 
     def load(self) -> Site:
-        """The site as of the last commit."""
+        """Return the site as of the last commit, by a replay of all events."""
         site = Site()
         for recorded in self._events:
             lifecycle.apply(site, recorded)
@@ -54,11 +54,11 @@ class MemoryJournal(Unwritten):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Digest and sequence numbers of an earlier submission with this key."""
+        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
         return self._keys.get((owner, key))
 
     def blob(self, digest: str) -> bytes:
-        """A script or environment. Raises KeyError."""
+        """Return the script or environment with this digest. Raises KeyError."""
         return self._blobs[digest]
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
@@ -68,7 +68,8 @@ class MemoryJournal(Unwritten):
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[ev.Recorded]:
-        """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
+        """Yield events with numbers above ``after`` and instants from ``since`` on, in order, ``limit`` at
+        most."""
         first = bisect_right(self._events, after, key=_number)
         found: Iterator[ev.Recorded] = islice(self._events, first, len(self._events))
         if since is not None:
@@ -76,11 +77,11 @@ class MemoryJournal(Unwritten):
         return islice(found, limit)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: a journal in memory has nothing to close."""
 
 
 class PassingJournal(MemoryJournal):
-    """Call ``report`` with the events of each commit, and store nothing: no event, ended request or script.
+    """Calls ``report`` with the events of each commit and stores nothing: no event, ended request or script.
     A simulation on it cannot be restarted, and no request can wait for one that has ended already."""
 
     remembers = False
@@ -97,7 +98,7 @@ class PassingJournal(MemoryJournal):
         site.touched.clear()
 
     def load(self) -> Site:
-        """An empty site. Raises RuntimeError once something was committed."""
+        """Return an empty site. Raises RuntimeError once something was committed."""
         if self._used:
             raise RuntimeError("a journal that keeps nothing has nothing to begin again from")
         return super().load()

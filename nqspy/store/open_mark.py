@@ -1,5 +1,5 @@
-"""The file that is there while a journal has the database open, with how far its commits have come. It tells
-what a log that was damaged after a crash has lost, so that no number is given out again."""
+"""A file that exists while a journal has the database open, with the numbers that its commits have reached.
+After a crash it shows what a damaged log has lost, so that no number is used twice."""
 
 import contextlib
 import os
@@ -22,30 +22,30 @@ class CommitsReached(NamedTuple):
 
 
 class OpenMark:
-    """Set durably before the first commit: an end that does not take it away was not clean. It is written
-    after each commit, without a sync, so it is never ahead of the database."""
+    """Mark file, written durably before the first commit. If it exists at a start, the last end was not
+    clean. It is updated after each commit without a sync, so it is never ahead of the database."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError."""
+        """Make the mark file durably. Raises OSError."""
         self.before = reached(path)
         self._path = places.mark(path)
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         places.sync(path.parent)
 
     def note(self, n: int, next_seq: Seq) -> None:
-        """Notes how far commits have come; a full disk keeps what it has."""
+        """Write the numbers that commits have reached; a full disk leaves the former ones."""
         with contextlib.suppress(OSError):
             os.pwrite(self._file, b"%020d %020d\n" % (n, next_seq), 0)
 
     def clear(self) -> None:
-        """Takes it away: the database is closed."""
+        """Remove the mark file: the database was closed properly."""
         os.close(self._file)
         self._path.unlink(missing_ok=True)
 
 
 def reached(path: Path) -> CommitsReached | None:
-    """Return how far commits had come when the database at ``path`` was left open; None where the file does
-    not say so, or its numbers are none that the database can hold."""
+    """Return the numbers that commits had reached when the database at ``path`` was left open; None if the
+    file has none, or impossible ones."""
     try:
         n, next_seq = map(int, places.mark(path).read_bytes().split())
     except (OSError, ValueError):
@@ -55,8 +55,8 @@ def reached(path: Path) -> CommitsReached | None:
 
 
 def missing(path: Path) -> int:
-    """Events that were committed and are not in the database at ``path`` any more. Raises sqlite3.Error."""
-    before = reached(path)  # first: a daemon may go on committing
+    """Return how many committed events the database at ``path`` has lost. Raises sqlite3.Error."""
+    before = reached(path)  # read first: a daemon may go on committing
     if before is None:
         return 0
     with schema.reading(path) as connection:
@@ -65,6 +65,6 @@ def missing(path: Path) -> int:
 
 
 def loss_text(count: int) -> str:
-    """Return what to say of so many events that are missing."""
+    """Return a sentence that so many committed events are missing."""
     events = "1 event that was" if count == 1 else f"{count:,} events that were"
     return f"{events} committed before the last crash are gone: nqs.db-wal was damaged or removed"

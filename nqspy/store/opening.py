@@ -1,4 +1,4 @@
-"""Opening a database: made if it is not there, refused if damaged or of another format."""
+"""Opening a database: a missing one is made, a damaged one or one of another format is refused."""
 
 import os
 import sqlite3
@@ -11,14 +11,16 @@ from nqspy.store import places, schema
 from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, as_store_error, cause, is_damage
 
 CHECKED_ALWAYS = 256 << 20
-"""Bytes up to which a clean end is followed by ``quick_check`` (0.2 s); any other by ``integrity_check``."""
+"""Bytes up to which a database that was closed properly is checked by ``quick_check`` (0.2 s); otherwise
+``integrity_check``."""
 GIVEN_BACK = 256 << 20
-"""Bytes of unused pages, and more than half of the file, from which a start makes the file smaller."""
+"""Bytes of unused pages from which, if they are also over half of the file, a start makes the file
+smaller."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:
-    """The database at ``path``, ready to be written. Raises DamagedStore (files stay as they are),
-    OtherFormat, StoreError."""
+    """Return the database at ``path``, ready for writing; make it if there is none. Raises DamagedStore (the
+    files stay as they are), OtherFormat, StoreError."""
     with as_store_error(f"{path} cannot be opened", OSError, sqlite3.Error, peewee.PeeweeException):
         if places.restoring(path).exists():
             raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")
@@ -29,7 +31,7 @@ def open_database(path: Path) -> peewee.SqliteDatabase:
 
 
 def _create(path: Path) -> None:
-    """Make it under another name first: a half made or empty file is damage, not a start at request 1."""
+    """Make a new database under another name, then rename it: a half-made file would look damaged."""
     if places.log_size(path) > 0:
         raise DamagedStore(path, f"it is missing, and {path.name}-wal, a part of it, is there")
     old = [each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()]
@@ -45,7 +47,8 @@ def _create(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    """Looks at the file through a connection that cannot write: a damaged one stays as it is."""
+    """Check the file through a read-only connection, so that a damaged one stays as it is. Raises
+    DamagedStore, OtherFormat."""
     if path.stat().st_size == 0:
         raise DamagedStore(path, "it is empty")
     if not os.access(path, os.W_OK):

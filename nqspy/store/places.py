@@ -1,4 +1,4 @@
-"""Places beside a database, and files put in their places for good."""
+"""Paths of the files next to a database, and durable renames of files."""
 
 import errno
 import os
@@ -9,32 +9,34 @@ from pathlib import Path
 
 
 def backups(path: Path) -> Path:
-    """The folder of the backups of the database at ``path``."""
+    """Return the folder of the backups of the database at ``path``."""
     return path.parent / "backups"
 
 
 def history(path: Path) -> Path:
-    """The folder of the files that hold what was rotated out of it."""
+    """Return the folder of the files into which old rows are rotated."""
     return path.parent / "history"
 
 
 def mark(path: Path) -> Path:
-    """Is there while a journal has the database open: found at a start, the last end was not clean."""
+    """Return the path of the mark file: it exists while a journal has the database open, and after a
+    crash."""
     return path.with_name(path.name + "-open")
 
 
 def restoring(path: Path) -> Path:
-    """The copy that a restore is about to put in place: found at a start, the restore did not finish."""
+    """Return the path of the copy that a restore puts in place: if it exists at a start, a restore is
+    unfinished."""
     return path.with_name(path.name + ".restoring")
 
 
 def log(path: Path) -> Path:
-    """SQLite's write-ahead log beside the database."""
+    """Return the path of SQLite's write-ahead log."""
     return path.with_name(path.name + "-wal")
 
 
 def log_size(path: Path) -> int:
-    """Bytes of the write-ahead log: none when the database was closed properly."""
+    """Return the bytes of the write-ahead log: 0 if the database was closed properly."""
     try:
         return log(path).stat().st_size
     except FileNotFoundError:
@@ -42,14 +44,14 @@ def log_size(path: Path) -> int:
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Renames ``new`` to ``path``, durably: after a power cut one of the two is there, whole."""
+    """Rename ``new`` to ``path`` durably: after a power cut one of the two files is there, complete."""
     sync(new)
     os.replace(new, path)
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Has a file, or the names in a folder, on the disk. Raises OSError."""
+    """Sync a file, or the names in a folder, to the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -58,7 +60,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that no other user may look into. Raises OSError."""
+    """Make a folder that other users cannot read. Raises OSError."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700)
         give(folder, folder.parent)
@@ -66,7 +68,7 @@ def make_folder(folder: Path) -> None:
 
 
 def give(path: Path, home: Path) -> None:
-    """Give a file to the home's owner, when root has made it in another user's home. Raises OSError."""
+    """Give a file to the home's owner, if root made it in another user's home. Raises OSError."""
     owner = home.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
@@ -74,13 +76,13 @@ def give(path: Path, home: Path) -> None:
 
 @contextmanager
 def as_owner(home: Path) -> Iterator[None]:
-    """Do what is inside with the rights of the home's owner, where root looks after another user's home: that
-    user may exchange names in it at any moment. Not in a process with threads. Raises OSError."""
+    """Run the block with the rights of the home's owner, if this is root in another user's home: that user
+    may exchange names in it at any moment. Not for processes with threads. Raises OSError."""
     owner, groups = home.stat(), os.getgroups()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
         return
-    datetime.strptime("1", "%d")  # Python loads this when it is first needed: he may not read where it lies
+    datetime.strptime("1", "%d")  # loads a module that this user perhaps may not read
     former = os.getegid()
     os.setgroups([])
     os.setegid(owner.st_gid)
@@ -94,11 +96,11 @@ def as_owner(home: Path) -> Iterator[None]:
 
 
 class Outside:
-    """A new file in a folder of another user, perhaps, that may exchange any name in it at any moment: the
-    folder is opened once, nothing there is followed, and the file gets its name when it is whole."""
+    """A new file in a folder where another user may exchange names at any moment. The folder is opened once,
+    no link is followed, and the file gets its name when it is complete."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, FileExistsError too."""
+        """Make a draft of the file in its folder. Raises OSError, also FileExistsError."""
         self._path = path
         self._draft = f".{path.name}.{os.urandom(8).hex()}"
         self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -118,13 +120,14 @@ class Outside:
             return None
 
     def fill(self, source: int) -> int:
-        """Takes all of an open file, has it on the disk and gives it its name; its size. Raises OSError."""
+        """Copy an open file into the draft, sync it and give it its name; return its size in bytes. Raises
+        OSError."""
         size = 0
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count
         os.fsync(self._file)
         here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
-        with suppress(FileNotFoundError):  # its draft has been taken away
+        with suppress(FileNotFoundError):  # another process removed the draft
             try:
                 os.link(self._draft, self._path.name, **here, follow_symlinks=False)
             except OSError as error:
@@ -138,7 +141,7 @@ class Outside:
         return size
 
     def close(self) -> None:
-        """Takes away what has no name of its own."""
+        """Remove a draft that did not get its name, and close the folder."""
         try:
             found = self._there(self._draft)
             if found is not None and os.path.samestat(found, os.fstat(self._file)):

@@ -1,4 +1,4 @@
-"""Reading beside the writer: ended requests and the history, from any thread, without stopping commits."""
+"""A second reader of the database: ended requests and the history, from any thread, while commits go on."""
 
 import sqlite3
 import threading
@@ -22,14 +22,15 @@ from nqspy.store.schema import VERSION, EventRow, SettingsRow
 __all__ = ["SLICE", "Reader"]
 
 KNOWN = 200
-"""Ended requests that a reader remembers."""
+"""Number of ended requests that a reader caches."""
 
 
 class Reader(EventHistory):
-    """The history by its own read-only connection, for threads beside the engine's, which may share it."""
+    """Reads the history by a read-only connection of its own, which threads other than the engine's may
+    share."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the database that a journal has opened before. Raises StoreError."""
+        """Open a database that a journal has opened before. Raises StoreError."""
         self.path = path
         self._lock = threading.Lock()
         self._db = schema.readonly(path)
@@ -47,10 +48,10 @@ class Reader(EventHistory):
         self, seqs: Sequence[Seq] | None = None, *, queue: str | None = None, owner: str | None = None,
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:  # fmt: skip
-        """Ended requests, as `EventHistory.ended` gives them."""
+        """Yield ended requests as `EventHistory.ended` does; the last ones by number come from a cache."""
         if seqs is None or len(seqs) != 1 or (queue, owner, since) != (None, None, None):
             return super().ended(seqs, queue=queue, owner=owner, since=since)
-        # What has ended stays as it is: the last ones asked for are remembered.
+        # Ended requests do not change: the last ones are cached.
         found = self._known.pop(seqs[0], None) or next(super().ended(seqs), None)
         if found is None:
             return iter(())
@@ -60,47 +61,49 @@ class Reader(EventHistory):
         return iter((found,))
 
     def settings(self, path: str) -> Any:
-        """Return the one object of settings at a path (``backup``), as it was last committed."""
+        """Return the settings of the one object at a path (like ``backup``), as they were last committed."""
         found = self._fetch(SettingsRow.select(SettingsRow.value).where(SettingsRow.path == path))
         values = rows.decoded(found[0][0]) if found else {}
         kind = registry.object_of(path)
         return kind.one(configure.load({path: values})) if kind is not None else None
 
     def site(self) -> Site:
-        """A copy of the site as of the last commit, for the caller alone. Raises StoreError."""
+        """Return a copy of the site as of the last commit, which the caller may change. Raises StoreError."""
         unreadable = sqlite3.Error, msgspec.MsgspecError, KeyError, ValueError
         with self._lock, as_store_error(f"{self.path} cannot be read", *unreadable):
             return rows.load_site(schema.connection(self._db))
 
     def problems(self) -> list[str]:
-        """Return what SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
+        """Return the lines of SQLite's ``integrity_check``; an empty list if the file is sound."""
         with self._lock:
             found = schema.connection(self._db).execute("PRAGMA integrity_check(5)").fetchall()
         return [str(row[0]) for row in found if row[0] != "ok"]
 
     def archives(self) -> list[Archive]:
-        """The files that hold what was rotated out of the database."""
+        """Return the files of the history, into which old rows were rotated."""
         return [one for kind in ("events", "requests", "blobs") for one in self.files_of(kind)]
 
     def damaged_archives(self) -> list[str]:
-        """Return what is wrong with those files, each read whole."""
+        """Read all files of the history; return a line for each that is missing or damaged."""
         folder = places.history(self.path)
         found = (archive.check(folder / one.name, one) for one in self.archives())
         return [text for text in found if text is not None]
 
     def backup(self, path: Path) -> int:
-        """Copy the database to a new file, checked; commits go on. Return its size. Raises StoreError."""
+        """Copy the database to a new file and check it; return its bytes. Commits go on. Raises
+        StoreError."""
         with as_store_error(f"{path} could not be written", *copies.SPOILT):
             return copies.hand_out(self.path, path)
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         with self._lock:
             self._db.close()
 
 
 def latest_before(reader: Reader, n: int) -> Site | None:
-    """The newest backup's site with no event after ``n`` and none that the journal lacks; None: none."""
+    """Return the site of the newest backup that has no event after ``n`` and none that the journal lacks;
+    None if no backup fits."""
     best: Site | None = None
     for copy in reversed(copies.listed(reader.path)):
         site, unreadable = Site(), (*copies.SPOILT, msgspec.MsgspecError, KeyError)

@@ -1,6 +1,6 @@
-"""Space kept in reserve on the disk of the home: given up, bit by bit, for what makes room when the disk is
-full, and taken again afterwards. Another program may take every bit that is given up before the database
-does: so most of what makes room is written where the database's log has its room already."""
+"""A reserve of disk room in the home. On a full disk it is given up piece by piece for commits that free room
+(ends, deletions), and allocated again afterwards. Other programs may use what is given up before the database
+does: so the database's log also has room allocated in advance."""
 
 import errno
 import os
@@ -13,27 +13,27 @@ from nqspy.store.errors import StoreError, cause, code
 T = TypeVar("T")
 
 SIZE = 16 << 20
-"""Bytes at most, and no more than a twentieth of the disk: more than the database's log holds as a rule, so
-that all of it can be brought where it belongs, and the log begun anew."""
+"""Most bytes of the reserve, and at most a twentieth of the disk. This is more than the database's log
+usually holds, so that the whole log can be merged into the database and begun anew."""
 LEAST = 512 << 10
 PIECE = 64 << 10
-"""Bytes given up at first; later pieces for the same thing are larger and larger."""
+"""Bytes of the first piece that is given up; later pieces for the same work are larger."""
 TRIES = 4
-"""Pieces of one size when the daemon starts."""
+"""Number of pieces of one size that `let` gives up before it doubles the size."""
 LOG = 4 << 20
-"""Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
-has written when it is brought where it belongs."""
+"""Most bytes allocated to the database's log in advance, and at most half of the reserve: as many as it has
+when SQLite merges it into the database."""
 CHECK = 0.05
-"""Real seconds for which a look at a disk with room counts."""
+"""Real seconds for which a disk that has room is not checked again."""
 MARGIN = 1 << 20
-"""With less free space than this a commit that failed for lack of room will fail again."""
+"""Free bytes below which a commit that failed on a full disk will fail again."""
 AGAIN = 2.0
-"""Real seconds for which that is believed."""
+"""Real seconds for which a failed commit counts as recent, and between two tries to fill the reserve."""
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHM", "SQLITE_CANTOPEN")
 
 
 class Reserve:
-    """A file that only takes room; where it cannot be made there is none. ``clock``: monotonic seconds."""
+    """A file that only takes room; without it if it cannot be made. ``clock``: monotonic seconds."""
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock
@@ -42,19 +42,19 @@ class Reserve:
 
     @property
     def size(self) -> int:
-        """Bytes that it shall have."""
+        """Return the bytes that the reserve should have."""
         return _size_on(os.statvfs(self._folder))
 
     @property
     def held(self) -> int:
-        """Bytes that it has."""
+        """Return the bytes that the reserve has."""
         try:
             return os.stat(self._path, follow_symlinks=False).st_size
         except OSError:
             return 0
 
     def open_up(self) -> None:
-        """Gives up a piece of it where the disk is full: a daemon is about to start."""
+        """Give up a piece if the disk is full: a daemon is about to start."""
         try:
             if free(self._path.parent) < PIECE:
                 self.lend(2 * PIECE)
@@ -62,8 +62,8 @@ class Reserve:
             return
 
     def let(self, step: Callable[[], T]) -> T:
-        """Does ``step``, giving up more and more of the reserve while there is no room: small pieces first,
-        as others may be quicker. Raises what ``step`` raises; StoreError when all was given up in vain."""
+        """Run ``step`` and return its result, giving up more and more of the reserve while it fails on a full
+        disk. Raises what ``step`` raises otherwise, and StoreError when the whole reserve was not enough."""
         tries = 0
         while True:
             try:
@@ -77,30 +77,32 @@ class Reserve:
                 tries += 1
 
     def lacks_room(self, error: BaseException) -> bool:
-        """True if something failed for lack of room; SQLite calls that an I/O error at times."""
+        """True if an error came from a full disk; SQLite sometimes reports that as an I/O error."""
         return is_full(error) or (code(cause(error)).startswith("SQLITE_IOERR") and self.needed())
 
     def needed(self) -> bool:
-        """True if there is less free than it has: what failed for lack of room did not fail by chance."""
+        """True if the disk has less free room than the reserve should have: an I/O error then means a full
+        disk."""
         try:
             return free(self._path.parent) < self.size
         except OSError:
             return False
 
     def lend(self, piece: int = PIECE) -> bool:
-        """Gives up so much of it; False when there is nothing left."""
+        """Give up ``piece`` bytes of the reserve; return False if nothing remained."""
         held = self.held
         if held:
             os.truncate(self._path, max(0, held - piece))
         return bool(held)
 
     def fill(self) -> None:
-        """Take as much room as there is, up to its size; none where a file system sets no room aside."""
+        """Allocate the reserve up to its size, as far as the disk has room and the file system can
+        allocate."""
         self._tried = self._clock()
         self._allocate(self._path, self.size)
 
     def lengthen(self, log: Path) -> None:
-        """Give the log the room that it will need: what lies behind its end counts for nothing."""
+        """Allocate room for the database's log behind its end, which SQLite ignores until it writes there."""
         if log.exists():
             self._allocate(log, min(LOG, self.size // 2))
 
@@ -123,13 +125,13 @@ class Reserve:
             os.close(fd)
 
     def failed(self) -> None:
-        """A commit failed for lack of room."""
+        """Note that a commit failed on a full disk just now."""
         self._failed = self._clock()
         self._fine = None
 
     def low(self) -> bool:
-        """True if there is no room for more than what makes room: the disk is full, or the reserve is used
-        up. While there is room it is looked at once in a while, not for each submission."""
+        """True if only commits that free room are accepted: the disk is full, or the reserve is used up.
+        While there is room the disk is checked once in `CHECK` seconds, not at each call."""
         now = self._clock()
         if self._fine is None or not 0 <= now - self._fine < CHECK:
             held, disk = self.held, os.statvfs(self._folder)
@@ -144,13 +146,13 @@ class Reserve:
 
 
 def capacity(folder: Path) -> int:
-    """Bytes of a folder's file system. Raises OSError."""
+    """Return the bytes of a folder's file system. Raises OSError."""
     disk = os.statvfs(folder)
     return disk.f_blocks * disk.f_frsize
 
 
 def free(folder: Path) -> int:
-    """Bytes that are free on it for this process. Raises OSError."""
+    """Return the free bytes of a folder's file system for this process. Raises OSError."""
     return _free_of(os.statvfs(folder))
 
 
@@ -163,7 +165,7 @@ def _size_on(disk: os.statvfs_result) -> int:
 
 
 def is_full(error: BaseException) -> bool:
-    """True if something failed for lack of room."""
+    """True if an error means a full disk or an exceeded quota."""
     found = cause(error)
     if isinstance(found, OSError):
         return found.errno in (errno.ENOSPC, errno.EDQUOT)

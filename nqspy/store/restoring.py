@@ -1,7 +1,7 @@
-"""Restoring a backup: checked first, put in place by one rename, what was there kept beside it. What happened
-after the backup was made is not in it. So that no identifier is given out twice and nothing that ran since
-runs again, what is known of that time (by the database that is replaced, if it can be read) is left in a
-note, `Rewound`, for the next start."""
+"""Restoring a backup: it is checked, put in place by one rename, and the replaced database stays next to it.
+The backup lacks what happened after it was made. So that no identifier is used twice and nothing runs twice,
+a note (`Rewound`) tells the next start what is known of that time from the replaced database, if that can be
+read."""
 
 import contextlib
 import os
@@ -17,8 +17,8 @@ from nqspy.store.errors import OtherFormat, StoreError, as_store_error, plain
 
 
 class Rewound(msgspec.Struct):
-    """Note of a restore for the next start: what was restored, the first number never given out, and the last
-    attempt of requests that were started or had ended after the backup."""
+    """Note of a restore for the next start: the restored file, the first number never used, and the last
+    attempt of each request that was started or had ended after the backup."""
 
     text: str
     next_seq: Seq = 1
@@ -26,8 +26,8 @@ class Rewound(msgspec.Struct):
 
 
 class RestoredBackup(msgspec.Struct):
-    """Result of a restore: where the replaced database lies, instant and number of the last event of the
-    backup, and how many of the replaced database's came after it (None: it could not be read)."""
+    """Result of a restore: where the replaced database lies, instant and number of the backup's last event,
+    and how many later events the replaced database had (None: it could not be read)."""
 
     kept: Path | None
     at: Instant
@@ -36,12 +36,12 @@ class RestoredBackup(msgspec.Struct):
 
 
 def note_of(path: Path) -> Path:
-    """Return where the note for the next start lies."""
+    """Return the path of the note for the next start."""
     return path.with_name(path.name + ".restored")
 
 
 def rewound(path: Path) -> Rewound | None:
-    """The note of a restore that no start has taken yet. Raises StoreError."""
+    """Return the note of a restore that no start has used yet; None without one. Raises StoreError."""
     try:
         return msgspec.json.decode(note_of(path).read_bytes(), type=Rewound)
     except FileNotFoundError:
@@ -51,14 +51,14 @@ def rewound(path: Path) -> Rewound | None:
 
 
 def drop_note(path: Path) -> None:
-    """Remove the note: its changes are committed."""
+    """Remove the note: the start has committed its changes."""
     note_of(path).unlink(missing_ok=True)
 
 
 def restore(path: Path, file: Path, date: str) -> RestoredBackup:
-    """Puts a copy of ``file`` in the place of the database at ``path``, which must not be open; the one that
-    was there becomes ``nqs.db.before-restore-DATE``. Raises StoreError when the file is not good (then
-    nothing has changed) or the disk fails; an unfinished restore stops a daemon's start until given again."""
+    """Put a copy of the backup ``file`` in place of the database at ``path``, which must not be open; the
+    replaced one becomes ``nqs.db.before-restore-DATE``. Raises StoreError if the file is damaged (then
+    nothing has changed) or the disk fails: then no daemon starts until the restore is repeated."""
     if not file.is_file():
         raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
     wrong = copies.problem(file)
@@ -85,7 +85,7 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
 
 
 def _write_note(path: Path, note: Rewound) -> None:
-    """Adds to the note of an earlier restore that no start has taken."""
+    """Write the note, merged with that of an earlier restore that no start has used yet."""
     former = rewound(path)
     if former is not None:
         note.next_seq = max(note.next_seq, former.next_seq)
@@ -96,7 +96,7 @@ def _write_note(path: Path, note: Rewound) -> None:
 
 
 def _move_away(path: Path, date: str) -> Path | None:
-    """Renames the database with its log; the copy in waiting keeps a start from missing it."""
+    """Rename the database with its log; the waiting copy keeps a daemon from making a new database."""
     moved = path.with_name(f"{path.name}.before-restore-{date}")
     number = 1
     while moved.exists():
@@ -113,7 +113,7 @@ def _move_away(path: Path, date: str) -> Path | None:
 
 
 def _without_its_log(path: Path) -> Path | None:
-    """The database that a restore before had put aside when it was killed: its log still lies here."""
+    """Return the database that a killed restore had renamed, if its log still lies here; else None."""
     if not places.log(path).exists():
         return None
     moved = [
@@ -125,7 +125,7 @@ def _without_its_log(path: Path) -> Path | None:
 
 
 _ATTEMPTS = "coalesce(json_extract(live, '$.attempts'), json_extract(live, '$.attempt'), 0)"
-"""Attempts of a request, in databases of older formats too."""
+"""Query of each request's number of attempts, for databases of older formats too."""
 _LIVE = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE ended IS NULL"  # noqa: S608 - our own words
 _BEGUN = f"SELECT {_ATTEMPTS}, ended FROM requests WHERE seq = ?"  # noqa: S608
 _INDICES = f"SELECT seq, {_ATTEMPTS} FROM requests WHERE seq > ? AND seq < ?"  # noqa: S608
@@ -137,10 +137,11 @@ def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
 
 
 def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], int] | None:
-    """First number never given out, attempts begun since the copy, last event; None: it cannot be read."""
+    """Return the first number never used, the attempts begun since the copy was made, by request, and the
+    last event's number of the replaced database; None if it cannot be read."""
     with contextlib.suppress(*copies.SPOILT), schema.reading(path) as old:
         next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
-        # Indices of the copy's arrays that became requests of their own since.
+        # Indices of the copy's arrays that became requests of their own after it was made.
         known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
         own = old.execute(_INDICES, (PLAIN, ARRAYS)) if any(map(is_array, known)) else ()
         begun = {seq: attempts for seq, attempts in own if array_of(seq) in known and seq not in known}

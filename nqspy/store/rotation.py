@@ -1,13 +1,12 @@
-"""Rotation: what is older than the site keeps moves from the database into files of the history.
+"""Rotation: rows older than the site wants to keep move from the database into files of the history.
 
-Each file goes the same way: written and on the disk, then named in the table ``archives``, then its rows go
-(by the hundred), then it counts as cleared. A kill between two of these steps loses nothing and moves nothing
-twice: the next round finds a file that is named and not cleared and takes its rows away; one that is not
-named is written again.
+Each file takes the same steps: it is written and synced; the table ``archives`` names it; its rows are
+deleted (by the hundred); it is marked as cleared. A kill between two steps loses nothing and moves nothing
+twice: the next round deletes the rows of a file that is named and not cleared, and writes a file anew that is
+not named.
 
-It has a connection of its own, on a thread of its own. It writes only in its ``turn``, a few milliseconds at
-a time, and leaves the engine a pause between two.
-"""
+It has a connection and a thread of its own. It writes only while it holds the journal's ``turn``, a few
+milliseconds at a time, with a pause for the engine in between."""
 
 import filecmp
 import sqlite3
@@ -32,15 +31,15 @@ from nqspy.store.rows import Row, in_slices
 from nqspy.store.stored import Pair, digests_of, rows_named
 
 EVENTS = 5_000
-"""Events in a file: whoever wants one of them reads it whole."""
+"""Events in one file: to read one of them, the whole file is read."""
 REQUESTS = 2_000
-"""Requests in a file: one asked for by its identifier is found by reading it."""
+"""Requests in one file: to read one of them, the whole file is read."""
 BLOBS = 500
 """Blobs in a file."""
 BATCH = 100
-"""Rows deleted in one turn."""
+"""Rows deleted while the lock is held once."""
 PAUSE = 0.01
-"""Seconds between two turns."""
+"""Seconds of the pause between two times that the lock is held."""
 
 _PRAGMAS = (
     ("synchronous", "normal"),  # what a power cut brings back of deleted rows is deleted again
@@ -75,7 +74,7 @@ WHERE kind = 'exits_loaded'"""
 _LOADED_EXITS = "SELECT value FROM state, json_each(rest, '$.loaded_exits')"
 _TOP = """SELECT max(coalesce((SELECT max(seq) FROM requests WHERE seq <= ?), 0),
 coalesce((SELECT max(seq) FROM requests WHERE seq > ?) - ?, 0))"""
-"""The greatest sequence number without indices of arrays: their arrays name the same, and stay as long."""
+"""The greatest number of a request that is no index of an array: indices share the blobs of their array."""
 
 Failpoint = Callable[[str], None]
 
@@ -95,10 +94,9 @@ class Rotated:
 
 
 class Rotation:
-    """A round over the database at ``path``. Use it in the thread that makes it. ``turn`` and ``forget`` are
-    the journal's: its lock, and what it must hear of blobs that go. ``pause`` is called between two turns;
-    what it raises ends the round where it is. ``failpoint`` is called with the name of each step done (for
-    tests)."""
+    """One round over the database at ``path``; use it in the thread that makes it. ``turn``: the journal's
+    lock. ``forget``: gets the digests of deleted blobs. ``pause``: called between two writes; an exception of
+    it ends the round. ``failpoint``: called with the name of each step done (for tests)."""
 
     def __init__(
         self, path: Path, turn: threading.Lock, forget: Callable[[Iterable[str]], None],
@@ -114,7 +112,8 @@ class Rotation:
         self._connection: sqlite3.Connection
 
     def run(self, before: Instant) -> Rotated:
-        """Move what is older than ``before``, then keys and blobs without a record. Raises StoreError."""
+        """Move rows older than ``before`` into files, then keys and blobs without a record. Raises
+        StoreError."""
         stopped = as_store_error(
             f"{self._folder}: rotation stopped", sqlite3.Error, peewee.PeeweeException, OSError
         )
@@ -131,8 +130,8 @@ class Rotation:
         return self._rotated
 
     def beyond(self, size: int) -> Instant:
-        """Return the instant of the oldest event that may stay where the database shall have so many bytes.
-        Each event counts for what an event takes on average, with what belongs to it. Raises StoreError."""
+        """Return the instant of the oldest event that may stay if the database is to have ``size`` bytes.
+        Each event counts with the average bytes of an event. Raises StoreError."""
         errors = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
         with errors, schema.reading(self._path) as self._connection:
             used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
@@ -142,7 +141,7 @@ class Rotation:
         return self._connection.execute(statement, values).fetchone()[0]
 
     def _file(self, one: Archive, lines: Iterator[str]) -> Archive:
-        """Writes a file and has it named."""
+        """Write a file and name it in ``archives``; return its row."""
         target = self._folder / one.name
         new = target.with_name(target.name + ".new")
         count, digest = archive.write(new, lines)
@@ -151,7 +150,7 @@ class Rotation:
         if wrong is not None:
             raise OSError(wrong)
         if target.exists() and not filecmp.cmp(target, new, shallow=False):
-            number = 1  # no row names that one: it is of the time before an older backup was restored
+            number = 1  # no row names this file: it is from before an older backup was restored
             while (other := target.with_name(f"{target.name}.{number}")).exists():
                 number += 1
             target.rename(other)
@@ -163,7 +162,7 @@ class Rotation:
         return made
 
     def _clear(self, one: Archive, statement: str, keys: Sequence[Row]) -> None:
-        """Takes the rows of a named file away."""
+        """Delete the rows that a named file holds."""
         for some in in_slices(list(keys), BATCH):
             self._in_turn(statement, some)
             self._step("deleted")
@@ -172,7 +171,8 @@ class Rotation:
         self._checkpoint()
 
     def _in_turn(self, statement: str, rows: Sequence[Row] | Callable[[], Sequence[Row]]) -> int:
-        """Carry a statement out for rows, given or named by a function in the turn; return their number."""
+        """Run a statement, with the lock held, for rows or for the rows that a function returns; return their
+        number."""
         with self._turn:
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
@@ -190,7 +190,7 @@ class Rotation:
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _finish(self) -> None:
-        """Clear what a round that was killed has named and not cleared."""
+        """Delete the rows of files that a killed round has named and not cleared."""
         for row in self._connection.execute(f"{_ARCHIVES} WHERE cleared = 0").fetchall():
             one = Archive(*row)
             wrong = archive.check(self._folder / one.name, one)
@@ -202,7 +202,7 @@ class Rotation:
             elif one.kind == "requests":
                 self._clear(one, _DELETE_REQUEST, [(archive.request_of(line)["seq"],) for line in lines])
             else:
-                self._clear(one, _NOTHING, [])  # those left are found again
+                self._clear(one, _NOTHING, [])  # blobs that remain are found again
 
     def _events(self, before: Instant) -> None:
         last = self._one(_OLD_EVENTS, before)
@@ -236,7 +236,7 @@ class Rotation:
             self._rotated.requests += made.rows
 
     def _keys(self) -> None:
-        """A key lives as long as a record of its submission; the events keep it."""
+        """Delete keys of submissions that no record has any more; the events still have them."""
         place: Row = ("", "")
         while found := self._connection.execute(_DEAD_KEYS, (*place, BATCH)).fetchall():
             place = found[-1][:2]
@@ -250,7 +250,7 @@ class Rotation:
         for low in range(0, top, SLICE):
             pairs |= self._named(low, min(top, low + SLICE))
             self._pause()
-        # What users kept and no record of theirs names any more.
+        # Bytes stored for users that no record of theirs names any more.
         every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
         for some in in_slices([pair for pair in every if pair not in pairs], BATCH):
             unused = partial(self._unused_pairs, some, top)
@@ -284,7 +284,7 @@ class Rotation:
         self._clear(made, _NOTHING, [])
 
     def _unused_blobs(self, digests: list[str], top: int) -> Sequence[Row]:
-        # A request that was submitted since is committed or comes after us: the turn is ours.
+        # A request submitted meanwhile is committed already, or comes after us: we hold the lock.
         named = digests_of(self._named(top, PLAIN)) | self._digests(_LOADED_EXITS)
         unused = [digest for digest in digests if digest not in named]
         self._forget(unused)

@@ -1,5 +1,5 @@
-"""Site and events as rows: what a commit writes, encoded before its transaction begins, and the site made of
-rows, which a start reads instead of the history."""
+"""Site and events as rows: what a commit writes, encoded before its transaction begins; and the site made of
+rows, so that a start need not replay the history."""
 
 import dataclasses
 import gc
@@ -53,7 +53,7 @@ _Live, _live_values = _slim(Request, "seq", "spec", "queue", "state", "submitted
 
 
 class EndingRow(msgspec.Struct):
-    """Kind and instant of a request's end: an Ended or Deleted event by its kind."""
+    """Kind and instant of a request's end, and the event Ended or Deleted."""
 
     kind: str
     at: Instant
@@ -61,7 +61,7 @@ class EndingRow(msgspec.Struct):
 
 
 class SiteRow(msgspec.Struct):
-    """Content of the state row beside the numbers."""
+    """Content of the one row of the table ``state``, besides its numbers."""
 
     shift: ShiftState
     found: Found
@@ -82,7 +82,7 @@ class SiteRow(msgspec.Struct):
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))
-"""What of it stands in the site under the same name."""
+"""Fields of SiteRow that the site has under the same name."""
 
 _live_decoder = msgspec.json.Decoder(_Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
@@ -110,8 +110,8 @@ _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?,
 
 @dataclass(slots=True)
 class RowChanges:
-    """Rows that one commit writes. ``rows`` by statement; ``settings``: value None deletes the row;
-    ``order``: paths of all objects of the kinds of which one was deleted, in the order of the site."""
+    """Rows that one commit writes, ``rows`` by statement. ``settings``: path and value, None deletes the row.
+    ``order``: for each kind of which an object was deleted, the paths of all objects in the site's order."""
 
     rows: dict[str, list[Row]]
     settings: list[tuple[str, str | None]] = field(default_factory=list)
@@ -119,16 +119,17 @@ class RowChanges:
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
-    """All rows that ``batch`` and ``site.touched`` ask for; ``blobs`` and the first ``accounts`` accounts
-    have rows already. Raises ValueError, TypeError or OverflowError for what cannot be written."""
+    """Return all rows for ``batch`` and ``site.touched``. The digests in ``blobs`` and the first ``accounts``
+    accounts have rows already. Raises ValueError, TypeError or OverflowError for values that cannot be
+    written."""
     touched, known = site.touched, site.lifetimes.known
     requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):
         ending = EndingRow(each["ended"].kind, each["at"], msgspec.Raw(ev.encode(each["ended"])))
         requests.append(request_row(each["request"], each["at"], text(ending)))
     lived = [(name, known.get(name)) for name in sorted(touched.lifetimes)]
-    # New accounts are the last of the dict: written in its order, they are loaded in its order, so that sums
-    # over them come out the same to the last digit.
+    # New accounts are the last of the dict: written and loaded in its order, so that sums
+    # over them come out equal to the last digit.
     new = list(islice(reversed(site.accounts), max(0, len(site.accounts) - accounts)))[::-1]
     keys = (*new, *sorted(touched.accounts.difference(new)))
     changes = RowChanges({
@@ -156,7 +157,7 @@ def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:
     for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
         values = configure.dump_object(site.settings, path)
         changes.settings.append((path, None if values is None else text(values)))
-    # Of kinds of which an object was deleted: one that was made again is the last one now.
+    # Of kinds with a deleted object: an object that was made again is the last one now.
     changed = (each.event.changes for each in batch.events if isinstance(each.event, ev.SettingsChanged))
     deleted = {each.path.partition("/")[0] for each in chain(*changed) if each.op == "delete"}
     for kind in registry.named():
@@ -165,7 +166,7 @@ def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:
 
 
 def text(value: Any) -> str:
-    """JSON of a value."""
+    """Return a value as text in JSON."""
     return _encode(value).decode()
 
 
@@ -175,25 +176,26 @@ _owed = attrgetter(*(f.name for f in _fields))
 Owed = msgspec.defstruct(
     "Owed", [(f.name, _types[f.name], f.default) for f in _fields], omit_defaults=True, array_like=True
 )
-"""What an account is owed (`model.accounts.Entry`), in the order of its fields; new ones are added last."""
+"""Fields of an account that shares are owed (`model.accounts.Entry`), in the order of the row; add new ones
+last."""
 
 
 _owed_decoder = msgspec.json.Decoder(Owed)
 
 
 def account_row(key: str, account: Account) -> tuple[Any, ...]:
-    """A row of ``accounts`` (without its position)."""
+    """Return the row of ``accounts`` (without its position)."""
     return key, account.value, account.at, text(account.recent), text(Owed(*_owed(account.entry)))
 
 
 def event_row(recorded: ev.Recorded) -> Row:
-    """A row of ``events``."""
+    """Return the row of ``events``."""
     event = recorded.event
     return recorded.n, recorded.at, event.kind, event.version, ev.encode(event).decode()
 
 
 def request_row(request: Request, ended: Instant | None = None, ending: str | None = None) -> Row:
-    """A row of ``requests``."""
+    """Return the row of ``requests``; ``ended``, ``ending``: instant and JSON of its end."""
     spec = request.spec
     return (
         request.seq, request.state.value, request.queue, spec.owner, spec.group, spec.name, request.submitted,
@@ -202,14 +204,14 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
 
 
 def ended_in(events: list[ev.Recorded], site: Site) -> list[EndedRow]:
-    """The requests that ended in this batch."""
+    """Return the requests that ended in this batch."""
     instants = {id(each.event): each.at for each in events} if site.touched.ended else {}
     ends = site.touched.ended.values()
     return [ended_row(request, event, instants.get(id(event), site.at)) for request, event in ends]
 
 
 def ended_row(request: Request, event: ev.Ended | ev.Deleted, at: Instant) -> EndedRow:
-    """A request that ended by that event."""
+    """Return the record of a request that this event ended at this instant."""
     return EndedRow(
         seq=request.seq, spec=request.spec, queue=request.queue, submitted=request.submitted, ended=event,
         at=at, request=request,
@@ -217,7 +219,8 @@ def ended_row(request: Request, event: ev.Ended | ev.Deleted, at: Instant) -> En
 
 
 def keys_in(events: list[ev.Recorded]) -> dict[tuple[str, str], tuple[str, list[Seq]]]:
-    """Keys submitted under, by owner and key: the digest, and the numbers of all requests."""
+    """Return the keys of the submissions in a batch: by owner and key the digest, and the numbers of all
+    requests."""
     found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
     for recorded in events:
         event = recorded.event
@@ -227,7 +230,7 @@ def keys_in(events: list[ev.Recorded]) -> dict[tuple[str, str], tuple[str, list[
 
 
 def state_row(site: Site) -> Row:
-    """The row of ``state`` (without its id)."""
+    """Return the row of ``state`` (without its id)."""
     past = site.past.get(APPLICATION) or DomainPast()
     others = {domain: each for domain, each in site.past.items() if domain != APPLICATION}
     own = {name: getattr(site, name) for name in OF_SITE}
@@ -240,7 +243,7 @@ WORTH_PACKING = 1024
 
 
 def blob_row(digest: str, body: bytes) -> Row:
-    """A row of ``blobs``."""
+    """Return the row of ``blobs``: digest, body (packed if large) and codec."""
     if len(body) > WORTH_PACKING:
         packed = zlib.compress(body, 1)
         if len(packed) < len(body) * 0.9:
@@ -249,7 +252,7 @@ def blob_row(digest: str, body: bytes) -> Row:
 
 
 def blob_body(body: bytes, codec: str) -> bytes:
-    """Return what a row of ``blobs`` holds. Raises zlib.error when it is damaged."""
+    """Return the unpacked body of a blob's row. Raises zlib.error if it is damaged."""
     return zlib.decompress(body) if codec == "zlib" else bytes(body)
 
 
@@ -261,7 +264,7 @@ _STATES = {state.value: state for state in State}
 
 
 class SharedSpecs:
-    """Decodes specs and makes equal parts of them one object."""
+    """Decodes specifications and makes equal parts of them one object, which saves memory."""
 
     _BOUND = 1000
 
@@ -270,7 +273,7 @@ class SharedSpecs:
         self._specs: dict[str, Spec] = {}
 
     def spec(self, body: str) -> Spec:
-        """The spec of a row. Raises msgspec.DecodeError."""
+        """Return the specification of a row. Raises msgspec.DecodeError."""
         found = self._specs.get(body)
         if found is None:
             found = self._shared.spec(_spec_decoder.decode(body))
@@ -285,14 +288,14 @@ class SharedSpecs:
 
 
 def request_of(row: Row, shared: SharedSpecs) -> Request:
-    """A request from a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
+    """Return the request of a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
     seq, state, queue, submitted, spec, body = row
     live = _live_values(_live_decoder.decode(body))
     return Request(seq, shared.spec(spec), shared.text(queue), _STATES[state], submitted, *live)
 
 
 def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
-    """An ended request from a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
+    """Return the ended request of a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
     request = request_of(row[:-1], shared)
     ending = _ending_decoder.decode(row[-1])
     event = ev.decode(ending.kind, bytes(ending.event))
@@ -301,19 +304,19 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
 
 
 def account_of(value: float, at: int, recent: str, owed: str) -> Account:
-    """An account from a row. Raises msgspec.DecodeError."""
+    """Return the account of a row. Raises msgspec.DecodeError."""
     entry = Entry(*_owed(_owed_decoder.decode(owed))) if owed else Entry()
     return Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]), entry)
 
 
 def event_of(row: Row) -> ev.Recorded:
-    """An event from ``n, at, kind, body``. Raises msgspec.DecodeError."""
+    """Return the event of a row ``n, at, kind, body``. Raises msgspec.DecodeError."""
     n, at, kind, body = row
     return ev.Recorded(n, at, ev.decode(kind, body))
 
 
 def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:
-    """The queued requests by queue."""
+    """Return the queued requests by queue."""
     found: dict[str, list[Request]] = {}
     for request in requests:
         if request.state is State.QUEUED:
@@ -322,13 +325,13 @@ def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:
 
 
 def in_slices(items: list[Any], size: int) -> Iterator[list[Any]]:
-    """The list in slices of at most ``size``."""
+    """Yield the list in slices of at most ``size`` items."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
 def decoded(body: str) -> Any:
-    """The value of a JSON text. Raises msgspec.DecodeError."""
+    """Return the value of a text in JSON. Raises msgspec.DecodeError."""
     return msgspec.json.decode(body)
 
 
@@ -338,7 +341,8 @@ _ACCOUNTS = "SELECT key, value, at, recent, owed FROM accounts ORDER BY position
 
 
 def load_site(connection: sqlite3.Connection) -> Site:
-    """The site as of the last commit. Raises sqlite3.Error, DecodeError, KeyError for unreadable rows."""
+    """Return the site as of the last commit. Raises sqlite3.Error, DecodeError, KeyError for unreadable
+    rows."""
     site = Site()
     connection.execute("BEGIN")
     try:
@@ -370,8 +374,8 @@ def load_site(connection: sqlite3.Connection) -> Site:
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """For what makes many objects and no garbage: looking for it again and again doubles the time of loading
-    100,000 requests, and takes a twentieth of a report's."""
+    """Switch garbage collection off in a block that makes many objects and no cycles: it would double the
+    time of loading 100,000 requests."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The tables of a database, as peewee models where queries read them, and how it is connected."""
+"""The tables of a database as peewee models, and how to connect to it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from typing import Any, cast
 import peewee
 
 APPLICATION_ID = 0x4E515350
-"""Marks the file as ours (``NQSP``), beside SQLite's own mark."""
+"""SQLite's application_id of our databases (``NQSP``)."""
 
 
 class EventRow(peewee.Model):
-    """The history. ``body``: JSON of the event's fields (`model.events`)."""
+    """Table ``events``: the history. ``body``: JSON of the event's fields (`model.events`)."""
 
     n = peewee.IntegerField(primary_key=True)
     at = peewee.IntegerField(index=True)
@@ -26,8 +26,9 @@ class EventRow(peewee.Model):
 
 
 class RequestRow(peewee.Model):
-    """All requests. ``spec`` and ``live``: JSON of what was asked and of where it stands, without defaults.
-    ``ended`` (instant) and ``ending`` (JSON: kind, at and event) are null until it has ended."""
+    """Table ``requests``: live and ended ones. ``spec``: JSON of what was asked for, ``live``: of its present
+    state, both without defaults. ``ended`` (instant) and ``ending`` (JSON: kind, at, event) are null until
+    the end."""
 
     seq = peewee.IntegerField(primary_key=True)
     state = peewee.TextField()
@@ -46,7 +47,7 @@ class RequestRow(peewee.Model):
 
 
 class SettingsRow(peewee.Model):
-    """Settings by object; ``position`` keeps the order in which the objects were made."""
+    """Table ``settings``: one row for each object; ``position`` has the order in which objects were made."""
 
     position = peewee.AutoField()
     path = peewee.TextField(unique=True)
@@ -57,7 +58,7 @@ class SettingsRow(peewee.Model):
 
 
 class BlobRow(peewee.Model):
-    """Scripts and environments by content hash; ``codec`` is empty or ``zlib``."""
+    """Table ``blobs``: scripts and environments by content hash; ``codec`` is empty or ``zlib``."""
 
     digest = peewee.TextField(primary_key=True)
     body = peewee.BlobField()
@@ -68,9 +69,10 @@ class BlobRow(peewee.Model):
 
 
 class ArchiveRow(peewee.Model):
-    """Files in the folder ``history`` with rows that were here, or are until ``cleared``. ``kind`` events,
-    requests or blobs; ``first`` to ``last``: their numbers, ``since`` to ``until``: their instants (of the
-    end, for requests), both inclusive; ``rows``: how many; ``digest``: SHA-256 of the lines."""
+    """Table ``archives``: files in the folder ``history`` with rows that were here, or still are until
+    ``cleared``. ``kind``: events, requests or blobs; ``first`` to ``last``: their numbers, ``since`` to
+    ``until``: their instants (of the end, for requests), both inclusive; ``rows``: how many; ``digest``:
+    SHA-256 of the lines."""
 
     name = peewee.TextField(primary_key=True)
     kind = peewee.TextField()
@@ -88,8 +90,8 @@ class ArchiveRow(peewee.Model):
 
 MODELS = (EventRow, RequestRow, SettingsRow, BlobRow, ArchiveRow)
 _MORE = (
-    # One finds the few requests that have not ended (start-up), one answers every question about ended ones
-    # without reading their rows.
+    # One index finds the few requests that have not ended (start-up), the other answers questions about
+    # ended ones without reading their rows.
     "CREATE INDEX requests_live ON requests (ended) WHERE ended IS NULL",
     "CREATE INDEX requests_ended ON requests (ended, seq, owner, queue) WHERE ended IS NOT NULL",
     # Use by account; ``owed``: JSON list of what it is owed (`model.accounts.Entry`).
@@ -101,7 +103,7 @@ _MORE = (
     # Submissions by the key that their owner gave them.
     """CREATE TABLE keys (owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL,
         seqs TEXT NOT NULL, PRIMARY KEY (owner, key)) WITHOUT ROWID""",
-    # Bytes that a user keeps; ``ran``: for a request that has been started.
+    # Bytes stored for a user; ``ran``: for a request that has been started.
     """CREATE TABLE kept (owner TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL,
         ran INTEGER NOT NULL, PRIMARY KEY (owner, digest)) WITHOUT ROWID""",
     "CREATE INDEX kept_digest ON kept (digest)",
@@ -111,7 +113,7 @@ _MORE = (
 )
 
 VERSION = 7
-"""The format: SQLite's ``user_version``."""
+"""Version of the format: SQLite's ``user_version``."""
 
 
 def make_tables(db: peewee.SqliteDatabase) -> None:
@@ -125,7 +127,7 @@ def make_tables(db: peewee.SqliteDatabase) -> None:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """Format of a database."""
+    """Return the version of a database's format."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -136,7 +138,7 @@ PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("journal_size_limit", 64 << 20),
     ("cache_size", -16384),
     ("temp_store", "memory"),
-    ("secure_delete", "fast"),  # else what is deleted is written once more, with zeros, into the log
+    ("secure_delete", "fast"),  # otherwise deleted data is written to the log once more, as zeros
 )
 """WAL with FULL: a commit is on the disk when it returns, also after a power cut. Sizes: pages of 4 KiB,
 bytes, KiB. No mmap: a disk error would be a signal instead of an exception."""
@@ -144,16 +146,16 @@ bytes, KiB. No mmap: a disk error would be a signal instead of an exception."""
 LOCK_WAIT = 2.0
 """Seconds a commit waits for another program's lock."""
 LOCKED_WAIT = 0.05
-"""The same after a commit that has waited in vain."""
+"""Seconds a commit waits for the lock after a commit that waited in vain."""
 
 
 def database(path: Path, pragmas: tuple[tuple[str, Any], ...] = PRAGMAS) -> peewee.SqliteDatabase:
-    """A peewee database over ``path`` that belongs to the thread that opens it."""
+    """Return a peewee database over ``path`` for the thread that opens it."""
     return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=LOCK_WAIT, thread_safe=False)
 
 
 def readonly(path: Path) -> peewee.SqliteDatabase:
-    """A peewee database that can only read and changes no file, usable from any thread (one at a time)."""
+    """Return a read-only peewee database that changes no file, usable from any thread (one at a time)."""
     return peewee.SqliteDatabase(
         f"file:{_quoted(path)}?mode=ro", uri=True, pragmas=(("query_only", 1), ("cache_size", -4096)),
         timeout=LOCK_WAIT, thread_safe=False, check_same_thread=False,
@@ -162,7 +164,7 @@ def readonly(path: Path) -> peewee.SqliteDatabase:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a connection that can only read and changes no file, and close it at the end."""
+    """Open a read-only connection that changes no file for a block, and close it at its end."""
     db = readonly(path)
     try:
         yield connection(db)
@@ -171,15 +173,15 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def snapshot(path: Path) -> sqlite3.Connection:
-    """A connection to a file that is not being written, which leaves no file beside it."""
+    """Return a connection to a file that no process writes; it makes no file next to it."""
     return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
 def _quoted(path: Path) -> str:
-    """Characters that have a meaning in a URI: a path may contain them."""
+    """Return a path with the characters quoted that have a meaning in a URI."""
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def connection(db: peewee.SqliteDatabase) -> sqlite3.Connection:
-    """The SQLite connection behind a peewee database; opened when needed."""
+    """Return the SQLite connection behind a peewee database; open it if needed."""
     return cast(sqlite3.Connection, cast(Any, db).connection())

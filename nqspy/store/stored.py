@@ -1,6 +1,7 @@
-"""Bytes kept by each owner: scripts, environments and large specifications (`specs.text_size`), of requests
-that wait, run or have ended. A row of ``kept`` for each owner and blob, and for each request with a large
-specification. The blobs of requests that never ran go with the last of them, others with their record."""
+"""Bytes stored for each user: scripts, environments and large specifications (`specs.text_size`) of waiting,
+running and ended requests. The table ``kept`` has a row for each owner and blob, and for each request with a
+large specification. Blobs of requests that never ran are deleted with the last of these, others with their
+record."""
 
 import sqlite3
 from collections import Counter
@@ -15,7 +16,7 @@ from nqspy.model.site import Site
 from nqspy.model.specs import text_size
 
 Pair = tuple[str, str]
-"""An owner, and the digest of what is kept."""
+"""An owner, and the digest of a stored blob (or the name of a request's text, see `TEXT`)."""
 
 _NEW = """INSERT INTO kept (owner, digest, size, ran)
 SELECT ?1, digest, length(body), 0 FROM blobs WHERE digest = ?2 ON CONFLICT DO NOTHING RETURNING size"""
@@ -30,26 +31,27 @@ _ALONE = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM kept
 _TOTALS = "SELECT owner, sum(size) FROM kept GROUP BY owner"
 _ONE = "SELECT 1 FROM kept WHERE owner = ? AND digest = ?"
 TEXT = "="
-"""What stands for the text of a request begins with this, a digest does not; its number follows."""
+"""Begin of the name for a request's own text, followed by its number; no digest begins so."""
 _MOST = 10_000
-"""Pairs that are remembered as there, or as run."""
+"""Most pairs that are cached as stored, or as having run."""
 
 
 def pairs_of(spec: Spec) -> tuple[Pair, Pair]:
-    """The script and the environment that a request keeps."""
+    """Return the pairs of a request's script and environment."""
     return (spec.owner, spec.script), (spec.owner, spec.environment)
 
 
 def text_of(seq: Seq, spec: Spec) -> Pair:
-    """Return what stands for the text of a request itself: an array and its indices have one."""
+    """Return the pair for the text of a request's specification; an array and its indices share one."""
     return spec.owner, f"{TEXT}{number_of(seq)}"
 
 
 @dataclass(slots=True)
 class CommitStep:
-    """Changes of a commit, remembered once it is durable: ``refs``: requests that have not ended; ``new``,
-    ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or less;
-    ``dropped``: blobs that are gone; ``arrays``: texts of ended arrays, and how often each counts."""
+    """Changes by one commit, applied to the cache once it is durable. ``refs``: requests that have not ended,
+    by pair; ``new``, ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes
+    more or less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, and how often each
+    counts."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
     new: list[Pair] = field(default_factory=list)
@@ -62,7 +64,8 @@ class CommitStep:
 
 
 class StoredBytes:
-    """Belongs to the journal's thread; `forget` comes from the rotation's, in its turn."""
+    """Counts stored bytes by user. In the journal's thread; rotation calls `forget` while it holds the
+    lock."""
 
     def __init__(self) -> None:
         self._refs: dict[Pair, int] = {}
@@ -71,27 +74,27 @@ class StoredBytes:
         self._totals: Counter[str] | None = None
 
     def load(self, site: Site) -> None:
-        """The site was read again: what waits and runs is counted anew."""
+        """Count the blobs of all live requests of a site anew."""
         whole = (each for seq, each in site.requests.items() if index_of(seq) is None)
         self._refs = dict(Counter(pair for each in whole for pair in pairs_of(each.spec)))
         self.forget()
 
     def forget(self) -> None:
-        """The rows have changed: they are read again."""
+        """Drop cached counts, because rows have changed: they are read again."""
         self._known, self._ran, self._totals = set(), set(), None
 
     def total(self, connection: sqlite3.Connection, owner: str) -> int:
-        """Bytes that a user keeps. Raises sqlite3.Error."""
+        """Return the bytes stored for a user. Raises sqlite3.Error."""
         if self._totals is None:
             self._totals = Counter(dict(connection.execute(_TOTALS)))
         return self._totals[owner]
 
     def has(self, connection: sqlite3.Connection, owner: str, digest: str) -> bool:
-        """True if that is among it. Raises sqlite3.Error."""
+        """True if this blob is stored for the user. Raises sqlite3.Error."""
         return connection.execute(_ONE, (owner, digest)).fetchone() is not None
 
     def step(self, events: Iterable[Recorded], site: Site) -> CommitStep:
-        """Return what these events, and the requests that ended by them, change."""
+        """Return the changes of a commit with these events and with the requests that end in it."""
         step = CommitStep()
         for recorded in events:
             if isinstance(recorded.event, Submitted):
@@ -110,9 +113,9 @@ class StoredBytes:
         return step
 
     def _end(self, step: CommitStep, request: Request) -> None:
-        """Let go of the blobs of a request that ended. An index keeps nothing of its own: its array is there
-        as long. A large specification stays: the history has it in an event and in a record, that of an array
-        once more for each index that was a request of its own."""
+        """Add the end of a request to ``step``: its blobs lose a reference (those of an index do not: its
+        array exists at least as long). A large specification stays, because the history has it in an event
+        and a record; that of an array counts once more for each index that was a request of its own."""
         pairs = pairs_of(request.spec)
         if index_of(request.seq) is None:
             step.refs.subtract(pairs)
@@ -125,7 +128,8 @@ class StoredBytes:
             step.ran.update(pairs)
 
     def write(self, connection: sqlite3.Connection, step: CommitStep) -> None:
-        """In the commit's transaction, after its blobs. Raises sqlite3.Error."""
+        """Write the changes to the table, in the commit's transaction and after its blobs. Raises
+        sqlite3.Error."""
         step.sizes.clear()
         step.dropped.clear()
         for pair in step.new:
@@ -143,7 +147,7 @@ class StoredBytes:
                 step.dropped.add(pair[1])
 
     def done(self, step: CommitStep) -> None:
-        """Remember the changes of a commit that is durable."""
+        """Apply the changes of a durable commit to the cached counts."""
         for pair, more in step.refs.items():
             refs = self._refs.get(pair, 0) + more
             if refs > 0:
@@ -168,7 +172,7 @@ def _remember(known: set[Pair], more: Iterable[Pair]) -> None:
 
 
 def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None]]) -> Iterator[Pair]:
-    """Pairs of rows of owner, script, environment and text."""
+    """Yield the pairs named by rows of owner, script, environment and text."""
     for owner, *digests in spec_rows:
         for digest in digests:
             if digest is not None:
@@ -176,5 +180,5 @@ def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None
 
 
 def digests_of(pairs: Set[Pair]) -> set[str]:
-    """The blobs among pairs."""
+    """Return the digests of these pairs."""
     return {digest for _, digest in pairs}
