@@ -23,15 +23,16 @@ from nqspy.model.site import Site
 
 @dataclass(slots=True)
 class Batch:
-    """Content of one transaction: events, and blobs (scripts, environments) they name by content hash."""
+    """Content of one transaction: events, and the blobs (scripts, environments) that they name by content
+    hash."""
 
     events: list[Recorded] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
 
 
 class EndedRow(TypedDict):
-    """A request that has ended. ``ended`` is the event that ended it, at instant ``at``; ``request`` has
-    the rest: where it stood then (state ENDED; its last attempt, PEs and start)."""
+    """A request that has ended. ``ended``: the event of its end, at instant ``at``; ``request``: all else, as
+    it was then (state ENDED; its last attempt, PEs and start)."""
 
     seq: Seq
     spec: Spec
@@ -43,8 +44,8 @@ class EndedRow(TypedDict):
 
 
 class CommitFailed(Exception):
-    """The transaction could not be made durable (disk full, I/O error): nothing of the batch exists. Its
-    text is one line. ``passing``: another program has the database for now; whoever asked may ask again."""
+    """A transaction could not be made durable (disk full, I/O error): nothing of its batch is stored. Its
+    text is one line. ``passing``: another program has the database locked, so that a client may ask again."""
 
     def __init__(self, text: str, passing: bool = False) -> None:
         super().__init__(text)
@@ -52,84 +53,83 @@ class CommitFailed(Exception):
 
 
 class Journal(Protocol):
-    """The store as the engine sees it. ``remembers``: events can be read afterwards; what is only told for
-    that need not be found out where they cannot."""
+    """The store as the engine sees it. ``remembers``: True if events can be read later; if not, events that
+    only report need not be worked out."""
 
     @property
     def remembers(self) -> bool:
-        """Return True if events can be read afterwards."""
+        """True if events can be read later."""
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Makes the batch's events durable, with the rows of everything in ``site.touched``, and clears
-        that. Raises CommitFailed."""
+        """Write the batch's events durably, with the rows of everything in ``site.touched``, and clear that.
+        Raises CommitFailed."""
 
     def load(self) -> Site:
-        """The site as of the last commit, from the rows (not from the history)."""
+        """Return the site as of the last commit, read from the rows (not from the history)."""
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Digest and sequence numbers of an earlier submission with this key, None if there is none."""
+        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
 
     def blob(self, digest: str) -> bytes:
-        """A script or environment. Raises KeyError."""
+        """Return the script or environment with this digest. Raises KeyError."""
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Return those of these requests that have ended, in the order given."""
+        """Yield those of these requests that have ended, in the order given."""
 
     def stored_bytes(self, owner: str) -> int:
-        """Bytes of a user's stored scripts and environments, those of ended requests included."""
+        """Return the bytes of a user's stored scripts and environments, those of ended requests included."""
 
     def has_blob(self, owner: str, digest: str) -> bool:
-        """Return True if that script or environment is among them."""
+        """True if this script or environment is stored for the user."""
 
     def capacity(self) -> int | None:
-        """Bytes of the disk it lies on, None where there is none."""
+        """Return the bytes of the disk that holds the store; None without a disk."""
 
     def low(self) -> bool:
-        """Return True if there is room for nothing but what makes room."""
+        """True if the disk is so full that only commits that free room are accepted."""
 
 
 # ---------------------------------------------------------------- Executor
 
 
 class Executor(Protocol):
-    """Spawner and watcher of attempts. Its observations come back as inputs of the engine."""
+    """Starts and watches attempts. Its observations come back as inputs of the engine."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Carries one action out, soon and without blocking; doing it twice is harmless.
+        """Carry out one action, soon and without blocking; to repeat it is harmless.
 
-        For a Start the request is given; for actions on attempts that no longer exist nothing happens.
-        """
+        ``request`` is given for a Start; for actions on attempts that no longer exist nothing happens."""
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
-        """After a restart: what became of each expected attempt (request -> attempt), exactly one observation
-        each; then a ObservedStray for each attempt that was found and not expected.
+        """Return what became of each expected attempt (request -> attempt) after a restart: exactly one
+        observation each, then an ObservedStray for each other attempt that was found.
 
-        Before it returns, every attempt that was not begun is claimed as void, so that it can never start
-        later.
-        """
+        Before it returns, every attempt that has not begun is claimed as void, so that it can never start
+        later."""
 
 
 # ---------------------------------------------------------------- Exits
 
 
 class Selection(Protocol):
-    """Requests chosen by a view, read only, in the order of their dates; made without looking at each one."""
+    """Requests chosen by a view, read only, in the order of their dates; made without examining each
+    request."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator["RequestView"]: ...
     def seqs(self) -> tuple[Seq, ...]:
-        """Their sequence numbers."""
+        """Return the numbers of these requests."""
 
     def reach(self) -> tuple[Seq, ...]:
-        """Return the requests that a re-dating of the selection reaches: they, and those chosen by the same
-        words that wait for other requests."""
+        """Return the requests whose dates change with the selection's: its own, and those with the same
+        properties that wait for other requests."""
 
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms; ``project``: as its owner named it (``-P``); ``started``: None as long as it waits; ``priority``: as
-    its owner gave it; ``consumables``: units it asks for, by name. ``array``: identifier of the array that
-    it is, or is one index of (``index``); ``count``: how many indices of an array could still start, else
+    ms; ``project``: as its owner named it (``-P``); ``started``: None before its start; ``priority``: as its
+    owner gave it; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is,
+    or of which it is the index ``index``; ``count``: how many indices of an array could still start, else
     1."""
 
     id: str
@@ -159,51 +159,51 @@ class RequestView(Protocol):
 
 
 class PassView(Protocol):
-    """The site as a user exit sees it in this pass, with what the pass has decided so far (interfaces.md
-    8)."""
+    """The site as a user exit sees it in this pass, with the pass's decisions so far (interfaces.md 8)."""
 
     now: Instant
     shift: str | None
 
     @property
     def site(self) -> Site:
-        """The site itself: what the clock and the shifts are read from."""
+        """Return the site, from which the clock and the shifts are read."""
 
     @property
     def version(self) -> object:
-        """Changes whenever anything visible here changes, except the order of candidates."""
+        """Return a value that changes whenever anything visible here changes, except the order of
+        candidates."""
 
     def queue(self, name: str) -> Any:
-        """The settings of a queue. Raises KeyError."""
+        """Return the settings of a queue. Raises KeyError."""
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Requests in state queued that this pass has not chosen, narrowed by what is given."""
+        """Return the queued requests that this pass has not chosen, with the given properties."""
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Started requests, and those this pass has chosen."""
+        """Return the started requests and those that this pass has chosen, with the given properties."""
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, "Answer | None"]]:
-        """The candidates of its queue offered before it in this pass, with their answers."""
+        """Return the candidates of its queue offered before it in this pass, with the exits' answers."""
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Decayed use as a fraction of the whole, running and committed use included."""
+        """Return decayed use as a fraction of all use, running and committed use included."""
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Entitlement as a fraction of the whole."""
+        """Return the entitlement as a fraction of the whole."""
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return what the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1];
-        without a user the group."""
+        """Return the share term in [0, 1] by the standard rule (``set global share_rule``), of a user in a
+        group; without a user, of the group."""
 
 
 class Answer(Struct, frozen=True):
     """Answer of jobselect: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and the exit
-    ``who``. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
-    refusal reaches too (`reasons.ALIKE`; none of them: all), those of them whose numbers lie ``within`` these
-    bounds; None: it reaches no other request. ``until``: the instant from which the exit may answer
-    otherwise; a pass asks again then. (A Struct: a pass makes dozens.)"""
+    ``who`` (None: the standard rules). A refusal may also reach other requests of the queue: those equal in
+    the fields ``alike`` (`reasons.ALIKE`; no field: all of them) with numbers within the bounds ``within``;
+    None: no other. ``until``: the instant from which the exit may answer otherwise; then a pass asks again.
+    (A Struct: a pass makes dozens.)"""
 
     verdict: str
     text: str = ""
@@ -213,20 +213,21 @@ class Answer(Struct, frozen=True):
     until: Instant | None = None
 
     def holds(self, now: Instant) -> bool:
-        """True if it need not be asked for again at ``now``."""
+        """True if the exit need not be asked again at ``now``."""
         return self.until is None or now < self.until
 
 
 class OfferRound(Struct, frozen=True):
-    """Offers of a queue that take several passes. ``since``: `Site.changed` when the first of them was made;
-    ``refused``: the candidates refused so far."""
+    """Offers of a queue's candidates that take several passes. ``since``: `Site.changed` at the first offer;
+    ``refused``: candidates refused so far."""
 
     since: int
     refused: Mapping[Seq, Answer]
 
 
 class ChangedFields(TypedDict, total=False):
-    """Fields of a submission that a submit exit may change, as it writes them; None: it stays as it is."""
+    """Fields of a submission that a submit exit may change, in the form in which it writes them; None:
+    unchanged."""
 
     queue: str | None
     priority: int | None
@@ -246,7 +247,7 @@ class ChangedFields(TypedDict, total=False):
 
 
 CHANGEABLE: Mapping[str, Option] = {option.changes: option for option in OPTIONS if option.changes}
-"""Options that a submit exit may change, by its name for them."""
+"""Options that a submit exit may change, by the name it uses."""
 CHANGED: Mapping[str, tuple[type, str]] = {
     "name": (str, "a text"),
     "path": (str, "a path as a text"),
@@ -258,7 +259,7 @@ CHANGED: Mapping[str, tuple[type, str]] = {
     "flag": (bool, "True or False"),
     "names": (tuple, "a list of texts"),
 }
-"""The type of a changed option by its unit, and what an exit may write, in words."""
+"""Python type of a changed option by its unit, and what an exit may write, in words."""
 
 
 def is_change(name: str, value: object) -> bool:
@@ -278,92 +279,94 @@ class SubmitAnswer(Struct, frozen=True):
 
 
 class Exits(Protocol):
-    """The site's user exits behind their guard: no call raises or runs long; failures are collected."""
+    """The site's user exits, guarded: no call raises or runs long; failures are collected."""
 
     def begin(self, site: Site) -> None:
-        """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
-        of the last pass."""
+        """Apply the exits' settings and forget the overruns of the last pass; called before a pass or a
+        submission."""
 
     def has(self, hook: str) -> bool:
         """Return True if any exit that is switched on implements that hook."""
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
-        """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
+        """Return the exits' answer on a candidate: a refusal before a force, else the first answer in
+        file-name order. A failure of an exit refuses."""
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """Actions of all exits after a request was chosen."""
+        """Return the actions of all exits after a request was chosen."""
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """The share term before normalising; None: the stock rule."""
+        """Return the exits' share term before normalising; None: the standard rule is used."""
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
-        """Return the same of many owners, each in a group, while nothing changes."""
+        """Return the share terms of many owners, each in a group, while nothing changes."""
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """Return what the exits say of a submission."""
+        """Return the answer of the submit exits to a submission; None if they change nothing."""
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """The destinations to try, in order."""
+        """Return the destinations to try, in order."""
 
     def forces(self) -> bool:
         """Return True if any exit that is switched on may force."""
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers that the last pass over a site did not finish, by queue."""
+        """Return the rounds of offers, by queue, that the last pass over a site did not finish."""
 
     def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
-        """Keep the rounds of offers that a pass over a site did not finish. Return False where none are
-        kept."""
+        """Store the rounds of offers that a pass over a site did not finish. Return False if this object
+        stores none."""
 
     def asks_again(self) -> Instant | None:
-        """Return when an exit is asked again about an owner whose requests were left out of this pass, as it
-        had failed on five of them; None: there is none."""
+        """Return the instant at which an exit is asked again about an owner whose requests this pass left
+        out, because it had failed on five of them; None if there is none."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
-        """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks
-        ahead from ``now``."""
+        """Let questions in the block leave no mark (statistics, trace, failures in a row); for looks ahead
+        from ``now``."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Failures since `begin`; taking them forgets them."""
+        """Return and forget the failures since `begin`."""
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Loaded exits: name -> setting -> unit (``memory``, ``time``, ``count``, ``text`` ...)."""
+        """Return the units of loaded exits' settings: name -> setting -> unit (``memory``, ``time``,
+        ``count``, ``text`` ...)."""
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
-        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        """Raise BadValue if the loaded exit has no such setting, or if ``text`` is no value for it."""
 
     def reload(self) -> str:
-        """Loads the files again, all or none; a sentence for the person that asked, empty while they are
-        still being loaded. Raises Refusal with file and line."""
+        """Load the files again, all or none; return a sentence for the person that asked, empty while loading
+        goes on. Raises Refusal with file and line."""
 
     def files(self) -> Mapping[str, bytes]:
         """Return the text of each loaded exit, by name."""
 
     def listing(self) -> list[dict[str, Any]]:
-        """For ``show exits``: name, doc, enabled, hooks, settings, calls, failures, total and longest
-        time."""
+        """Return the rows of ``show exits``: name, doc, enabled, hooks, settings, calls, failures, total and
+        longest time."""
 
 
 # ---------------------------------------------------------------- Decider
 
 
 class Decider(Protocol):
-    """The door behind which passes run: at once in this process, or in a child that follows the same
+    """The door behind which passes run: at once in this process, or in a child that applies the same
     events."""
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Asks for a pass over the site as it is. Returns its plan at once, or None and it comes later as
-        an input."""
+        """Ask for a pass over the site. Return its plan at once, or None if the plan comes later as an
+        input."""
 
     def follow(self, events: Sequence[Recorded]) -> None:
-        """Tells what was just applied to the site, in order and once: a decider elsewhere applies it too."""
+        """Note the events that were just applied to the site, in order and once: a child applies them too."""
 
     def reset(self, site: Site) -> None:
-        """The site is another one now, as after a commit that failed: what was followed so far is void."""
+        """Use another site, as after a failed commit: events followed so far are void."""
 
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Any]:
-        """Tells when a request that may be submitted would start, and what that rests on
-        (`look_ahead.Outlook`); ``samples`` as there. The site is looked at now; what it gives may be asked in
-        any thread, and waits at most so many real seconds."""
+        """Return a function that returns when a request, not submitted yet, would start and why
+        (`look_ahead.Outlook`); ``samples`` as for `ask`. The site is read now; the function may be called in
+        any thread, and waits at most as many real seconds as it is given."""

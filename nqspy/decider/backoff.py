@@ -1,6 +1,6 @@
-"""Memory of workers that were lost: which exit was at work then and on which request, which exits are left
-out, when the next worker may be forked. No owner alone has an exit left out: it is not asked about the
-requests of that owner instead."""
+"""Memory of lost workers: which exit ran then and for which request, which exits are left out, when the next
+worker may be forked. The requests of one owner alone never switch an exit off: it is only not called for that
+owner's requests for a while."""
 
 import time
 from collections import Counter
@@ -21,12 +21,12 @@ from nqspy.userexit.call_stats import Mark, OwnerBackoff, Skipped
 
 HOUR = 3600.0
 DEADLY = 2
-"""So many workers within an hour of real time, and an exit is left out where they were lost on requests
-of as many owners, or on nobody's; where on those of one, it is not asked about theirs for
+"""Lost workers within an hour of real time after which the exit that ran is left out, if they were lost on
+requests of as many owners, or of none; if all were one owner's, it is not called for that owner for
 `call_stats.RETRY`."""
 GIVE_UP = 5
-"""So many workers in a row without a plan between them, and all exits are left out; of those that were
-lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for as long."""
+"""Lost workers in a row without a plan after which all exits are left out (of losses on one owner's requests
+at most DEADLY count); after as many on one owner's requests no exit is called for that owner for a while."""
 LONGEST_PAUSE = 60.0
 
 (_BEGUN_AGAIN,) = reason_kinds(
@@ -36,7 +36,7 @@ LONGEST_PAUSE = 60.0
 
 
 class _Strikes(Struct):
-    """State that outlives the daemon (`Backoff.dump`)."""
+    """State that is stored over restarts of the daemon (`Backoff.dump`)."""
 
     out: dict[str, str]
     off: dict[str, str]
@@ -47,7 +47,8 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A worker was lost. ``exit``: at work, or empty; ``off``: left out now; ``text``: for managers."""
+    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out because of it; ``text``:
+    for managers."""
 
     exit: str
     hook: str
@@ -58,10 +59,10 @@ class Loss(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Backoff:
-    """``out``: exits that are left out, with why; ``off``: exits that were switched off for what they did,
-    with why, until a person switches them on; ``skips``: subjects that ended an exit and that it is not
-    asked about; ``backoffs``: owners that exits are not asked about; ``losses``: workers lost in all;
-    ``files``: content hash of each exit when this was so."""
+    """State of the back-off. ``out``: reason why each exit is left out; ``off``: reason why each exit was
+    switched off, until a person switches it on; ``skips``: subjects that ended an exit, for which it is not
+    called again; ``backoffs``: owners for whom exits are not called; ``losses``: number of lost workers;
+    ``files``: content hash of each exit at that time."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
@@ -74,14 +75,15 @@ class Backoff:
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
-        """A worker was lost while ``call`` was at work: what follows from that."""
+        """Note that a worker was lost while ``call`` ran; return what follows: exits left out, a text for
+        managers."""
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
         beyond = len(self._row) - DEADLY
         pause = 0.0 if beyond <= 0 else min(2.0 ** (beyond - 1), LONGEST_PAUSE)
         self._until = time.monotonic() + pause
-        counts = Counter(self._row)  # DEADLY of each owner's count, and all of nobody's
+        counts = Counter(self._row)  # at most DEADLY of each owner count, and all without an owner
         if counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values()) >= GIVE_UP:
             text = f"the process of the user exits was lost {len(self._row)} times in a row, last: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
@@ -105,7 +107,7 @@ class Backoff:
         return Loss(call.exit, call.hook, call.seq, text, ())
 
     def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
-        """Have these exits not asked about this owner for a while. Return a clause that says so."""
+        """Stop calling these exits for this owner for a while; return a clause for people about it."""
         held = [each for each in self.backoffs if Mark(each.at).holds(now)]
         self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
         self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
@@ -121,7 +123,7 @@ class Backoff:
         return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
 
     def dump(self) -> dict[str, Any]:
-        """Return what outlives the daemon, as JSON has it; workers lost at real times since the epoch."""
+        """Return the state to store, for JSON; the times of losses are real seconds since the epoch."""
         shift = time.time() - time.monotonic()
         died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
         stored = {"out": self.out, "off": self.off, "died": died, "files": self.files}
@@ -129,7 +131,7 @@ class Backoff:
         return stored | {"rests": [asdict(each) for each in self.backoffs]}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take that over. Raises msgspec.ValidationError for anything else."""
+        """Restore the state that `dump` returned. Raises msgspec.ValidationError for anything else."""
         stored, shift = msgspec.convert(data, _Strikes), time.time() - time.monotonic()
         self.out, self.off, self.files = stored.out, stored.off, stored.files
         self.skips, self.backoffs = stored.spares, stored.rests
@@ -137,28 +139,29 @@ class Backoff:
         self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in died}
 
     def meet(self, files: Mapping[str, str]) -> None:
-        """Exits are loaded from these files: one that is another now begins anew, unless it is left out."""
+        """Forget the losses of exits whose files have changed, unless they are left out. ``files``: hashes by
+        name."""
         for name, digest in files.items():
             if self.files.get(name, digest) != digest and name not in self.out:
                 self.forgive(name)
 
     def pause(self) -> float:
-        """Real seconds until the next worker may be forked."""
+        """Return the real seconds until the next worker may be forked."""
         return max(0.0, self._until - time.monotonic())
 
     def well(self) -> None:
-        """A plan has come."""
+        """Note that a plan has come: losses in a row are counted from 0 again."""
         self._row.clear()
 
     def pardon(self, enabled: Callable[[str], bool]) -> bool:
-        """Whoever has been switched on is not switched off for anything any more; whether there was one."""
+        """Forget why exits were switched off that are on again; return True if there were any."""
         on = [name for name in self.off if enabled(name)]
         for name in on:
             del self.off[name]
         return bool(on)
 
     def forgive(self, exit: str | None = None) -> None:
-        """This exit counts as new, None: all do."""
+        """Forget all losses of an exit (None: of all exits)."""
         for name in [exit] if exit is not None else [*self.out, *self._died]:
             self.out.pop(name, None)
             self._died.pop(name, None)
@@ -168,8 +171,8 @@ class Backoff:
 
 
 def named(call: Call | None, site: Site) -> Call | None:
-    """Return what was at work when a worker was lost. A number that a request would have got if it had been
-    submitted (a look ahead) names no request, or another one by now."""
+    """Return the call that ran when a worker was lost. Its request is dropped if it is not in the site: then
+    it was only simulated, and another request may have its number by now."""
     if call is None or call.seq is None:
         return call
     known = site.requests.get(call.seq)
@@ -177,5 +180,5 @@ def named(call: Call | None, site: Site) -> Call | None:
 
 
 def standstill(site: Site) -> Plan:
-    """The plan while no worker can be had: nothing is started that an exit might refuse."""
+    """Return the plan for times without a worker: it starts nothing, because an exit might refuse."""
     return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, _BEGUN_AGAIN("exits"))), as_of=site.n)

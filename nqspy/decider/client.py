@@ -1,5 +1,5 @@
-"""The daemon's side of the decider: asks a worker for plans, keeps it by the same events, sees when it hangs,
-and forks another from the engine's own state when it is lost."""
+"""The daemon's side of the decider: asks a worker process for plans, sends it all events, detects when it
+hangs, and forks another from the engine's state when it is lost."""
 
 import logging
 import time
@@ -30,35 +30,36 @@ from nqspy.userexit.loader import Source
 LOG = logging.getLogger("nqspy.decider")
 
 CHECK = 0.25
-"""Real seconds between two checks of a worker that has something to answer."""
+"""Real seconds between two checks of a worker that owes an answer."""
 GRACE = 1.0
-"""Real seconds that a call may take beyond ten times its budget."""
+"""Real seconds that a call of an exit may take in addition to ten times its budget."""
 PASS = 30.0
 """Real seconds that an answer may take at most."""
 LOAD = 10.0
 """Real seconds that loading one file may take."""
 OBSERVED = 0.2
-"""Real seconds that the daemon must observe a call before it judges it: the daemon may have slept."""
+"""Real seconds for which the daemon must observe a call before it ends it: the daemon itself may have
+slept."""
 QUESTION = 0.3
-"""Real seconds beyond ten times the budgets to wait for a submit or route exit."""
+"""Real seconds to wait for a submit or route exit in addition to ten times the budgets."""
 SILENT = "no estimate: the process of the user exits does not answer"
 
 MAX_WAIT = 5.0
-"""Real seconds that a look ahead may take in the worker, with what it does before."""
+"""Real seconds that a look ahead, and what the worker does before it, may take."""
 
 Starts = Mapping[Seq, Instant]
 Outlooks = Mapping[Seq, Outlook]
 LateOutlooks = Callable[[float], Outlooks]
-"""Gives them; waits at most so many seconds. In any thread."""
+"""Function that waits at most so many seconds and returns the expected starts; for any thread."""
 
 
 class DeciderClient:
-    """``ports.Decider``: passes run in a worker where there are exits, else at once. All of it belongs to the
-    engine's thread. ``put``: the inbox; ``now``: the site's clock; ``report``: reports a loss to managers.
+    """Implements ``ports.Decider``: passes run in a worker if there are exits, else in this process at once.
+    Used in the engine's thread. ``put``: the inbox; ``now``: the site's clock; ``report``: reports a loss to
+    managers.
 
-    ``problems``: one line for each file that was left out when the exits were loaded; ``user``: the user that
-    exits run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
-    """
+    ``problems``: a line for each file left out when the exits were loaded; ``user``: the user that exits run
+    as, None: the daemon's; ``home``: the folder for their saved state, None: nothing is saved."""
 
     def __init__(
         self,
@@ -71,14 +72,14 @@ class DeciderClient:
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
         self.user = sandbox.user()
-        # How far (ms) the clock was set while attempts ran, by request; the daemon knows.
+        # Returns how far (ms) the clock was set while attempts ran, by request; set by the daemon.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.registry, self.backoff, self.saved = ExitRegistry(), Backoff(), SavedState(home)
         self._put, self._now, self._report = put, now, report
         self._plain = AtOnce(NoExits())
         self.worker: WorkerProcess | None = None
         self.sources: tuple[Source, ...] = ()
-        self.loading: Any = None  # a `loading.Loading`: files that are loaded beside the worker
+        self.loading: Any = None  # a `loading.Loading`: files that a second worker is loading
         self.later_events: list[ev.Recorded] = []
         self._events: list[ev.Recorded] = []
         self._ids = count(1)
@@ -101,8 +102,8 @@ class DeciderClient:
         return any(name not in self.backoff.out for name in names(self.sources))
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Has the worker run a pass; its plan comes as `FromWorker`. At once where there are no exits; where
-        no worker can be had for a moment, a plan that starts nothing."""
+        """Order a pass from the worker and return None; its plan comes as `FromWorker`. Return a plan at once
+        if there are no exits, or one that starts nothing while no worker can be forked."""
         if not self.needed:
             return self._plain.ask(site, now, samples)
         if (worker := self._ready()) is None:
@@ -117,14 +118,14 @@ class DeciderClient:
         return None
 
     def follow(self, events: Sequence[ev.Recorded]) -> None:
-        """Keeps them until the worker is told, which is soon."""
+        """Queue these events for the worker; `flush` sends them."""
         if self.worker is not None:
             self._events += events
         if self.loading is not None:
             self.later_events += events
 
     def reset(self, site: Site) -> None:
-        """The worker is thrown away; the next is forked from the new site."""
+        """Use another site: end the worker; the next is forked from this site."""
         self.site = site
         self.drop("the site was read again")
         if self.loading is not None:
@@ -134,8 +135,8 @@ class DeciderClient:
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Outlook]:
-        """Tells when a request that may be submitted would start: by the worker, or whoever asks for it. The
-        engine does not wait."""
+        """Return a function that returns when a request, not submitted yet, would start; it waits for the
+        worker at most as many seconds as it is given. This method itself does not wait."""
         between = Between(samples=tuple(samples.items()), moved=tuple(self.clock_moved().items()))
         late = self.outlooks(now, between, (request.seq,), request)
         return lambda seconds: late(seconds).get(request.seq, unknown(SILENT))
@@ -143,8 +144,8 @@ class DeciderClient:
     def outlooks(
         self, now: Instant, between: Between, seqs: tuple[Seq, ...] | None, request: Request | None = None
     ) -> LateOutlooks:
-        """Return when these requests would start (None: all that wait), each that waits; ``request``: one of
-        them that may be submitted. To be called in the engine's thread."""
+        """Return a function that returns when these requests would start (None: all that wait); ``request``:
+        one of them that is not submitted yet. Call this in the engine's thread, the function in any."""
         site, silent = self.site, messages.OutlooksMade(0, [], {})
         if not self.needed:
             with no_collector():
@@ -163,8 +164,8 @@ class DeciderClient:
     def starts(
         self, now: Instant, between: Between, changes: tuple[ev.Change, ...]
     ) -> Callable[[float], tuple[Starts, Starts]]:
-        """Return when the waiting requests would probably start, as it is and after these changes of the
-        settings. What it gives raises Refusal where nothing can be said."""
+        """Return a function that returns when the waiting requests would probably start: under the present
+        settings, and after these changes. It raises Refusal if there is no answer."""
         if not self.needed:
             ahead = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
 
@@ -202,15 +203,16 @@ class DeciderClient:
     # ------------------------------------------------------------ workers
 
     def forget(self) -> None:
-        """There are no exits any more."""
+        """End the worker, because there are no exits any more."""
         self.drop("there are no exits any more")
         self.sources, self.problems, self.registry = (), [], ExitRegistry()
 
     def fork(
         self, sources: tuple[Source, ...], listing: messages.Listing | None = None, forgiving: bool = False
     ) -> WorkerProcess:
-        """A worker with the site as it is, which loads these files. ``listing``: it replaces one that was
-        lost, and counts on from there; ``forgiving``: failures before count no more. Raises OSError."""
+        """Fork a worker with the present site, to load these files. ``listing``: figures of the lost worker
+        that it replaces, which it counts on from; ``forgiving``: earlier failures do not count. Raises
+        OSError."""
         site = self.site
         self._memory = site.settings.decider.memory
         box = sandbox.Sandbox(self._memory, True, 64, self.user)
@@ -224,7 +226,7 @@ class DeciderClient:
         return WorkerProcess("exits", work, box, lambda process, what: put(FromWorker(process, what)))
 
     def _ready(self) -> WorkerProcess | None:
-        """The worker, forked anew where there is none; None while it may not be."""
+        """Return the worker, forked if there is none; None while none may be forked."""
         if self.worker is None and self.backoff.pause() <= 0:
             sources = tuple(s for s in self.sources if s.path.stem not in self.backoff.out)
             try:
@@ -233,12 +235,12 @@ class DeciderClient:
                 how = f"it cannot be begun: {error}"
                 self._report(self.backoff.lost(None, how, names(sources), self._now()))
                 return None
-            self._open.add(0)  # until it says that the exits are loaded
+            self._open.add(0)  # until it reports that the exits are loaded
             self._events.clear()
         return self.worker
 
     def drop(self, why: str) -> None:
-        """Ends the worker; what it was asked is asked again of the next."""
+        """End the worker; its open pass is asked for again."""
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.kill(why)
@@ -248,10 +250,10 @@ class DeciderClient:
             self._put(FromWorker(None, None, self._asked.id))
 
     def close(self) -> None:
-        """Ends the worker for good."""
+        """End the worker for good, and save its state."""
         if self.loading is not None:
             self.loading.drop()
-        if self._asked is not None:  # what fails in a plan that never counts is to be told by the next
+        if self._asked is not None:  # the next worker reports failures in a plan not used
             self.saved.close(b"")
         elif self.worker is not None:
             nothing = messages.StateAnswered(0, b"")
@@ -262,13 +264,13 @@ class DeciderClient:
     # ------------------------------------------------------------ talk
 
     def flush(self) -> None:
-        """Tells the worker what has happened."""
+        """Send the queued events to the worker."""
         if self._events and self.worker is not None:
             self.worker.send(messages.follow_events(self._events))
             self._events.clear()
 
     def start_query(self, order: messages.Order) -> Answer:
-        """Has the worker told an order; its answer comes in the future, None where no worker can be had."""
+        """Send an order to the worker; return the future answer, which is None if there is no worker."""
         if (worker := self._ready()) is None:
             return nothing()
         order.id, order.n = next(self._ids), self.site.n
@@ -278,8 +280,8 @@ class DeciderClient:
         return answer
 
     def query(self, order: messages.Order, fallback: W, deadline: float) -> W:
-        """The worker's answer, ``fallback`` where there is none of its kind within ``deadline`` real seconds.
-        The engine waits for it; while an earlier answer is overdue it does not."""
+        """Return the worker's answer to an order; ``fallback`` if none of the same type comes within
+        ``deadline`` real seconds. The engine waits, but not while an earlier answer is overdue."""
         self._forget_answered()
         if self._open.overdue:
             return fallback
@@ -309,14 +311,15 @@ class DeciderClient:
 
     @property
     def busy(self) -> bool:
-        """True if the worker has something to answer, or there is none."""
+        """True if the worker owes an answer, or there is no worker."""
         self._forget_answered()
         return self.worker is None or bool(self._open)
 
     # ------------------------------------------------------------ what comes back
 
     def receive(self, heard: FromWorker) -> Decision | None:
-        """Take a message of a worker, or its end; return a decision for the engine: a plan, or none."""
+        """Handle a message of a worker, or its end; return a decision for the engine (a plan, or no plan), or
+        None."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -370,7 +373,8 @@ class DeciderClient:
     # ------------------------------------------------------------ looking after it
 
     def check(self) -> bool:
-        """Each turn: tell the worker what has happened, end it if it hangs. True: a pass may be run again."""
+        """Send the worker events, and end it if it hangs; called each turn. Return True if a pass may be run
+        again."""
         self.flush()
         self._forget_answered()
         worker = self.worker
@@ -394,7 +398,7 @@ class DeciderClient:
         return False
 
     def timeout(self) -> float | None:
-        """Real seconds until the next `check`; None: there is nothing to check."""
+        """Return the real seconds until the next `check`; None if there is nothing to check."""
         if self._paused:
             return self.backoff.pause()
         if self.loading is not None or (self._open and self.worker is not None):
@@ -404,7 +408,7 @@ class DeciderClient:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Takes over the settings: an exit that was switched on again is loaded again."""
+        """Apply the settings: an exit that was switched on again is loaded again."""
         self.site = site
         if self.backoff.pardon(self._enabled):
             self.saved.save(self.backoff)
@@ -424,7 +428,7 @@ class DeciderClient:
         return known is None or known.enabled
 
     def state(self) -> str:
-        """Return how it stands, in a line."""
+        """Return one line on where passes and exits run, and how often the worker was lost."""
         if not self.needed:
             return "passes run in the daemon: there is no user exit to run"
         who = f" as {self.user[0]}" if self.user is not None else ""

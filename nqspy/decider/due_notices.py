@@ -1,4 +1,4 @@
-"""Notices of exits that are due for what happened (jobinit, jobend, shift_changed), with their arguments."""
+"""Notices to exits about what happened (jobinit, jobend, shift_changed), with their arguments."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,27 +14,27 @@ from nqspy.model.site import Site
 from nqspy.ports import Exits
 
 DueNotice = tuple[str, dict[str, Any]]
-"""The hook, and its arguments; a ``request`` as its fields (`worker.SentRequest`)."""
+"""Name of the hook, and its arguments; a ``request`` is a mapping of its fields (`worker.SentRequest`)."""
 
 
 class DueNotices:
-    """Looks at what was committed; costs nothing where no exit listens."""
+    """Makes notices from committed events; does nothing if no exit has such a hook."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
         self._begun: dict[Seq, Request] = {}
 
     def adopt(self, site: Site) -> None:
-        """Remembers the requests that run already, so that their ends can be told."""
+        """Remember the requests that run already, so that notices of their ends can be made."""
         for request in site.started.values():
             self._begun[request.seq] = structs.replace(request, slot=-1)
 
     def of(self, happened: Iterable[Recorded], site: Site) -> Iterator[DueNotice]:
-        """Yield those that starts, ends and shifts among what happened call for, in order."""
+        """Yield the notices about starts, ends and shifts among these events, in order."""
         for recorded in happened:
             event = recorded.event
             if isinstance(event, Starting):
-                # Remembered: a short one is gone from the site when its start is told.
+                # Remembered now: a short one has left the site when its start is reported.
                 request = site.requests.get(event.seq)
                 if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
                     self._begun[event.seq] = structs.replace(request, slot=-1)

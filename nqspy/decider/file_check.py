@@ -1,4 +1,5 @@
-"""Tries a candidate file in a worker without rights on a made-up site, for `nqspy exits check`, `doctor`."""
+"""Tries a candidate file on an invented site, in a worker without rights; for `nqspy exits check` and
+`doctor`."""
 
 import logging
 from collections.abc import Iterator
@@ -33,7 +34,8 @@ SCRIPT = b"#QSUB -lT 600\n./model input.dat\n"
 
 
 def made_up_site() -> tuple[Site, list[ev.Recorded]]:
-    """Two queues and a pipe queue, a group; one request runs, two wait, one failed; and what happened."""
+    """Return an invented site (two queues, a pipe queue, a group; one request runs, two wait, one failed),
+    and the events behind it."""
     made, history = Site(host="sample"), list[ev.Recorded]()
     batch = {"kind": "batch", "priority": 10, "enabled": True, "started": True}
     changes = (
@@ -63,7 +65,7 @@ def _spec(owner: str) -> Spec:
 
 
 def _run_hooks(source: Source) -> Iterator[str]:
-    """Yield one line for each hook that fails on the sample."""
+    """Run all hooks of a file on the invented site; yield one line for each hook that fails."""
     exits, name = SiteExits(source.path.parent, sources=(source,)), source.path.stem
     made, history = made_up_site()
     for hook in exits.listing()[0]["hooks"]:
@@ -90,7 +92,7 @@ def _run_hooks(source: Source) -> Iterator[str]:
 
 
 def _give_notice(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str) -> Iterator[str]:
-    """A notice may do what it has no right to here: that is no failure."""
+    """Call a notice hook; yield lines about failures, except attempts to use rights that it lacks here."""
     request = request_view(made.requests[1], Draft(made, NOW, exits, {}))
     arguments: dict[str, Any] = {
         "request": SentRequest({name: getattr(request, name) for name in FIELDS}),
@@ -115,12 +117,13 @@ _RIGHTS = frozenset(_below(OSError))
 
 
 def _try(source: Source, pipes: WorkerPipes) -> None:
-    logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told by its line
+    logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # its line reports the failure
     pipes.answer(messages.ExitsLoaded(0, list(_problems(source)), [], [], {}))
 
 
 def _problems(source: Source) -> Iterator[str]:
-    """Yield what is wrong with a file: as it is loaded, in its code, then in a run on a made-up request."""
+    """Yield a line for each problem of a file: in loading, in its code, then in a run on the invented
+    site."""
     module, problems = load_source(source)
     yield from problems
     if module is None:
@@ -132,7 +135,8 @@ def _problems(source: Source) -> Iterator[str]:
 
 
 def problems_of(file: Path) -> list[str]:
-    """Return what is wrong with a candidate file, one line each. None of its code runs here, nor as root."""
+    """Return the problems of a candidate file, one line each. Its code runs in a worker only, never as
+    root."""
     try:
         work = partial(_try, read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())

@@ -1,6 +1,6 @@
-"""A page of memory that the daemon and a worker share: the worker notes which exit it is about to run, so
-that the daemon sees what hangs and what died. The worker's code is not trusted: whatever bytes it leaves,
-`Heartbeat.read` returns a call or None."""
+"""A page of shared memory in which the worker notes the exit that it is about to run, so that the daemon sees
+what hangs and what died. The worker is not trusted: whatever bytes it writes, `Heartbeat.read` returns a call
+or None."""
 
 import ctypes
 import mmap
@@ -18,8 +18,8 @@ _LONGEST = 2048
 
 
 class Call(Struct, frozen=True):
-    """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
-    the monotonic clock); ``owner``: of the request or submission, empty: there is none."""
+    """Call of site code: ``hook`` of ``exit`` (``load``: the file itself), about which subject, since when
+    (ns of the monotonic clock); ``owner``: of the request or submission, or empty."""
 
     exit: str
     hook: str
@@ -29,38 +29,38 @@ class Call(Struct, frozen=True):
 
     @property
     def seq(self) -> Seq | None:
-        """The request it is about, None when it is about none."""
+        """Return the request that the call is about; None if it is about none."""
         return self.subject if isinstance(self.subject, int) else None
 
     def age(self) -> float:
-        """Real seconds since it began."""
+        """Return the real seconds since the call began."""
         return (time.monotonic_ns() - self.since) / 1e9
 
 
 class Heartbeat(CallWatch):
-    """The page. Made before the fork; the worker writes (`CallWatch`), the daemon reads."""
+    """The shared page, made before the fork; the worker writes it (`CallWatch`), the daemon reads it."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, SIZE)
 
     @property
     def address(self) -> int:
-        """Return where it lies, the same in both processes."""
+        """Return the page's address, the same in both processes."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Note that code of this exit is about to run; names that are too long are cut."""
+        """Note that code of this exit is about to run; long names are cut."""
         about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
         text = f"{exit}\0{hook}\0{about}\0{owner}".encode("utf-8", "replace")[:_LONGEST]
         self._map[_HEAD.size : _HEAD.size + len(text)] = text
         _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
 
     def leave(self) -> None:
-        """Note that it has come back."""
+        """Note that the code has returned."""
         _HEAD.pack_into(self._map, 0, 0, 0)
 
     def read(self) -> Call | None:
-        """Return which code runs; None: none, or the page makes no sense."""
+        """Return the call that runs; None if none does, or the page is not readable."""
         since, length = _HEAD.unpack_from(self._map, 0)
         if since <= 0 or length > _LONGEST:
             return None

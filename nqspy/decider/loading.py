@@ -1,4 +1,5 @@
-"""Loads the exits into a new worker beside the one at work; at the start what loads, later all or none."""
+"""Loads the exits into a new worker while the former one works: at a start as many as can be loaded, later
+all or none."""
 
 import time
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from nqspy.userexit.loader import loaded, read_folder
 
 
 class Loading:
-    """A set of files on its way (`DeciderClient.loading`), in the engine's thread. ``done``: it is known what
-    becomes of it, and `adopt` has it count, unless `refusal` says why not.
+    """Load of a set of files (`DeciderClient.loading`), in the engine's thread. ``done``: it has succeeded or
+    failed; then `refusal` says why it failed, and `adopt` puts it in force.
 
-    ``strict``: all files or none, and settings in force must fit; else files that cannot be loaded are left
-    out, with a line in ``problems`` for each."""
+    ``strict``: all files must load, and the present settings must fit; else files that cannot be loaded are
+    left out, with a line in ``problems`` for each."""
 
     def __init__(self, client: DeciderClient, strict: bool) -> None:
         self.client, self.strict = client, strict
@@ -29,13 +30,13 @@ class Loading:
         self._loaded: messages.ExitsLoaded | None = None
         found, self.problems = read_folder(client.folder)
         self.sources = tuple(found)
-        if strict and not client.folder.is_dir():  # taken away by mistake: no reason to let all rules go
+        if strict and not client.folder.is_dir():  # removed by mistake, perhaps: the rules stay in force
             self.problems.append(f"{client.folder} is no folder")
         client.loading = self
         self._begin()
 
     def when_over(self, over: Callable[[], None]) -> None:
-        """``over`` is called once it is known what becomes of it, perhaps at once."""
+        """Set a function to be called when the load is done; call it at once if it is."""
         self._over = over
         if self.done:
             over()
@@ -58,7 +59,7 @@ class Loading:
     # ------------------------------------------------------------ what comes of it
 
     def hear(self, process: WorkerProcess, what: Any) -> None:
-        """Take what its process said, or that it has gone."""
+        """Handle a message of the loading process, or its end."""
         if self.done or process is not self.process:
             return
         if isinstance(what, messages.ExitsLoaded):
@@ -78,7 +79,7 @@ class Loading:
                 self._begin()
 
     def check(self) -> None:
-        """Ends a process that hangs over a file."""
+        """Kill the process if it hangs while loading a file."""
         process = self.process
         if process is None or self.done:
             return
@@ -87,14 +88,14 @@ class Loading:
             process.kill(f"it was not loaded within {LOAD:.0f} s")
 
     def again(self) -> None:
-        """The site is another one: its process was born with what never was."""
+        """Begin again, because the site was replaced: the process was forked from a state that is void."""
         if self.process is not None:
             process, self.process, self._loaded, self.done = self.process, None, None, False
             process.kill("the site was read again")
             self._begin()
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long at most; whether it is known what becomes of it."""
+        """Wait at most so many seconds; return True if the load is done."""
         end = time.monotonic() + seconds
         while not self.done and (process := self.process) is not None:
             try:
@@ -108,7 +109,7 @@ class Loading:
         return self.done
 
     def drop(self) -> None:
-        """Give it up."""
+        """Give up the load, and end its process."""
         if self.client.loading is self:
             self.client.loading = None
         self.done = True
@@ -116,7 +117,7 @@ class Loading:
             self.process.kill("it is not wanted")
 
     def adopt(self) -> None:
-        """Put its exits in force; without a process there are none."""
+        """Put the loaded exits in force; if no process has loaded any, there are none from now on."""
         process, message = self.process, self._loaded
         self.client.loading = None
         if process is None or message is None:
@@ -124,31 +125,32 @@ class Loading:
         else:
             self.client.drop("the exits were loaded again")
             self.client.adopt(process, self.sources, message)
-            if process.dead:  # between its last word and now
+            if process.dead:  # ended after its last message
                 self.client.drop("it has gone")
 
     def refusal(self) -> Refusal | None:
-        """Return why it cannot count, all or none: one line."""
+        """Return the refusal if the load has failed, with one line; else None."""
         problems = self.problems or (self._loaded.unfit if self._loaded is not None else [])
         return unloadable(problems) if problems else None
 
 
 def load(client: DeciderClient) -> None:
-    """At the start: loads what can be loaded, without files that end the loading process. Waits for it."""
+    """Load the exits at a start, without those files that end the loading process. Wait until this is
+    done."""
     loading = Loading(client, strict=False)
     loading.wait(float("inf"))
     settle(loading)
 
 
 def settle(loading: Loading) -> None:
-    """The exits of the start, as far as they could be loaded, count from now on."""
+    """Put the exits of the start in force, as far as they could be loaded."""
     loading.adopt()
     loading.client.problems = loading.problems
 
 
 def reload(client: DeciderClient) -> str:
-    """Puts in force the files that were loaded beside (`DeciderClient.loading`; else it waits for them), all
-    or none; a sentence for the caller. Raises Refusal with file and line; the worker before stays then."""
+    """Put the files in force that `DeciderClient.loading` has loaded (or load them, and wait), all or none;
+    return a sentence for the caller. Raises Refusal with file and line: then the former exits stay."""
     found = client.loading
     loading = found if isinstance(found, Loading) else Loading(client, strict=True)
     loading.wait(float("inf"))

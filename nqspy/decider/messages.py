@@ -1,7 +1,6 @@
-"""Messages between the daemon and its worker: msgpack of plain data, a length before each message.
-
-Nothing that comes from the worker is trusted: answers are decoded into these types and no others, and
-whatever does not fit counts as a failure of the worker."""
+"""Messages between the daemon and its worker: each is its length, then msgpack of plain data. The worker is
+not trusted: its answers are decoded into these types only; anything else counts as a failure of the
+worker."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -20,17 +19,17 @@ from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import UpcomingStop
 
 LARGEST = 64 << 20
-"""Bytes of what may wait to be written to the worker."""
+"""Most bytes that wait to be written to the worker."""
 LARGEST_ANSWER = 16 << 20
-"""Bytes of one answer: the reasons of 100,000 requests take less."""
+"""Most bytes of one answer: the reasons of 100,000 requests take less."""
 MOST = 200_000
-"""Actions, reasons and starts in one answer."""
+"""Most actions, reasons and starts in one answer."""
 FEW = 1_000
-"""Exits, and what an answer says of one of them."""
+"""Most exits in an answer, and most rows, texts or the like for one of them."""
 LARGEST_STATE = 8 << 20
-"""Bytes of what is remembered over a process: 10,000 answers are about one MB."""
+"""Most bytes of a worker's saved state: 10,000 answers take about 1 MB."""
 LARGEST_TRACE = 1 << 20
-"""Bytes of what exits answered about one request."""
+"""Most bytes of the exits' answers about one request."""
 
 K = TypeVar("K")
 Samples = tuple[tuple[Seq, Used], ...]
@@ -62,7 +61,7 @@ class ExitRow(TypedDict):
 
 
 Listing = list[dict[str, Any]]
-"""Rows as `Row` has them."""
+"""Rows of exits as dictionaries, as `userexit.hooks.entry` makes them."""
 if TYPE_CHECKING:
     Rows = Listing
 else:
@@ -74,27 +73,28 @@ Starts = Annotated[dict[Seq, Instant], msgspec.Meta(max_length=MOST)]
 
 
 class BadWorkerMessage(Exception):
-    """The worker said something that is no answer."""
+    """The worker sent something that is no valid answer."""
 
 
 # ---------------------------------------------------------------- what the daemon says
 
 
 class Order(msgspec.Struct, tag_field="kind"):
-    """Base of what the daemon says. ``id``: the answer's; ``n``: number of the last event."""
+    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent
+    before."""
 
     id: int
     n: int
 
 
 class FollowEvents(Order, tag="events"):
-    """Apply these events: number, instant, kind and fields of each."""
+    """Order to apply these events: number, instant, kind and fields of each."""
 
     rows: list[tuple[int, int, str, bytes]]
 
 
 class AskPass(Order, tag="ask"):
-    """Run a pass."""
+    """Order to run a pass."""
 
     now: Instant
     samples: Samples
@@ -103,14 +103,14 @@ class AskPass(Order, tag="ask"):
 
 
 class AskSubmit(Order, tag="submit"):
-    """Ask the submit exits about this request (its fields as exits see them)."""
+    """Order to call the submit exits for this request (its fields as exits see them)."""
 
     now: Instant
     request: dict[str, Any]
 
 
 class AskRoute(Order, tag="route"):
-    """Which destinations are to be tried, in which order?"""
+    """Order to call the route exits: which of these destinations to try, and in which order."""
 
     now: Instant
     request: dict[str, Any]
@@ -118,7 +118,7 @@ class AskRoute(Order, tag="route"):
 
 
 class AskShares(Order, tag="shares"):
-    """Ask the shrpri exit for the share term of each of these owners in their groups."""
+    """Order to call the shrpri exit: the share term of each of these owners in their groups."""
 
     now: Instant
     samples: Samples
@@ -126,7 +126,8 @@ class AskShares(Order, tag="shares"):
 
 
 class AskOutlooks(Order, tag="start"):
-    """Ask when these requests (None: all that wait), or one to be submitted, would start (`Outlook`)."""
+    """Order to estimate when these requests (None: all that wait), or one not submitted yet, would start
+    (`Outlook`)."""
 
     now: Instant
     between: Between
@@ -135,7 +136,8 @@ class AskOutlooks(Order, tag="start"):
 
 
 class AskStarts(Order, tag="outlook"):
-    """Ask when the waiting requests would probably start, as it is and with these changes of the settings."""
+    """Order to estimate when the waiting requests would start, under the present settings and after these
+    changes."""
 
     now: Instant
     between: Between
@@ -143,17 +145,17 @@ class AskStarts(Order, tag="outlook"):
 
 
 class AskTrace(Order, tag="trace"):
-    """Ask what the exits answered about this request."""
+    """Order to return the exits' last answers about this request."""
 
     seq: Seq
 
 
 class AskState(Order, tag="memory"):
-    """Ask what is to be remembered over this process."""
+    """Order to return the state that the next process needs."""
 
 
 class GiveNotice(Order, tag="tell"):
-    """A notice: call this hook of all exits with these arguments."""
+    """Order to call this hook of all exits with these arguments."""
 
     hook: str
     arguments: dict[str, Any]
@@ -163,14 +165,14 @@ class GiveNotice(Order, tag="tell"):
 
 
 class WorkerMessage(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
-    """Base of what the worker says; ``id``: of what it answers."""
+    """Base of all answers of the worker; ``id``: of the order."""
 
     id: int
 
 
 class ExitsLoaded(WorkerMessage, tag="loaded"):
-    """The files are loaded, but for those with a problem. ``unfit``: values in force that they would not
-    take; ``units``: exit -> setting -> unit."""
+    """Report that the files are loaded, except those with a problem. ``unfit``: present settings that they do
+    not accept; ``units``: exit -> setting -> unit."""
 
     problems: list[str]
     unfit: list[str]
@@ -179,7 +181,7 @@ class ExitsLoaded(WorkerMessage, tag="loaded"):
 
 
 class PlanMade(WorkerMessage, tag="planned"):
-    """A pass has been run."""
+    """Answer with the plan of a pass."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
     own: Why[int]
@@ -194,7 +196,8 @@ class PlanMade(WorkerMessage, tag="planned"):
 
 
 class SubmitAnswered(WorkerMessage, tag="submitted"):
-    """``fields`` None: nothing to say; ``listing``: figures, where something failed."""
+    """Answer of the submit exits. ``fields`` None: they change nothing; ``listing``: figures, if one
+    failed."""
 
     refusal: str | None
     who: str
@@ -205,7 +208,7 @@ class SubmitAnswered(WorkerMessage, tag="submitted"):
 
 
 class RouteAnswered(WorkerMessage, tag="routed"):
-    """The destinations to try; ``listing``: figures, where something failed."""
+    """Answer of the route exits: destinations to try; ``listing``: figures, if one failed."""
 
     destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
     failures: Failures
@@ -214,7 +217,7 @@ class RouteAnswered(WorkerMessage, tag="routed"):
 
 
 class SharesAnswered(WorkerMessage, tag="shared"):
-    """Share terms, in the order of the pairs."""
+    """Answer with the share terms, in the order of the pairs."""
 
     values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
@@ -223,15 +226,15 @@ _Basis = tuple[str, tuple[Seq, ...]]
 
 
 class OutlooksMade(WorkerMessage, tag="begins"):
-    """Start of each request, at the latest and probably: its instants, and the places of what they rest on
-    among ``bases``."""
+    """Answer with each request's latest and probable start; each start has the place of its basis in
+    ``bases``, because many share one."""
 
     bases: Annotated[list[_Basis], msgspec.Meta(max_length=MOST)]
     rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
-    """Of each its instant and the place of its basis, at the latest, then probably."""
+    """By request: instant and place of the basis, of the latest start, then of the probable one."""
 
     def read(self) -> dict[Seq, Outlook]:
-        """Return the same as the engine has it."""
+        """Return the starts by request, in the engine's form."""
         bases = [*self.bases, ("?", ())]
         return {
             seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
@@ -240,7 +243,7 @@ class OutlooksMade(WorkerMessage, tag="begins"):
 
 
 def outlooks_made(id: int, outlooks: Mapping[Seq, Outlook]) -> OutlooksMade:
-    """The answer: what many starts rest on is said once."""
+    """Return the answer with these starts; a basis that many share is in it once."""
     places: dict[_Basis, int] = {}
     rows: dict[int, tuple[int | None, int, int | None, int]] = {}
     for seq, each in outlooks.items():
@@ -257,19 +260,19 @@ def _foreseen(at: int | None, basis: _Basis) -> Foreseen:
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):
-    """Starts as it is, and as it would be."""
+    """Answer with starts under the present settings, and after the changes."""
 
     before: Starts
     then: Starts
 
 
 class TraceAnswered(WorkerMessage, tag="traced"):
-    """Answers of the exits about a request, packed: they may be anything."""
+    """Answer with the exits' answers about a request, packed: they may be any data."""
 
     rows: msgspec.Raw
 
     def read(self) -> list[dict[str, Any]]:
-        """The rows; none where they cannot be read, or are larger than `LARGEST_TRACE`."""
+        """Return the rows; none if they cannot be read or are larger than `LARGEST_TRACE`."""
         try:
             return _rows.decode(self.rows) if len(bytes(self.rows)) <= LARGEST_TRACE else []
         except (msgspec.DecodeError, RecursionError):
@@ -277,32 +280,32 @@ class TraceAnswered(WorkerMessage, tag="traced"):
 
 
 class StateAnswered(WorkerMessage, tag="remembered"):
-    """State for the next process: packed, and read by that process only."""
+    """Answer with the state for the next process: packed, for that process only."""
 
     body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_STATE)]
 
 
 class NoticeGiven(WorkerMessage, tag="told"):
-    """A notice has been given."""
+    """Report that a notice was given."""
 
     failures: Failures
     listing: Rows
 
 
 class ExitsTried(WorkerMessage, tag="tried"):
-    """Result of work on a copy of the site with exits on trial: packed, and read by the caller."""
+    """Result of a trial of exits on a copy of the site: packed, read by the caller."""
 
     body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_ANSWER)]
 
 
 class OrderFailed(WorkerMessage, tag="failed"):
-    """Report that an order could not be answered: a traceback of our own code."""
+    """Report that an order failed by an error of our own code, with its traceback."""
 
     text: str
 
 
 class OutOfStep(WorkerMessage, tag="behind"):
-    """Report that the worker does not know the same events as the daemon."""
+    """Report that the worker has not seen the same events as the daemon."""
 
     text: str
 
@@ -316,23 +319,23 @@ _rows = msgspec.msgpack.Decoder(list[dict[str, Any]])
 
 
 def packed(value: Any) -> msgspec.Raw:
-    """A value that the daemon decodes later, if at all."""
+    """Return a packed value that the daemon decodes later, if at all."""
     return msgspec.Raw(_encoder.encode(value))
 
 
 def encode(message: Order | WorkerMessage) -> bytes:
-    """A message with its length before it."""
+    """Return a message as bytes, its length first."""
     body = _encoder.encode(message)
     return len(body).to_bytes(4, "big") + body
 
 
 def order_of(body: bytes) -> Order:
-    """Return what the daemon said."""
+    """Return the order in a message of the daemon."""
     return _orders.decode(body)
 
 
 def message_of(body: bytes) -> WorkerMessage:
-    """Return what the worker said. Raises BadWorkerMessage."""
+    """Return the answer in a message of the worker. Raises BadWorkerMessage."""
     try:
         return _messages.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -340,18 +343,18 @@ def message_of(body: bytes) -> WorkerMessage:
 
 
 def follow_events(events: Sequence[ev.Recorded]) -> FollowEvents:
-    """Events as they are sent."""
+    """Return the order to apply these events."""
     rows = [(each.n, int(each.at), each.event.kind, ev.encode(each.event)) for each in events]
     return FollowEvents(0, events[-1].n, rows)
 
 
 def events_in(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
-    """Events as they were sent."""
+    """Return the events of a `FollowEvents` order."""
     return [ev.Recorded(n, Instant(at), ev.decode(kind, fields)) for n, at, kind, fields in rows]
 
 
 def why(answer: WorkerMessage) -> str:
-    """Return why an answer is none, in a line."""
+    """Return in one line why an answer has the wrong type."""
     text = (
         answer.text.strip() if isinstance(answer, OrderFailed | OutOfStep) else "it answered something else"
     )

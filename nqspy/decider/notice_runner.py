@@ -1,4 +1,4 @@
-"""Gives the exits' notices in a worker that knows no site: nothing waits for them but the next notice."""
+"""Gives notices to the exits, in a worker that has no site; only the next notice waits for one."""
 
 import logging
 import threading
@@ -15,13 +15,14 @@ from nqspy.userexit.loader import Source
 LOG = logging.getLogger("nqspy.decider")
 
 WALL = 30.0
-"""Real seconds that a notice may take."""
+"""Real seconds that a notice may take for each exit."""
 FILES = 256
 FORK = 10.0
 
 
 class NoticeRunner:
-    """``give`` is called by the notices' thread; workers are forked in the engine's (``in_engine``)."""
+    """Call `give` in the notices' thread; ``in_engine`` runs a function in the engine's, where workers are
+    forked."""
 
     def __init__(self, client: DeciderClient, in_engine: Callable[[Callable[[], None]], None]) -> None:
         self._client, self._in_engine = client, in_engine
@@ -33,7 +34,7 @@ class NoticeRunner:
         """Notices that failed last, by exit and hook: what was wrong."""
 
     def give(self, hook: str, arguments: dict[str, Any]) -> None:
-        """Gives a notice to every exit that has it. One that does not come back is ended."""
+        """Call this notice hook of every exit that has it; kill the worker if they do not return in time."""
         worker = self._living()
         if worker is None:
             return
@@ -60,12 +61,12 @@ class NoticeRunner:
         LOG.error("exit %s: %s %s", name, hook, how)
 
     def close(self) -> None:
-        """Ends the worker."""
+        """End the worker."""
         if self._worker is not None:
             self._worker.kill("the daemon ends")
 
     def ready(self) -> None:
-        """In the engine's thread, before a notice: have a worker, and see if the exits are others by now."""
+        """Have a worker, and note if the exits have changed; in the engine's thread, before a notice."""
         if self._worker is None or self._worker.dead:
             self._check()
         elif self._born() != self._born_with:
@@ -86,10 +87,11 @@ class NoticeRunner:
         return self._worker if done.wait(FORK) else None
 
     def _check(self) -> None:
-        """In the engine's thread: a worker that lives, born with the exits and settings in force."""
+        """Replace a worker that is dead, or was forked with other exits or settings; in the engine's
+        thread."""
         born, self._stale = self._born(), False
         if born != self._born_with:
-            self.failing.clear()  # they are others now
+            self.failing.clear()  # the exits have changed
         if self._worker is not None and (self._worker.dead or born != self._born_with):
             self._worker.kill("the exits are others now")
             self._worker = None

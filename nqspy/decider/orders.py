@@ -11,19 +11,20 @@ from msgspec import Struct
 from nqspy.decider import messages
 
 Answer = Future[messages.WorkerMessage | None]
-"""What a worker will have said to an order; None: it has ended before."""
+"""Future answer to an order; its result is None if the worker ended first."""
 W = TypeVar("W", bound=messages.WorkerMessage)
 
 
 def nothing() -> Answer:
-    """The answer of a worker that there is not."""
+    """Return the future answer for the case that there is no worker: None."""
     answer: Answer = Future()
     answer.set_result(None)
     return answer
 
 
 def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
-    """The answer if it comes within so many real seconds and is of the kind of ``fallback``, else that."""
+    """Return an answer if it comes within so many real seconds and has the type of ``fallback``, else
+    ``fallback``."""
     try:
         found = answer.result(max(0.0, seconds))
     except TimeoutError:
@@ -32,7 +33,7 @@ def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
 
 
 class PassAsked(Struct, frozen=True):
-    """The pass that was asked for, as of event ``n``."""
+    """An ordered pass; ``n``: number of the last event before it."""
 
     id: int
     n: int
@@ -41,7 +42,8 @@ class PassAsked(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OpenOrder:
-    """``since``: real seconds; ``answer`` None: it comes through the inbox; ``overdue``: not awaited."""
+    """An order without an answer so far. ``since``: real seconds; ``answer`` None: it comes through the
+    inbox; ``overdue``: no caller waits for it any more."""
 
     since: float
     answer: Answer | None = None
@@ -49,7 +51,7 @@ class OpenOrder:
 
 
 class OpenOrders(dict[int, OpenOrder]):
-    """In the engine's thread, by identifier; 0: the loading of the exits."""
+    """Open orders by identifier, in the engine's thread; 0 is the loading of the exits."""
 
     def add(self, id: int, answer: Answer | None = None) -> None:
         """Note that an order was given."""
@@ -57,16 +59,16 @@ class OpenOrders(dict[int, OpenOrder]):
 
     @property
     def overdue(self) -> bool:
-        """True if the answer to any of them is not awaited any more."""
+        """True if an answer is overdue: no caller waits for it any more."""
         return any(each.overdue for each in self.values())
 
     def age(self) -> float:
-        """Real seconds since the oldest was given; 0: there is none."""
+        """Return the real seconds since the oldest open order was given; 0 if none is open."""
         now = time.monotonic()
         return now - min((each.since for each in self.values()), default=now)
 
     def answered(self) -> Iterator[messages.WorkerMessage | None]:
-        """Take out those that are answered by now. Yield the answers that are not awaited any more."""
+        """Remove the answered orders. Yield those answers for which no caller waits any more."""
         for id, each in list(self.items()):
             if each.answer is not None and each.answer.done():
                 del self[id]

@@ -1,4 +1,4 @@
-"""Plans on their way from the worker: built from what it says action by action, and believed only so far."""
+"""Plans from the worker: built from its message action by action, and checked, since it is not trusted."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -29,12 +29,12 @@ from nqspy.userexit.answers import LATEST
 
 K = TypeVar("K")
 _PROPOSED = (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
-"""What a pass may propose; the worker can ask for nothing else."""
+"""Actions that a pass may propose; the worker can cause no others."""
 _ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 
 
 def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade:
-    """A plan as it is sent."""
+    """Return the message with a plan."""
     actions = [(type(action).__name__, packed(action)) for action in plan.actions]
     return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
@@ -43,7 +43,8 @@ def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade
 
 
 def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
-    """The plan, with what the daemon knows; no failures of unknown exits. Raises BadWorkerMessage."""
+    """Return the plan in a message, with what the daemon knows; failures of unknown exits are left out.
+    Raises BadWorkerMessage."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
         reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),
@@ -61,7 +62,7 @@ def _is_moment(at: int | None) -> TypeGuard[int]:
 
 
 def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
-    """The reasons, without instants that are no date and cannot be shown. Raises BadWorkerMessage."""
+    """Return the reasons without instants too large for a date. Raises BadWorkerMessage."""
     _check(reasons.values())
     bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
     return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
@@ -73,7 +74,7 @@ def _check(reasons: Iterable[Reason]) -> None:
 
 
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
-    """Yield those that name fields which there are. Raises BadWorkerMessage."""
+    """Yield the entries whose fields exist. Raises BadWorkerMessage."""
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):
@@ -82,7 +83,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
 
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
-    """Return those failures that are of exits which are loaded."""
+    """Return the failures of loaded exits only."""
     return tuple(each for each in failures if each.exit in exits)
 
 

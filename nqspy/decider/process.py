@@ -1,4 +1,4 @@
-"""A worker of the daemon: forked in the engine's thread, spoken to over pipes that never block the engine."""
+"""A worker process, forked in the engine's thread; the pipes to it never block the engine."""
 
 import contextlib
 import errno
@@ -25,11 +25,11 @@ from nqspy.decider.sandbox import Sandbox
 LOG = logging.getLogger("nqspy")
 
 PRINTED = 30
-"""Lines a minute that the log takes of what exits print."""
+"""Lines a minute that the log accepts of what exits print."""
 
 
 class WorkerEnded(Struct, frozen=True):
-    """The worker has ended: how, in words."""
+    """The worker has ended; ``how`` in words."""
 
     how: str
 
@@ -42,7 +42,7 @@ class WorkerPipes:
         self.heartbeat = heartbeat
 
     def receive(self) -> messages.Order:
-        """The next order; waits for it. Ends the process when the daemon has gone."""
+        """Wait for the next order and return it. Ends the process when the daemon has ended."""
         return messages.order_of(self._read(int.from_bytes(self._read(4), "big")))
 
     def _read(self, count: int) -> bytes:
@@ -56,19 +56,18 @@ class WorkerPipes:
         return b"".join(parts)
 
     def answer(self, answer: messages.WorkerMessage) -> None:
-        """Says something."""
+        """Send an answer to the daemon."""
         body = memoryview(messages.encode(answer))
         while body:
             body = body[os.write(self._answers, body) :]
 
 
 class WorkerProcess:
-    """The daemon's side. Answers of orders that were given by `ask` come in their futures; everything else it
-    says is handed to ``hear(process, what)``, in a thread of its own, at last `WorkerEnded`.
+    """The daemon's side of a worker. `ask` returns a future for the answer to an order; all other messages go
+    to ``hear(process, message)``, in a thread of their own, at the end `WorkerEnded`.
 
-    ``loaded``: what it said once it was ready, None where it ended before; ``why``: what it is killed for;
-    ``how``: how it ended, in words.
-    """
+    ``loaded``: future of its first message, None if it ended before; ``why``: reason for which it is killed;
+    ``how``: how it ended, in words."""
 
     def __init__(
         self,
@@ -107,12 +106,12 @@ class WorkerProcess:
             self._pidfd = os.pidfd_open(self.pid)
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             threading.Thread(target=self._serve, name=name, daemon=True).start()
-        except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
+        except (OSError, RuntimeError) as error:  # no descriptor or no thread is free
             self._give_up()
             raise OSError(errno.EAGAIN, f"it cannot be listened to: {error}") from error
 
     def _give_up(self) -> None:
-        """End a worker that cannot be listened to, and leave nothing of it."""
+        """End a worker whose pipes cannot be read, and release all of its resources."""
         self.dead = True
         os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -125,7 +124,7 @@ class WorkerProcess:
     # ------------------------------------------------------------ out
 
     def ask(self, order: messages.Order) -> Answer:
-        """Has it told; its answer comes in the future, None when it has ended before."""
+        """Send an order; return the future answer, which is None if the worker ends before."""
         answer: Answer = Future()
         with self._lock:
             if self.dead:
@@ -136,7 +135,7 @@ class WorkerProcess:
         return answer
 
     def send(self, order: messages.Order) -> None:
-        """Has it told, soon; never blocks. A worker that does not read for long is killed."""
+        """Queue an order for sending; never block. Kill a worker that does not read for long."""
         frame = messages.encode(order)
         with self._lock:
             if self.dead:
@@ -160,7 +159,7 @@ class WorkerProcess:
             return len(data)
 
     def kill(self, why: str) -> None:
-        """Ends it and all it has begun, at once."""
+        """Kill the worker and all processes that it has begun; ``why`` is the reason in words."""
         with self._lock:
             if self.dead:
                 return
@@ -197,7 +196,7 @@ class WorkerProcess:
         self._end()
 
     def _drain(self, fd: int, into: "_Frames | _Lines") -> bool:
-        """Takes what is there; False when there will be no more."""
+        """Read all bytes that are there; return False if the pipe is closed."""
         while True:
             try:
                 data = os.read(fd, 1 << 16)
@@ -223,7 +222,7 @@ class WorkerProcess:
     def _end(self) -> None:
         how = "it has ended"
         with self._lock:
-            self.dead = True  # before its number may be another process's
+            self.dead = True  # while its number cannot be another process's
             with contextlib.suppress(ChildProcessError):
                 code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
                 how = f"it ended with status {code}"
@@ -241,7 +240,7 @@ class WorkerProcess:
 
 
 class FromWorker(Struct, frozen=True):
-    """A message of a worker, for the inbox; None: nothing will be said to that order."""
+    """Message of a worker, for the inbox; None: no answer to that order will come."""
 
     process: WorkerProcess | None
     what: Any
@@ -249,13 +248,13 @@ class FromWorker(Struct, frozen=True):
 
 
 class _Frames:
-    """Puts messages together."""
+    """Joins bytes to messages."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def add(self, data: bytes) -> list[messages.WorkerMessage]:
-        """Return what is complete now. Raises Nonsense."""
+        """Add bytes; return the complete messages. Raises Nonsense."""
         self._data += data
         found = []
         while len(self._data) >= 4:
@@ -271,7 +270,7 @@ class _Frames:
 
 
 class _Lines:
-    """Lines that the worker prints: they go into the log, so many a minute."""
+    """Lines printed by the worker: they go into the log, at most so many a minute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -280,7 +279,7 @@ class _Lines:
         self._count = 0
 
     def add(self, data: bytes) -> list[messages.WorkerMessage]:
-        """Logs what is complete."""
+        """Log the lines that are complete."""
         *lines, rest = (self._partial + data).split(b"\n")
         self._partial = rest[-4096:]
         for line in lines:
@@ -307,10 +306,10 @@ def _live(
     printed: int,
     parent: int,
 ) -> NoReturn:
-    """The worker's whole life."""
+    """Run the worker from the fork to its end."""
     status = 70
     try:
-        # The frames below are the daemon's: they stay, so that nothing of it is finalised here.
+        # The frames below are the daemon's: they stay, so that none of its objects is finalised here.
         sandbox.enter(box, open_fds, pipes.heartbeat.address, printed, parent)
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(message)s"))

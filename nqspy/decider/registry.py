@@ -1,4 +1,4 @@
-"""Exits as a worker reported them last, under the settings in force: answered without asking it."""
+"""Exits as a worker last reported them, with the present settings: questions about them need no worker."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class ExitRegistry:
         self._uncounted: Counter[str] = Counter()
 
     def add(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
-        """A worker has loaded the exits. ``fresh``: they are all there is; else others are left out."""
+        """Add the exits that a worker has loaded. ``fresh``: forget all others."""
         if fresh:
             self._rows, self._units = {}, {}
             self._uncounted.clear()
@@ -29,20 +29,20 @@ class ExitRegistry:
         self.figures(listing)
 
     def figures(self, listing: Listing) -> None:
-        """New figures."""
+        """Replace the figures of the exits' calls."""
         self._rows |= {row["name"]: row for row in listing}
 
     def failed(self, exit: str) -> None:
-        """A failure that no worker can count: it was lost at it, or did not answer."""
+        """Count a failure that no worker can count, because it was lost or did not answer."""
         self._uncounted[exit] += 1
 
     @property
     def names(self) -> list[str]:
-        """The exits in the order of their files."""
+        """Return the names of the exits in the order of their files."""
         return sorted(self._rows)
 
     def follow(self, site: Site, out: Mapping[str, str]) -> None:
-        """Take over which exits are switched on."""
+        """Note which exits are switched on by the site's settings, without those in ``out``."""
         self._known = site.settings.exits
         self._active = frozenset(
             hook
@@ -52,7 +52,7 @@ class ExitRegistry:
         )
 
     def settings_of(self, exit: str) -> ExitSettings:
-        """Return what is set of an exit."""
+        """Return the settings of an exit."""
         return self._known.get(exit) or ExitSettings(exit)
 
     def has(self, hook: str) -> bool:
@@ -60,16 +60,16 @@ class ExitRegistry:
         return hook in self._active
 
     def of(self, hook: str) -> list[str]:
-        """The exits that are switched on and have that hook."""
+        """Return the names of the exits that are switched on and have that hook."""
         rows = self._rows
         return [n for n in self.names if hook in rows[n]["hooks"] and self.settings_of(n).enabled]
 
     def wall(self, hook: str) -> float:
-        """Real seconds that all exits with that hook may take together."""
+        """Return the real seconds that all exits with that hook may take together."""
         return sum(self.settings_of(name).budget / 100 for name in self.of(hook))
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Loaded exits: name -> setting -> unit."""
+        """Return the units of the settings that loaded exits declare: exit -> setting -> unit."""
         return {name: self._units.get(name, {}) for name in self.names}
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
@@ -77,11 +77,12 @@ class ExitRegistry:
         settings.check(self.declared(), exit, setting, text)
 
     def counted(self) -> Listing:
-        """The figures as the worker said them last."""
+        """Return the last figures from the worker."""
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return an entry for each exit, by the settings in force; ``left_out``: why it is not loaded."""
+        """Return a row for each exit, with the present settings; its ``left_out`` says why an exit is not
+        loaded."""
         rows = []
         for name in self.names:
             row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)

@@ -1,5 +1,5 @@
-"""The exits as the engine sees them (`ports.Exits`) where they run in a worker: what they declare is known,
-what they decide is asked of the worker, with a deadline; then the stock rule counts."""
+"""The exits as the engine sees them (`ports.Exits`) when they run in a worker: their declarations are known
+here, their answers are asked of the worker, with a deadline. After the deadline the standard rule is used."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,15 @@ from nqspy.ports import PassView, RequestView, SubmitAnswer, is_change
 A = TypeVar("A", messages.SubmitAnswered, messages.RouteAnswered)
 
 FRESH = 0.5
-"""Real seconds for which share terms that were asked for are good."""
+"""Real seconds for which received share terms are used."""
 
 
 class RemoteExits(NoExits):
-    """jobselect and elected are asked in passes only. ``refused``: why the latest `reload` was, or empty."""
+    """Implements ``ports.Exits``; jobselect and elected run in passes only. ``refused``: why the last
+    `reload` failed, or empty."""
 
     beside: Callable[[], None] | None = None
-    """Has the files loaded beside and then reloaded; None: `reload` waits for them."""
+    """Loads the files in the background and then reloads; None: `reload` waits for them."""
 
     def __init__(self, client: DeciderClient) -> None:
         self._client = client
@@ -38,11 +39,11 @@ class RemoteExits(NoExits):
 
     @property
     def problems(self) -> list[str]:
-        """Return one line for each file that was left out."""
+        """Return one line for each file that was left out when the exits were loaded."""
         return self._client.problems
 
     def begin(self, site: Site) -> None:
-        """Takes over the settings of the exits."""
+        """Apply the settings of the exits."""
         self._failures = []
         self._client.begin(site)
 
@@ -51,7 +52,7 @@ class RemoteExits(NoExits):
         return self._client.registry.has(hook)
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Loaded exits: name -> setting -> unit."""
+        """Return the units of the settings that loaded exits declare: exit -> setting -> unit."""
         return self._client.registry.declared()
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
@@ -59,8 +60,8 @@ class RemoteExits(NoExits):
         self._client.registry.check_setting(exit, setting, text)
 
     def reload(self) -> str:
-        """The files that were loaded beside count from now on, all or none; where none were (a shift asks),
-        that begins now. Raises Refusal with file and line."""
+        """Put the files in force that were loaded in the background, all or none; return a sentence. If none
+        were (a shift asks), begin to load them. Raises Refusal with file and line."""
         if self._client.loading is None and self.beside is not None:
             self.beside()
             return ""
@@ -77,25 +78,26 @@ class RemoteExits(NoExits):
         return {source.path.stem: source.text for source in self._client.sources}
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return one entry for each exit; ``left_out``: why it is not loaded any more."""
+        """Return a row for each exit; its ``left_out`` says why an exit is not loaded."""
         return self._client.registry.listing(self._client.backoff.out)
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
-        """The latest answers about a request since the worker was forked; empty where it does not answer."""
+        """Return the exits' last answers about a request since the worker was forked; empty if it does not
+        answer."""
         if not self._client.needed:
             return []
         silent = messages.TraceAnswered(0, messages.packed([]))
         return self._client.query(messages.AskTrace(0, 0, seq), silent, QUESTION).read()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Failures since `begin`; taking them forgets them."""
+        """Return and forget the failures since `begin`."""
         failures, self._failures = tuple(self._failures), []
         return failures
 
     # ------------------------------------------------------------ somebody waits
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """Return what the exits say of a submission; accepted as it is where they do not say it in time."""
+        """Return the submit exits' answer; None (accepted as it is) if it does not come in time."""
         order = messages.AskSubmit(0, 0, view.now, _fields(request))
         found = self._asked("submit", order, messages.SubmitAnswered(0, None, "", None, ()))
         if found.refusal is not None:
@@ -104,13 +106,13 @@ class RemoteExits(NoExits):
         return SubmitAnswer(None, found.who, fields) if fields else None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """The destinations to try; in the queue's order where the exits do not say it in time."""
+        """Return the destinations to try, in order; those of the queue if the exits do not answer in time."""
         order = messages.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
         found = self._asked("route", order, messages.RouteAnswered(0, tuple(destinations), ()))
         return [name for name in found.destinations if name in destinations]
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """The share term for displays: all are asked for together, when the worker has nothing else to do."""
+        """Return an owner's share term, for displays: all are asked for together, when the worker is free."""
         pair = (owner, group)
         fresh = time.monotonic() - self._shares_at <= FRESH and pair in self._shares
         if not fresh and not self._client.busy:
@@ -127,7 +129,8 @@ class RemoteExits(NoExits):
         return self._client.registry.wall(hook) + QUESTION
 
     def _asked(self, hook: str, order: messages.Order, silent: A) -> A:
-        """The worker's answer, its failures noted; that of the stock rule where it does not come in time."""
+        """Return the worker's answer and note failures in it; ``silent`` (the standard rule) if it comes too
+        late."""
         found, registry = self._client.query(order, silent, self._wall(hook)), self._client.registry
         for name in registry.of(hook) if found is silent else ():
             text = f"{hook} was not answered in time; the stock rule counts"

@@ -1,10 +1,10 @@
-"""A worker's way into its sandbox, before any code of the site runs in it: it gives up descriptors, shared
-memory, rights, sockets, other processes.
+"""The worker's sandbox, entered before any code of the site runs: it gives up descriptors, shared memory,
+rights, sockets and other processes.
 
 The kernel refuses sockets and other processes by a filter of system calls (seccomp(2)) and by Landlock
-(landlock(7)), both of which a process of any user may put on itself, for good and for all that it begins.
-Standard modules that site code usually imports are imported before: below a folder that the user without
-rights cannot read, they could not be found later."""
+(landlock(7)). A process of any user may put both on itself, for good and for all its children. Standard
+modules that site code usually imports are imported before: in a folder that the user without rights cannot
+read, they could not be found later."""
 
 import ctypes
 import errno
@@ -26,7 +26,7 @@ _VERSION = 1
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _WRITE_FILE, _TRUNCATE, _TRUNCATE_SINCE = 1 << 1, 1 << 14, 3
 _CHANGES = _WRITE_FILE | sum(1 << bit for bit in (4, 5, 7, 8, 9, 10, 12))
-"""Writing a file, removing one or a folder, making a folder, file, socket, FIFO or link."""
+"""Rights over files: writing, removing a file or folder, making a folder, file, socket, FIFO or link."""
 _BENEATH = 1
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
 _SCOPES_SINCE = 6
@@ -35,9 +35,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Machine(Struct, frozen=True):
-    """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls always refused, of those that make
-    memory which others may map, and queues (``shared``), of clone(2), of those that make and join sockets;
-    ``other``: numbers from there on are those of another way to call it."""
+    """Numbers of a machine's kernel: its own (``AUDIT_ARCH_…``), of the calls always refused, of those that
+    make memory or queues that others can map (``shared``), of clone(2), of those that make and connect
+    sockets; ``other``: from there on numbers belong to another calling convention."""
 
     arch: int
     reach: tuple[int, ...]
@@ -81,12 +81,9 @@ class _Ruleset(ctypes.Structure):
 
 
 def _restrict(*, all_sockets: bool, files: bool) -> None:
-    """Takes sockets and other processes from this process and all that it begins: every socket, and memory
-    that others may map, else those of this machine (``AF_UNIX``). ``files``: it changes none. Where the
-    kernel has none of it that is told on stderr.
-
-    Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError.
-    """
+    """Take from this process and its children: all sockets and memory that others can map, or (without
+    ``all_sockets``) only sockets of this machine (``AF_UNIX``). ``files``: it can change no file. If the
+    kernel can do none of this, say so on stderr. Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError."""
     _isolate(nodes=all_sockets, files=files)
     machine = _MACHINES.get(os.uname().machine)
     if machine is None:
@@ -103,9 +100,9 @@ def _restrict(*, all_sockets: bool, files: bool) -> None:
 
 
 def _isolate(*, nodes: bool, files: bool) -> None:
-    """Landlock: no tracing (nor reading and writing of memory by /proc) of processes outside, no signals to
-    them where the kernel knows that. ``nodes``: also where the kernel asks for some right over files to be
-    given up, which makes renames from folder to folder fail. ``files``: no file is changed but /dev/null."""
+    """Restrict by Landlock: no tracing of outside processes (nor access to their memory by /proc), and no
+    signals to them if the kernel can refuse that. ``nodes``: even if the kernel then also refuses renames
+    between folders. ``files``: no file but /dev/null can be changed."""
     version = _libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
     given_up = _MAKE_CHAR | _MAKE_BLOCK if nodes else 0
@@ -113,7 +110,7 @@ def _isolate(*, nodes: bool, files: bool) -> None:
         given_up |= _CHANGES | (_TRUNCATE if version >= _TRUNCATE_SINCE else 0)
     rules = _Ruleset(given_up, 0, scopes)
     if version < 1 or not (rules.files or rules.scoped):
-        return  # an old kernel, or switched off: rights and Yama are what is left
+        return  # an old kernel, or switched off: only rights and Yama protect
     size = ctypes.sizeof(_Ruleset) if scopes else 8
     fd = _libc.syscall(_CREATE_RULESET, ctypes.byref(rules), size, 0)
     if fd >= 0 and files:
@@ -127,20 +124,21 @@ def _isolate(*, nodes: bool, files: bool) -> None:
 
 
 def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
-    """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails: EPERM."""
+    """Yield the filter's instructions in classic BPF (struct sock_filter each). Refused calls fail with
+    EPERM."""
     yield _load(4)
     yield _op(0x15, machine.arch, 1, 0)
     yield _refuse()
     yield _load(0)
     if machine.other is not None:
-        yield _op(0x35, machine.other, 0, 1)  # from there on
+        yield _op(0x35, machine.other, 0, 1)  # numbers from there on
         yield _refuse()
     sockets = (machine.socket, machine.socketpair) if all_sockets else ()
     for number in (*machine.reach, *(*machine.join, *machine.shared) * all_sockets, *sockets):
         yield _op(0x15, number, 0, 1)
         yield _refuse()
     yield _op(0x15, _CLONE3, 0, 1)
-    yield _refuse(errno.ENOSYS)  # its flags cannot be looked at; the library calls clone then
+    yield _refuse(errno.ENOSYS)  # its flags are out of reach; the library calls clone then
     yield _op(0x15, machine.clone, 0, 4)
     yield _load(16)
     yield _op(0x45, _NAMESPACES, 0, 1)
@@ -152,7 +150,7 @@ def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
         yield _op(0x15, _UNIX, 0, 1)
         yield _refuse()
         yield _allow()
-        yield _op(0x15, machine.socketpair, 0, 4)  # one of datagrams could be turned to another address
+        yield _op(0x15, machine.socketpair, 0, 4)  # a datagram socket could be turned to another address
         yield _load(24)
         yield _op(0x54, 0xF)
         yield _op(0x15, _STREAM, 1, 0)
@@ -161,7 +159,8 @@ def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
 
 
 def _load(offset: int) -> bytes:
-    """A word of ``struct seccomp_data``: 0 the call's number, 4 the machine, 16 the first argument."""
+    """Return the instruction that loads a word of ``struct seccomp_data``: 0 the call's number, 4 the
+    machine, 16 the first argument."""
     return _op(0x20, offset)
 
 
@@ -178,7 +177,7 @@ def _op(code: int, k: int, then: int = 0, otherwise: int = 0) -> bytes:
 
 
 USERS = ("nqspy", "nobody")
-"""As whom exits run where the daemon is root: the first that exists."""
+"""Users as whom exits run if the daemon is root: the first that exists."""
 
 PRELOADED = (
     "re", "json", "math", "datetime", "collections", "itertools", "functools", "statistics", "random",
@@ -186,15 +185,15 @@ PRELOADED = (
     "dataclasses", "enum", "typing", "time", "calendar", "contextlib", "traceback", "linecache", "grp",
     "unicodedata", "_strptime", "copy", "pathlib", "subprocess", "logging",
 )  # fmt: skip
-"""Modules that are there whatever the user without rights may read."""
+"""Modules that are imported before the sandbox: the user without rights may be unable to read them."""
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 class Sandbox(Struct, frozen=True):
-    """Limits of a worker. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
-    process nor thread, has no sockets (else: none of this machine, AF_UNIX), and under root changes no file;
-    ``files``: descriptors; ``user``: (name, uid, gid) it becomes, None: it keeps its own."""
+    """Limits of a worker. ``memory``: bytes beyond what it begins with; ``alone``: no other process or
+    thread, no sockets (else: none of this machine, AF_UNIX), and under root no file can be changed;
+    ``files``: descriptors; ``user``: (name, uid, gid) to become, None: the same."""
 
     memory: int
     alone: bool
@@ -203,8 +202,8 @@ class Sandbox(Struct, frozen=True):
 
 
 def user() -> tuple[str, int, int] | None:
-    """Return the user that exits run as; None: as the daemon, which is not root. Raises OSError if there is
-    none."""
+    """Return the user that exits run as; None: the daemon's, which is not root. Raises OSError if none
+    exists."""
     if os.geteuid() != 0:
         return None
     for name in USERS:
@@ -217,8 +216,8 @@ def user() -> tuple[str, int, int] | None:
 
 
 def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, parent: int) -> None:
-    """Become a worker that can do nothing but answer: descriptors ``open_fds`` stay, ``output`` gets what
-    is printed, ``page`` is the address of the shared page. Raises OSError when anything of it fails."""
+    """Enter the sandbox, where this process can only answer: descriptors ``open_fds`` stay, printed text goes
+    to ``output``, ``page`` is the address of the shared page. Raises OSError if any step fails."""
     os.setsid()
     _forget_signals()
     _close_all_but(open_fds, output)
@@ -232,11 +231,11 @@ def enter(box: Sandbox, open_fds: Collection[int], page: int, output: int, paren
     if box.user is not None:
         _become(*box.user)
     _restrict(all_sockets=box.alone, files=box.alone and box.user is not None)
-    # Asked for last: a change of user takes it back. The parent may have died before.
+    # Asked for last: a change of user undoes it. The parent may have died before.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
-    gc.freeze()  # the daemon's objects are here to stay; looking through them would copy their pages
+    gc.freeze()  # the daemon's objects stay; looking through them for cycles would copy their pages
 
 
 def _forget_signals() -> None:
@@ -259,13 +258,14 @@ def _close_all_but(open_fds: Collection[int], output: int) -> None:
             try:
                 os.close(fd)
             except OSError:
-                pass  # the one that listed them
+                pass  # the descriptor that listed the others
     sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
 
 
 def _unmap_shared(page: int) -> None:
-    """Takes away what is mapped from files and shared, such as the index of the database's log."""
+    """Unmap memory that is mapped from files and shared, like the index of the database's log, except the
+    page."""
     with open("/proc/self/maps") as maps:
         found = [line.split() for line in maps]
     for words in found:

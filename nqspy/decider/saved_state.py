@@ -1,8 +1,9 @@
-"""State that outlives the exits' process and the daemon: what exits answered about requests, where they
-failed, which are left out. It lies in two files of the home that only the daemon reads.
+"""State that outlives the exits' process and the daemon: the exits' answers about requests, their failures,
+which exits are left out. It lies in two files of the home that only the daemon reads.
 
-``exits.memory`` is a worker's state (`userexit.call_stats.SavedMemory`): the daemon stores it and hands it
-to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes."""
+``exits.memory`` is a worker's state (`userexit.call_stats.SavedMemory`): the daemon stores it and hands it to
+the next worker, without decoding it. The worker is asked for it soon after an exit failed, and now and then
+after passes."""
 
 import json
 import logging
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from nqspy.decider.backoff import Backoff
 
 SOON = 1.0
-"""Real seconds after a failure of an exit until that is kept."""
+"""Real seconds from a failure of an exit to storing the state."""
 SELDOM = 30.0
-"""Real seconds after a pass until its answers are kept."""
+"""Real seconds from a pass to storing the state."""
 AT_END = 1.0
-"""Real seconds that a daemon which stops waits for a worker to say what it remembers."""
+"""Real seconds that a stopping daemon waits for a worker's state."""
 
 StartQuery = Callable[[messages.Order], Answer]
 
 
 class SavedState:
-    """In the engine's thread. ``home``: the folder, None: nothing is kept."""
+    """Files of saved state, in the engine's thread. ``home``: their folder, None: nothing is saved."""
 
     def __init__(self, home: Path | None) -> None:
         self._home = home
@@ -44,18 +45,19 @@ class SavedState:
     # ------------------------------------------------------------ the worker's
 
     def read(self) -> bytes:
-        """Return what the last worker remembered; empty where there is nothing."""
+        """Return the last worker's state, as bytes; empty without one."""
         try:
             return (self._home / "exits.memory").read_bytes() if self._home is not None else b""
         except OSError:
             return b""
 
     def born(self) -> None:
-        """A new worker counts from nothing."""
+        """Note that a new worker begins: its stamps count from 0."""
         self._stamp, self._asked = 0, None
 
     def note(self, stamp: int) -> None:
-        """A worker has answered; its stamp is another one where a failure was added or forgotten."""
+        """Schedule saving after an answer of a worker: soon if its stamp has changed (a failure was added or
+        forgotten), else later."""
         if self._home is None:
             return
         pause = SOON if stamp != self._stamp else SELDOM
@@ -64,7 +66,7 @@ class SavedState:
         self._due = due if self._due is None else min(self._due, due)
 
     def timeout(self) -> float | None:
-        """Real seconds until `check` has something to do."""
+        """Return the real seconds until `check` has something to do; None: nothing."""
         if self._asked is not None:
             return 0.0 if self._asked.done() else None
         if self._due is None:
@@ -72,7 +74,7 @@ class SavedState:
         return max(0.0, self._due - time.monotonic())
 
     def check(self, start_query: StartQuery) -> None:
-        """Asks the worker when it is time, and keeps what it has said."""
+        """Ask the worker for its state if that is due, and write its answer, in a thread."""
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
             writing = self._writer is not None and self._writer.is_alive()
@@ -83,7 +85,7 @@ class SavedState:
             self._due, self._asked = None, start_query(messages.AskState(0, 0))
 
     def close(self, body: bytes) -> None:
-        """Keeps what the last worker has said, empty: nothing."""
+        """Write the state of the last worker (empty: keep the file), after any write under way."""
         if self._writer is not None:
             self._writer.join()
         if body:
@@ -102,11 +104,11 @@ class SavedState:
     # ------------------------------------------------------------ the daemon's own
 
     def save(self, backoff: "Backoff") -> None:
-        """Save which exits are left out and what ended a worker; at once, for it happens rarely."""
+        """Write which exits are left out and what ended workers."""
         self._put("exits.strikes", json.dumps(backoff.dump(), ensure_ascii=True))
 
     def restore(self, backoff: "Backoff") -> None:
-        """Remembers it."""
+        """Read back into ``backoff`` what `save` wrote; do nothing without a file."""
         try:
             if self._home is not None:
                 backoff.load(json.loads((self._home / "exits.strikes").read_text(encoding="latin-1")))

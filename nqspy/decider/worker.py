@@ -1,5 +1,5 @@
-"""The worker in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps
-it by the same events, and answers one order after another until it is ended."""
+"""The worker process in which passes and deciding exits run. It is forked with the daemon's site, applies the
+same events to it, and answers one order after another until it is ended."""
 
 import logging
 import time
@@ -35,26 +35,27 @@ _memory = msgspec.msgpack.Decoder(SavedMemory)
 
 
 LOOK_AHEAD = 0.042
-"""Seconds of CPU time after which a look ahead ends between two of its passes; with the rest 0.05 in all."""
+"""Seconds of CPU time after which a look ahead ends between two of its passes; with the other work 0.05 s in
+all."""
 
 
 def part_of(seconds: float) -> Callable[[], float]:
-    """Tells which part of so many seconds this thread has worked since now: its work is bounded, whatever
-    else the machine does."""
+    """Return a function that returns the fraction of ``seconds`` of CPU time that this thread has used since
+    now."""
     began = time.thread_time()
     return lambda: (time.thread_time() - began) / seconds
 
 
 def part_of_wait(seconds: float, wall: float) -> Callable[[], float]:
-    """Tell the part of a caller's patience that is used: of so many seconds of work, or of ``wall`` seconds
-    that have gone by, whichever part is greater."""
+    """Return a function that returns the fraction used of ``seconds`` of CPU time or of ``wall`` real
+    seconds, whichever is greater."""
     worked, began = part_of(seconds), time.monotonic()
     return lambda: max(worked(), (time.monotonic() - began) / wall)
 
 
 class WorkerTask(Struct, frozen=True):
-    """Task of a new worker. ``listing``: figures of the exits it goes on counting from; ``memory``: what an
-    earlier worker remembered, its failures too unless it is ``forgiving``."""
+    """Task of a new worker. ``listing``: figures of the exits to count on from; ``memory``: state of an
+    earlier worker, its failures too unless ``forgiving``."""
 
     folder: Path
     sources: tuple[Source, ...]
@@ -66,13 +67,13 @@ class WorkerTask(Struct, frozen=True):
     forgiving: bool = False
 
     def __call__(self, pipes: WorkerPipes) -> None:
-        """Loads the exits and serves."""
+        """Load the exits and serve orders."""
         exits = SiteExits(self.folder, sources=self.sources, watch=pipes.heartbeat)
         exits.begin(self.site)
         exits.lost(self.skips, self.backoffs)
         exits.remember(self.listing)
         files = digests(self.sources)
-        with suppress(msgspec.DecodeError, ValueError):  # another version's
+        with suppress(msgspec.DecodeError, ValueError):  # another version's state
             exits.recollect(_memory.decode(self.memory), {} if self.forgiving else files)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
         unfit = exits.unfit(self.site.settings.exits)
@@ -81,7 +82,7 @@ class WorkerTask(Struct, frozen=True):
 
 
 class SentRequest:
-    """A request as exits see it, of fields that were sent: read only."""
+    """A request as exits see it, read only, made of fields that were sent."""
 
     __slots__ = ("_fields",)
 
@@ -104,13 +105,13 @@ class SentRequest:
 
 
 class Worker:
-    """Serves orders over a site of its own."""
+    """Answers orders with a site of its own."""
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
         self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
 
     def serve(self) -> None:
-        """Until it is ended."""
+        """Answer orders until the process is ended."""
         while True:
             order = self._pipes.receive()
             if isinstance(order, messages.FollowEvents):
@@ -179,18 +180,18 @@ class Worker:
 
 
 class NoticeTask(Struct, frozen=True):
-    """The work of the other worker: it gives notices and knows no site."""
+    """Task of the notices' worker: it calls notice hooks and has no site."""
 
     folder: Path
     sources: tuple[Source, ...]
     site: Site
 
     def __call__(self, pipes: WorkerPipes) -> None:
-        """Loads the exits and gives notices."""
-        urgency.ordinary()  # nobody waits for it
+        """Load the exits and call notice hooks."""
+        urgency.ordinary()  # no caller waits for the result
         exits = SiteExits(self.folder, sources=self.sources, watch=pipes.heartbeat)
         exits.begin(self.site)
-        # What failed is told to the daemon, whose log has it with its traceback.
+        # Failures are reported to the daemon, whose log has the traceback.
         logging.getLogger("nqspy.userexit").addFilter(lambda record: record.levelno < logging.ERROR)
         pipes.answer(messages.ExitsLoaded(0, exits.problems, [], exits.listing(), {}))
         while True:
@@ -207,17 +208,17 @@ class NoticeTask(Struct, frozen=True):
 
 
 def read_only(value: Any) -> Any:
-    """Return the same data, unchangeable: mappings and tuples all the way down."""
+    """Return the same data, unchangeable: mappings and tuples at all levels."""
     if isinstance(value, dict):
         return MappingProxyType({key: read_only(each) for key, each in value.items()})
     return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value
 
 
 def digests(sources: Iterable[Source]) -> dict[str, str]:
-    """Content hash of each exit of these files."""
+    """Return the content hash of each exit of these files, by name."""
     return {source.path.stem: digest_of(source.text) for source in sources}
 
 
 def names(sources: Iterable[Source]) -> list[str]:
-    """Names of the exits of these files."""
+    """Return the names of the exits of these files."""
     return [source.path.stem for source in sources]

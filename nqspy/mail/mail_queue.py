@@ -28,31 +28,32 @@ from nqspy.system.private_files import write_private
 from nqspy.system.run_with_timeout import CommandRunner
 
 PAUSES = (1.0, 5.0, 30.0, 120.0)
-"""Real seconds between the tries of one mail."""
+"""Real seconds between two tries of one mail."""
 TRIAL = 300.0
-"""Real seconds after which one mail is tried again while none can be sent."""
+"""Real seconds between two tries of one mail while all mails fail."""
 STORING = 10.0
-"""Real seconds in which a stopping daemon writes its mails to the disk."""
+"""Real seconds for which a stopping daemon waits until its mails are on the disk."""
 SENT_LINES = 5_000
-"""Sent mails after which ``mail/sent`` is shortened."""
+"""Number of sent mails after which ``mail/sent`` is shortened."""
 
 LOG = logging.getLogger("nqspy.mail")
 _Work = Callable[[], None]
 
 
 class MailClock(Protocol):
-    """The site's clock, by which the hour of the limit counts."""
+    """The site's clock, by which the hourly limit counts."""
 
     def now(self) -> Instant:
         """Return the site's time."""
 
     def real_of(self, at: Instant) -> float:
-        """Return the real seconds since the epoch at which it shows ``at``."""
+        """Return the real seconds since the epoch at which the site's clock shows ``at``."""
 
 
 @dataclass(slots=True, eq=False)
 class _QueuedMail:
-    """Waiting mail, with the ids of its parts by file; ``due``: monotonic; ``counted`` by the limit."""
+    """A waiting mail, with the ids of its parts by file. ``due``: monotonic time of the next try;
+    ``counted``: True if the hourly limit counts it."""
 
     message: MailMessage
     files: dict[Path, str]
@@ -68,11 +69,11 @@ class RateLimit:
         self._sent: dict[str, list[Instant]] = {}
 
     def note(self, address: str, at: Instant) -> None:
-        """Count a mail that was sent then."""
+        """Count a mail sent to an address at an instant."""
         self._sent.setdefault(address, []).append(at)
 
     def full(self, address: str, now: Instant, limit: int | None) -> bool:
-        """True if an address gets no more mails now; ``limit`` None: it gets all."""
+        """True if an address gets no more mails now; ``limit``: mails an hour, None: no limit."""
         sent = [at for at in self._sent.pop(address, ()) if now - HOUR < at <= now]
         if sent:
             self._sent[address] = sent
@@ -85,7 +86,8 @@ class RateLimit:
 
 
 class MailQueue:
-    """Accepts mails from any thread. ``trouble`` is called once if they fail; ``failing``: why, or empty."""
+    """Accepts mails from any thread. ``trouble`` is called once when they begin to fail; ``failing``: why, or
+    empty."""
 
     def __init__(self, folder: Path, clock: MailClock, trouble: Callable[[str], None]) -> None:
         self._folder, self._clock, self._trouble = folder, clock, trouble
@@ -101,15 +103,15 @@ class MailQueue:
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._mail, self._host = Mail(), "localhost"
         self._rate_limit = RateLimit()
-        self._waiting: list[_QueuedMail] = []  # unsent; an infinite due: until another one is sent
-        self._limited: set[str] = set()  # addresses whose mails wait for the limit of an hour
+        self._waiting: list[_QueuedMail] = []  # unsent; infinite due: waits until another one was sent
+        self._limited: set[str] = set()  # addresses whose mails wait for the hourly limit
         self._trial: _QueuedMail | None = None  # the mail that is tried while none can be sent
         self._noted = 0
 
     # ------------------------------------------------------------ from any thread
 
     def start(self, mail: Mail, host: str) -> None:
-        """Start, with the unsent mails of a former daemon."""
+        """Start the threads, with the unsent mails of a former daemon."""
         self._incoming.put(lambda: self._resume(mail, host))
         self._writer.start()
         self._sender.start()
@@ -214,7 +216,8 @@ class MailQueue:
             item.due, item.tries, item.counted = 0.0, 0, False
 
     def _send_due(self) -> None:
-        """Send what is due; mails that waited for the limit of an hour become one for each person."""
+        """Send the mails that are due; those that waited for the hourly limit become one mail for each
+        person."""
         if not self._mail.on:
             return
         now, limit = self._clock.now(), self._mail.limit
@@ -283,7 +286,8 @@ class MailQueue:
         item.due = time.monotonic() + (pause if self._trial is not None else PAUSES[item.tries - 1])
 
     def _shorten(self) -> list[list[str]]:
-        """Forget what was sent over an hour ago, of the nights' mails over a week; return the rest."""
+        """Remove entries older than an hour from ``mail/sent`` (the nights' mails: a week); return the
+        rest."""
         path, now = self._folder / "sent", self._clock.now()
         if not path.exists():
             return []

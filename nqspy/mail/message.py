@@ -16,12 +16,12 @@ NIGHT = "night."
 _LONGEST_SUBJECT = 200
 _LONGEST_LINE = 900
 _MOST_TEXT = 256 * 1024
-"""Most characters of gathered texts in one mail; of further mails only the subjects."""
+"""Most characters of gathered texts in one mail; of further mails only the subjects are in it."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class MailMessage(Struct, frozen=True):
-    """A mail to one address. ``id`` makes it recognisable: a message of an id is sent once."""
+    """A mail to one address. ``id`` identifies it: a message with the same id is sent once."""
 
     to: str
     subject: str
@@ -30,7 +30,8 @@ class MailMessage(Struct, frozen=True):
 
 
 def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
-    """Return a message for each of the addresses, which commas separate, and the words that are none."""
+    """Return a message for each address in ``to`` (separated by commas), and the words that are no
+    address."""
     names = addresses_in(to)
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]
@@ -43,7 +44,7 @@ def one_line(text: str) -> str:
 
 
 def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
-    """Return the whole mail (RFC 5322, 3834); ``smtp``: in a form for any server, else UTF-8."""
+    """Return the whole mail as bytes (RFC 5322, 3834); ``smtp``: in ASCII for any server, else UTF-8."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"

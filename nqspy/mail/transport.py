@@ -1,4 +1,4 @@
-"""Three ways to send a mail: a shell command, a program like sendmail, a mail server."""
+"""Three ways to send a mail: by a shell command, by a program like sendmail, to a mail server."""
 
 import contextlib
 import os
@@ -22,15 +22,15 @@ from nqspy.system.run_with_timeout import (
 )
 
 TIMEOUT = 30
-"""Longest time one mail may take, real seconds."""
+"""Real seconds that one mail may take."""
 
 _PORTS = {"none": 25, "starttls": 587, "implicit": 465}
 _LONGEST = 1024
-"""Characters of a password."""
+"""Most characters of a password."""
 
 
 class NotSent(Exception):
-    """A mail could not be sent: one line. ``for_good``: it would fail again."""
+    """A mail could not be sent: one line. ``for_good``: another try would fail too."""
 
     def __init__(self, text: str, for_good: bool = False) -> None:
         super().__init__(text)
@@ -38,7 +38,8 @@ class NotSent(Exception):
 
 
 def deliver(message: MailMessage, mail: Mail, host: str, runner: CommandRunner | None = None) -> None:
-    """Send a message; ``runner`` runs its command, so that others may kill it. Raises NotSent."""
+    """Send a message the configured way; ``runner`` runs its command, so that others may kill it. Raises
+    NotSent."""
     end, runner = time.monotonic() + TIMEOUT, runner or CommandRunner()
     try:
         if mail.command:
@@ -64,19 +65,19 @@ def _run(words: Sequence[str], data: bytes, runner: CommandRunner, end: float) -
 
 
 class _Server(smtplib.SMTP):
-    """A mail server; all its addresses together have the time until ``end``."""
+    """A connection to a mail server; all its addresses together have the time until ``end``."""
 
     end = 0.0
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = connection(host, port, self.end)
-        sock.settimeout(seconds_until(self.end))  # for a TLS handshake as a whole, which follows
-        self._host = host  # as which the server's certificate must name it
+        sock.settimeout(seconds_until(self.end))  # time for the whole TLS handshake, which follows
+        self._host = host  # name that the server's certificate must have
         return sock
 
 
 class _TLSServer(smtplib.SMTP_SSL, _Server):
-    """A mail server that speaks TLS from the start."""
+    """A connection to a mail server that speaks TLS from the start."""
 
 
 def _to_server(place: str, message: MailMessage, mail: Mail, host: str, end: float) -> None:

@@ -1,1 +1,1 @@
-"""The counter: how commands reach the daemon and answers come back (JSON lines over a Unix socket)."""
+"""The counter: how commands reach the daemon and answers return (lines of JSON over a Unix socket)."""

@@ -1,4 +1,4 @@
-"""The caller: the peer of a Unix socket as the kernel names it, at the moment it connected."""
+"""The caller of a command: the peer of a Unix socket as the kernel named it when it connected."""
 
 import grp
 import os
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from nqspy.model.people import Caller
 
 _SO_PEERGROUPS = 59
-"""From <asm-generic/socket.h>; Python has no name for it."""
+"""Number of the option in <asm-generic/socket.h>; Python has no name for it."""
 
 _MOST_GROUP_BYTES = 1024
-"""Longest answer that Python's getsockopt takes: 256 groups; beyond, the group database is asked."""
+"""Bytes of the longest answer of Python's getsockopt: 256 groups; for more, the group database is asked."""
 
 _KNOWN = 3600.0
 """Seconds for which names from the user database are valid: users are renamed, and numbers reused."""
 _GUESSED = 10.0
-"""The same where a group had no name: perhaps the database did not answer."""
+"""Seconds for which a number without a name is valid: perhaps the database did not answer."""
 
 
 class Callers:
@@ -30,7 +30,8 @@ class Callers:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[float, Caller]] = {}
 
     def of(self, connection: socket.socket) -> Caller:
-        """Return the peer; ``trusted``: root or the home's owner. Raises OSError when there is none."""
+        """Return the peer; its ``trusted`` is True for root and the home's owner. Raises OSError without a
+        peer."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)
         key = (uid, gid, _peer_groups(connection, uid, gid))
@@ -41,7 +42,7 @@ class Callers:
         user = _name(lambda n: pwd.getpwuid(n).pw_name, uid)
         found = Caller(user, uid, gid, tuple(names), uid in (0, self._owner))
         if found.user == str(uid):
-            return known or found  # the database does not answer: the former name holds
+            return known or found  # the database does not answer: the former name stays valid
         whole = not any(name.isdigit() for name in found.groups)
         self._known[key] = self._now() + (_KNOWN if whole else _GUESSED), found
         return found
@@ -52,7 +53,7 @@ def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ..
     try:
         raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUP_BYTES)
         return tuple(struct.unpack(f"{len(raw) // 4}I", raw))
-    except OSError:  # too many
+    except OSError:  # too many for one answer
         pass
     try:
         entry = pwd.getpwuid(uid)
@@ -62,7 +63,7 @@ def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ..
 
 
 def _name(look_up: Callable[[int], str], number: int) -> str:
-    """Return the name, or the number if the system has none."""
+    """Return the name that ``look_up`` finds for a number, or the number as text if there is none."""
     try:
         return look_up(number)
     except (KeyError, OverflowError, OSError):

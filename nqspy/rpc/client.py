@@ -26,7 +26,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(DaemonSocket):
-    """A connection that repeats commands. ``patient``: it waits also for a daemon that was stopped."""
+    """A connection that repeats commands. ``patient``: it waits even for a daemon that was stopped."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:
@@ -36,8 +36,8 @@ class Connection(DaemonSocket):
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """Return the ``result`` of a command, or its text where ``text`` asks for it. It is repeated for 30 s
-        while the daemon is busy, with ``repeat`` over a restart too. Raises Refusal, Unreachable."""
+        """Return the ``result`` of a command, or its text if the message asks for ``text``. While the daemon
+        is busy it is repeated for 30 s, with ``repeat`` also over a restart. Raises Refusal, Unreachable."""
         waited, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
@@ -76,7 +76,7 @@ class Connection(DaemonSocket):
         if answer["ok"]:
             return answer.get("result", answer.get("out"))
         if answer["id"] is None:
-            self.close()  # an error of the connection, which the daemon closes then
+            self.close()  # an error of the connection, which the daemon closes after it
         if "error" in answer:
             raise Refusal.received(answer["error"])
         text, status = answer["err"].rstrip("\n"), answer["exit"]  # the text form
@@ -97,27 +97,28 @@ class ClientRequest:
 
     @property
     def state(self) -> str:
-        """The state word now (asks the daemon)."""
+        """The state's word now (asks the daemon)."""
         state: str = self.refresh()["state"]
         return state
 
     def refresh(self) -> Mapping[str, Any]:
-        """Asks the daemon for its data. Raises Refusal when it knows no such request."""
+        """Ask the daemon for the request's data, and return them. Raises Refusal if it knows no such
+        request."""
         self.data = self._client.requests(self.id)[0].data
         return self.data
 
     def wait(self, timeout: float | None = None) -> Mapping[str, Any]:
-        """Return the data once the request has ended, see `Client.wait`."""
+        """Return the data once the request has ended, as `Client.wait` does."""
         self.data = self._client.wait(self.id, timeout)
         return self.data
 
     def delete(self) -> None:
-        """Deletes it, running or not."""
+        """Delete the request, running or not."""
         self._client.delete(self.id)
 
 
 def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
-    """Return identifiers, those of requests too. Raises BadValue."""
+    """Return the identifiers of texts and requests. Raises BadValue."""
     names = [each.id if isinstance(each, ClientRequest) else each for each in ids]
     for name in names:
         need("an identifier", name, (str,), 'a text like "17", or a request')
@@ -125,7 +126,8 @@ def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
 
 
 class Client:
-    """The daemon of one home (None: as commands choose it). ``timeout``: real seconds. Not thread-safe."""
+    """A client of one home's daemon (None: the home that commands choose). ``timeout``: real seconds for an
+    answer. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
         if home is not None:
@@ -143,7 +145,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hangs up; a later call connects again."""
+        """Disconnect; a later call connects again."""
         self._connection.close()
 
     def call(self, cmd: str, *, repeat: bool = False, **fields: Any) -> Any:
@@ -167,13 +169,15 @@ class Client:
         self, *ids: "str | ClientRequest", queue: str | None = None, user: str | None = None,
         state: str | None = None, ended: bool = False,
     ) -> list[ClientRequest]:  # fmt: skip
-        """Requests that have not ended (``ended``: that have), narrowed by what is given; ids find both."""
+        """Return the requests that have not ended (``ended``: that have) and match what is given; identifiers
+        find both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
-        """Return an ended request's data (``ok``: status 0). Raises TimeoutError after ``timeout`` s."""
+        """Wait until a request has ended and return its data (``ok``: status 0). Raises TimeoutError after
+        ``timeout`` s."""
         [name] = _names([id])
         patient = Connection(self.home, timeout, patient=True)
         try:
@@ -188,19 +192,19 @@ class Client:
         return row
 
     def delete(self, *ids: "str | ClientRequest", kill: bool = False, signal: int | None = None) -> None:
-        """Deletes requests, running ones too. Raises Refusal with the first failure; the others are done."""
+        """Delete requests, running ones too. Raises Refusal with the first failure; the others are done."""
         self._each("delete", ids=_names(ids), kill=kill, signal=signal, force=True)
 
     def hold(self, *ids: "str | ClientRequest") -> None:
-        """Holds waiting requests. Raises Refusal with the first failure; the others are done."""
+        """Hold waiting requests. Raises Refusal with the first failure; the others are done."""
         self._each("hold", ids=_names(ids))
 
     def release(self, *ids: "str | ClientRequest") -> None:
-        """Takes holds off. Raises Refusal with the first failure; the others are done."""
+        """Release held requests. Raises Refusal with the first failure; the others are done."""
         self._each("release", ids=_names(ids))
 
     def move(self, queue: str, *ids: "str | ClientRequest") -> None:
-        """Moves waiting requests into a queue. Raises Refusal with the first failure; the others are done."""
+        """Move waiting requests into a queue. Raises Refusal with the first failure; the others are done."""
         self._each("move", ids=_names(ids), queue=queue)
 
     def _each(self, cmd: str, **fields: Any) -> None:
@@ -209,7 +213,7 @@ class Client:
             raise Refusal.received(failed[0])
 
     def qmgr(self, script: str, *, atomic: bool = True) -> str:
-        """Runs qmgr commands, one a line, and gives what they print. Raises Refusal naming line and word."""
+        """Run qmgr commands, one a line; return their output. Raises Refusal with line and word."""
         result = self.call(
             "qmgr", source="client", script=script, atomic=atomic, check=False, plan=False, json=False
         )
@@ -217,7 +221,7 @@ class Client:
         return text
 
     def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
-        """The journal's events with numbers above ``after``, in order; ``follow``: waits for more."""
+        """Yield the journal's events with numbers above ``after``, in order; ``follow``: wait for more."""
         waiting = Connection(self.home, None, patient=True)
         try:
             while True:

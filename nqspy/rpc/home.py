@@ -1,5 +1,5 @@
-"""The home of an installation: folder, socket (interfaces.md 1), a connection to its daemon; the encoding.
-Lean clients load it at start: it imports only what the interpreter has loaded, and `_socket`."""
+"""The home of an installation: its folder, its socket (interfaces.md 1), a connection to its daemon; and the
+encoding. Lean clients load this at start: it imports only what the interpreter has loaded, and `_socket`."""
 
 import _socket
 import os
@@ -15,15 +15,15 @@ SUN_PATH_MAX = 107
 
 
 def speak_utf8() -> None:
-    """Run this program again in UTF-8 mode where the locale has another encoding: all names are UTF-8."""
+    """Run this program again in UTF-8 mode if the locale has another encoding: all names are UTF-8."""
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
         os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
 
 
 def resolve_home(option: str | None = None) -> str:
-    """Return the home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or if it
-    exists, else the user's below ``XDG_STATE_HOME``. Raises OSError with one line for people."""
+    """Return the home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's home (for root, or
+    if it exists), else the user's below ``XDG_STATE_HOME``. Raises OSError with one line for people."""
     if option == "":
         raise OSError("--home names no folder; give one, or leave it out for the usual home")
     chosen = option or os.environ.get("NQSPY_HOME")
@@ -48,12 +48,12 @@ def nobody_there(home: str) -> str:
 
 STOPPED, UP, LOST = "stopped", "up", "lost"
 RETURN = 1.0
-"""Seconds after a stop in which a daemon may be on its way back (a restart is a stop and a start)."""
+"""Seconds after a stop in which a daemon may be restarting (a restart is a stop and a start)."""
 
 
 def standing(home: str) -> str:
-    """State of a home's daemon that does not answer: `STOPPED` (or never started), `UP`: it is
-    starting, ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
+    """Return the state of a daemon that does not answer: `STOPPED` (or never started); `UP`: it is starting,
+    ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
     import fcntl  # only now: no daemon answers
 
     try:
@@ -88,8 +88,8 @@ def connect(connection: "_socket.socket", path: str) -> None:
 
 
 def with_short_path(path: str) -> tuple[str, int]:
-    """Return a name for ``path`` that fits into a socket address, and the folder's descriptor that makes it
-    valid (-1: none needed). The caller closes the descriptor after bind or connect. Raises OSError."""
+    """Return a name for ``path`` that fits into a socket address, and the open folder's descriptor that makes
+    it valid (-1: none needed). The caller closes the descriptor after bind or connect. Raises OSError."""
     if len(os.fsencode(path)) <= SUN_PATH_MAX:
         return path, -1
     folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -97,8 +97,8 @@ def with_short_path(path: str) -> tuple[str, int]:
 
 
 class DaemonSocket:
-    """A connection to the daemon of ``home``, opened when needed. ``timeout``: seconds that an answer may
-    take, None: any time; ``connected``: it was reached; ``pid``: its process, 0 where it has none here."""
+    """A connection to the daemon of ``home``, opened when needed. ``timeout``: seconds for an answer, None:
+    no limit; ``connected``: True once the daemon was reached; ``pid``: its process, 0 if it has none here."""
 
     def __init__(self, home: str, timeout: "float | None" = None) -> None:
         self.home, self._timeout = home, timeout
@@ -107,7 +107,7 @@ class DaemonSocket:
         self._rest = b""
 
     def exchange(self, line: bytes) -> bytes:
-        """Send a line and return the one that answers it. Raises TimeoutError, other OSErrors."""
+        """Send a line and return the daemon's answer. Raises TimeoutError, other OSErrors."""
         try:
             if self._socket is None or self._is_closed(self._socket):
                 self.close()
@@ -134,7 +134,7 @@ class DaemonSocket:
         self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
 
     def read_line(self) -> bytes:
-        """Return the next line. Raises TimeoutError, other OSErrors."""
+        """Return the next line that the daemon sends. Raises TimeoutError, other OSErrors."""
         assert self._socket is not None
         parts = [self._rest]
         while b"\n" not in parts[-1]:
@@ -150,7 +150,7 @@ class DaemonSocket:
 
     @staticmethod
     def _is_closed(connection: "_socket.socket") -> bool:
-        """True if the daemon has hung up on a connection that asked nothing for long."""
+        """True if the daemon has closed a connection that was idle for long."""
         try:
             return not connection.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -159,7 +159,7 @@ class DaemonSocket:
             return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self._rest, self.connected = None, b"", False

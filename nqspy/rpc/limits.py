@@ -1,4 +1,4 @@
-"""Limits of a client, a user and all together, so that none makes the daemon slow or large."""
+"""Limits of a client, of a user and of all together, so that no client makes the daemon slow or large."""
 
 import resource
 
@@ -10,77 +10,81 @@ MIB = 1 << 20
 
 
 def _most_connections() -> int:
-    """1,024, but no more than half the descriptors this process may open: others need some too."""
+    """Return 1,024, or half the descriptors that this process may open if that is less: others need some
+    too."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1024 if soft == resource.RLIM_INFINITY else min(1024, soft // 2)
 
 
 class Limits(Struct, frozen=True):
-    """Times are real seconds, sizes bytes."""
+    """Limits of the server: times in real seconds, sizes in bytes."""
 
     message: int = 4 * MIB
-    """A message that is no submission."""
+    """Longest message that is no submission."""
     submission: int = 256 * MIB
-    """A submission: a script of 64 MiB, escaped. Its command stands in the first 512 bytes of the line."""
+    """Longest submission: a script of 64 MiB, escaped. Its command is in the first 512 bytes of the line."""
     user_connections: int = 64
-    """Connections of one user; of root and the home's owner only the whole counts."""
+    """Connections of one user (root and the home's owner have only the limit on all)."""
     nameless_connections: int = 256
     """Connections of all users without a name together."""
     connections: int = field(default_factory=_most_connections)
-    """Connections in all."""
+    """Connections of all users."""
     user_waiting: int = 256
-    """Connections of one user that wait for requests to end: so many do not count in its share."""
+    """Connections of one user that may wait for requests to end without counting in its share."""
     spare: int = field(default_factory=lambda: _most_connections() // 32)
-    """Connections beyond that for root and the home's owner."""
+    """Connections beyond the limit on all that root and the home's owner may have."""
     user_bytes: int = 288 * MIB
-    """Bytes of a user's messages that have not arrived whole."""
+    """Bytes of one user's messages that have not completely arrived."""
     bytes: int = 1024 * MIB
-    """The same of all users."""
+    """Bytes of all users' messages that have not completely arrived."""
     pending: int = 1_000
-    """Questions of one connection that wait for their answers; beyond, it is not read from."""
+    """Questions of one connection that may wait for answers; at this number it is not read."""
     unread: int = 256 * MIB
-    """Unread bytes of a user's answers before a connection is cut off; a shared answer counts once."""
+    """Unread bytes of one user's answers beyond which a connection is closed; a shared answer counts once."""
     idle_time: float = 600.0
-    """A connection that asks nothing and waits for nothing is closed after this."""
+    """Idle time after which a connection that waits for nothing is closed."""
     message_time: float = 120.0
-    """A message must have arrived whole this long after its first byte."""
+    """Time in which a message must have arrived completely after its first byte."""
     unread_time: float = 60.0
-    """A client that reads nothing of its answers is cut off after this."""
+    """Time after which a client that reads none of its answers is disconnected."""
     half_open_time: float = 10.0
-    """A client that has closed its sending side still gets answers within this time."""
+    """Time for which a client that has closed its sending side still gets answers."""
     user_backlog: int = 500
-    """Messages of a user that wait for the engine; beyond, none is read until half are done."""
+    """Messages of one user that may wait for the engine; then no more are read until half of them are
+    done."""
     user_backlog_bytes: int = 16 * MIB
-    """The same in bytes."""
+    """Bytes of one user's messages that may wait for the engine."""
     backlog: int = 2_000
-    """Messages of all users that wait for the engine; beyond, of a user at most an eighth of the above."""
+    """Messages of all users that may wait for the engine; beyond, each user may have at most an eighth of its
+    limit."""
     backlog_bytes: int = 64 * MIB
-    """The same in bytes."""
+    """Bytes of all users' messages that may wait for the engine."""
     busy_time: float = 10.0
-    """Seconds of a full backlog after which users with more than their part are refused: busy, try again."""
+    """Seconds of a full backlog after which messages of users above their part are refused: busy, try
+    again."""
     sweep: float = 5.0
-    """Seconds between two checks of these times."""
+    """Seconds between two checks of these time limits."""
 
 
 DEFAULTS = Limits()
 
 NAMELESS = -1
-"""All users without a name: thousands of them (user namespaces) have one share."""
+"""Number that stands for all users without a name: thousands of them (user namespaces) have one share."""
 
 
 def person(caller: Caller) -> int:
-    """Return the number of the user with the share: the caller's, or `NAMELESS`."""
+    """Return the number of the user whose share a caller uses: its own, or `NAMELESS`."""
     return NAMELESS if caller.nameless else caller.uid
 
 
 def _add(counts: dict[int, int], who: int, more: int) -> int:
-    """Return the new count of a user; a count of 0 is not stored."""
+    """Add ``more`` to a user's count; return the new one. A count of 0 is not stored."""
     counts[who] = counts.get(who, 0) + more
     return counts[who] or counts.pop(who)
 
 
 class ConnectionShares:
-    """Shares of the users: connections, and bytes of messages that are still arriving."""
+    """Users' shares of the server: connections, and bytes of messages that are still arriving."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -88,12 +92,12 @@ class ConnectionShares:
         self.all_connections = self.nameless = self.all_bytes = 0
 
     def full(self, caller: Caller) -> bool:
-        """True if there are as many connections in all as a caller may share in."""
+        """True if there are as many connections as this caller may have or share."""
         limits = self._limits
         return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
 
     def refusal(self, caller: Caller) -> str | None:
-        """Return the reason to refuse one more connection of a caller; None: it is accepted."""
+        """Return the reason to refuse one more connection of a caller; None if it is accepted."""
         limits = self._limits
         if self.full(caller):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
@@ -109,17 +113,18 @@ class ConnectionShares:
         return None
 
     def enter(self, caller: Caller, more: int = 1) -> None:
-        """Count one more connection of a caller (-1: one less)."""
+        """Add ``more`` (or subtract, if negative) to a caller's number of connections."""
         self.all_connections += more
         self.nameless += more if person(caller) == NAMELESS else 0
         _add(self.connections, caller.uid, more)
 
     def wait(self, uid: int, more: int) -> None:
-        """Count one more connection (-1: one less) on which a user waits for requests to end."""
+        """Add ``more`` to the number of connections on which a user waits for requests to end."""
         _add(self.waiting, uid, more)
 
     def hold(self, uid: int, more: int) -> bool:
-        """Count ``more`` bytes (less: negative) stored for a user; true if that is within the limits."""
+        """Add ``more`` to the bytes stored for a user's arriving messages; return True if that is within the
+        limits."""
         self.all_bytes += more
         size = _add(self.bytes, uid, more)
         return size <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes

@@ -13,12 +13,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def result_answer(id: int, result: Any) -> bytes:
-    """``{"id":n,"ok":true,"result":...}``; the result may be anything msgspec can write as JSON."""
+    """Return the answer ``{"id":n,"ok":true,"result":...}``; the result may be anything that msgspec can
+    encode."""
     return b'{"id":%d,"ok":true,"result":%b}\n' % (id, _ENCODER.encode(result))
 
 
 def error_answer(id: int | None, text: str, code: str = "refused", status: int = 1) -> bytes:
-    """``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` null when it is unknown."""
+    """Return the answer ``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` None
+    becomes null."""
     number = b"null" if id is None else b"%d" % id
     fields = (number, _text(plain(text)), _text(code), status)
     return b'{"id":%b,"ok":false,"error":{"text":%b,"code":%b,"status":%d}}\n' % fields
@@ -29,7 +31,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """Return a text with control characters, except tab and newline, as ``\\u001b``."""
+    """Return a text with its control characters, except tab and newline, made visible like ``\u001b``."""
     if text.isascii():
         data = text.encode()
         if len(data.translate(None, _QUIET)) == len(data):
@@ -38,36 +40,39 @@ def plain(text: str) -> str:
 
 
 def output_answer(id: int, out: str, **more: Any) -> bytes:
-    """Return the text form with a job's own output, byte for byte as Latin-1."""
+    """Return an answer in text form with a job's own output, byte for byte as Latin-1."""
     return _text_form(id, 0, out, "", more)
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """Return the text form, ``ok`` for status 0, with ``more``; control characters are made visible."""
+    """Return an answer in text form, ``ok`` for status 0, with the fields ``more``; control characters are
+    made visible."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 
 def escaped(text: str) -> bytes:
-    """Return a part of a text as it stands inside the ``out`` of an answer."""
+    """Return a part of a text escaped for the ``out`` of an answer."""
     return _text(plain(text))[1:-1]
 
 
 def pieces_answer(
     id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
 ) -> bytes:
-    """`text_answer` of `escaped` pieces. ``shared``: parts that stand in it often, by `reference`."""
+    """Return the `text_answer` made of `escaped` pieces. ``shared``: parts that pieces name by
+    `reference`."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
     rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
     return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))
 
 
 def reference(number: int) -> bytes:
-    """Return the mark of a shared part; no text has such a character in it (`plain`)."""
+    """Return the mark for a shared part: a character that no text has (`plain`)."""
     return b"\\u0001%d\\u0001" % number
 
 
 def list_answer(id: int, pieces: Iterable[bytes]) -> bytes:
-    """`result_answer` of a long list of which the elements were written one by one or several together."""
+    """Return the `result_answer` for a list whose elements are encoded already, one or several in each
+    piece."""
     return b'{"id":%d,"ok":true,"result":[%b]}\n' % (id, b",".join(pieces))
 
 
@@ -84,7 +89,7 @@ def answer_of_error(id: int, error: NqspyError) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Return a JSON string; lone surrogates (undecodable bytes of a file name) become ``?``."""
+    """Return a text as JSON; lone surrogates (undecodable bytes of a file name) become ``?``."""
     try:
         return _ENCODER.encode(text)
     except UnicodeEncodeError:

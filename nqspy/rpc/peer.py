@@ -1,4 +1,5 @@
-"""A client in the server's thread: its bytes become messages, and bad clients are cut off."""
+"""A client in the server's thread: its bytes become messages, and clients that break a limit are
+disconnected."""
 
 import asyncio
 from collections import deque
@@ -14,13 +15,13 @@ from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits, person
 _CATCH_UP = 0.02
 """Seconds between two checks whether the engine has caught up."""
 _WHILE_FULL = 8
-"""Divisor of a user's share while all users together have too much waiting."""
+"""Divisor of a user's share while all users together have too many waiting messages."""
 _PROGRESS = 65_536
 """Bytes that a client must read between two checks to count as reading."""
 
 
 class Handle:
-    """Destination of an answer: a request of a connection. ``id`` is the client's number for it."""
+    """Address of an answer: a request of a connection. ``id``: the client's number of the request."""
 
     __slots__ = ("_connection", "id")
 
@@ -35,11 +36,11 @@ class Handle:
 
     @property
     def stuck(self) -> bool:
-        """True if the client does not read its answers."""
+        """True if the client has stopped reading its answers."""
         return self._connection.stuck_since is not None
 
     def deliver(self, answers: Sequence[bytes]) -> None:
-        """Write answers; in the server's thread."""
+        """Write answers to the connection; in the server's thread."""
         self._connection.answer(answers)
 
     @property
@@ -49,7 +50,7 @@ class Handle:
 
 
 class Asked(Struct, frozen=True):
-    """Request from the wire: the handle for its answer, the caller, the decoded message, its size."""
+    """Request from the wire: the handle for its answer, the caller, the decoded message, its bytes."""
 
     handle: Handle
     caller: Caller
@@ -58,7 +59,8 @@ class Asked(Struct, frozen=True):
 
 
 class ConnectionTable:
-    """State of all connections, in the server's thread. ``backlog``: messages that wait, and bytes."""
+    """State of all connections, in the server's thread. ``backlog``: returns the number and bytes of waiting
+    messages."""
 
     _loop: asyncio.AbstractEventLoop
 
@@ -76,7 +78,7 @@ class ConnectionTable:
         self._delayed: set[ServedConnection] = set()
 
     def time(self) -> float:
-        """Return the seconds of a monotonic clock."""
+        """Return seconds of a monotonic clock."""
         return self._loop.time()
 
     def forget(self, connection: "ServedConnection") -> None:
@@ -103,13 +105,15 @@ class ConnectionTable:
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is refused as the engine is behind for long (root, owner: twice as far)."""
+        """True if a message is refused because the engine has been behind for long (root, owner: twice as
+        long)."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has too much waiting: less is allowed while all users together have too much."""
+        """True if a user has too many messages waiting; the limit is lower while all users together have too
+        many."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -141,11 +145,11 @@ class ConnectionTable:
 
 
 PIECE = 128 << 10
-"""Bytes given to the transport at a time: it copies what the socket does not accept at once."""
+"""Bytes given to the transport at once: it copies what the socket does not accept."""
 
 
 class Outbox:
-    """Answers that a client has not read yet, written piece by piece; a shared one is stored once."""
+    """Answers that a client has not read yet, written piece by piece; a shared answer is stored once."""
 
     def __init__(self) -> None:
         self._answers: deque[memoryview] = deque()
@@ -178,14 +182,14 @@ class Outbox:
         self.size = 0
 
     def stored(self) -> Iterable[tuple[int, int]]:
-        """Yield the stored answers: an identity of each, and its bytes."""
+        """Yield an identity and the bytes of each stored answer."""
         for answer in self._answers:
             with memoryview(answer.obj) as whole:
                 yield id(answer.obj), len(whole)
 
 
 class ServedConnection(asyncio.Protocol):
-    """A client, with several requests at a time. ``stuck_since``: when it stopped reading."""
+    """A client, perhaps with several requests at a time. ``stuck_since``: when it stopped reading."""
 
     def __init__(self, server: ConnectionTable, caller: Caller) -> None:
         self._server = server
@@ -210,14 +214,14 @@ class ServedConnection(asyncio.Protocol):
         self.closed = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve it."""
+        """Begin to serve the client."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.closed = False
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Clean up: the client has hung up, or was cut off."""
+        """Clean up after a client that has disconnected or was disconnected."""
         self.closed = True
         self.outbox.clear()
         self._arrived.clear()
@@ -228,7 +232,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ coming in
 
     def data_received(self, data: bytes) -> None:
-        """Handle requests, one in each whole line; answer a line that is no message with an error."""
+        """Handle each complete line as a request; answer a line that is no message with an error."""
         if self.closed:
             return
         now, begun = self._server.time(), self._lines.begun
@@ -244,7 +248,7 @@ class ServedConnection(asyncio.Protocol):
         self.read_on()
 
     def _handle_lines(self) -> None:
-        """Handle lines that have arrived, as many as are allowed now; the others stay as they came."""
+        """Handle the lines that have arrived, as many as are allowed now; store the others."""
         self._handling = True
         while self._arrived and not self.closed and not self._is_full():
             line = self._arrived.popleft()
@@ -260,7 +264,7 @@ class ServedConnection(asyncio.Protocol):
         if self._half_open is not None and not self._arrived:
             self._half_open = self._server.time()
         if self._refusals:
-            # At once: from Python 3.12 on a transport stores, and counts, each piece.
+            # One write: from Python 3.12 on a transport stores, and counts, each piece.
             refusals, self._refusals = self._refusals, []
             self.answer(refusals)
 
@@ -293,7 +297,7 @@ class ServedConnection(asyncio.Protocol):
             self.finish()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more: its answers may still come."""
+        """Note that the client sends no more; return True, so that its answers are still sent."""
         if (self._pending or self._arrived) and not self.closed:
             self._half_open = self._server.time()
         return self._half_open is not None
@@ -301,7 +305,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ going out
 
     def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
-        """Write answers, or ``count`` of them in shared parts; cut the client off when it reads none."""
+        """Write answers, or ``count`` answers in shared parts; disconnect a client that reads none."""
         if self.closed:
             return
         self._pending -= len(parts) if count is None else count
@@ -319,12 +323,12 @@ class ServedConnection(asyncio.Protocol):
             self.read_on()
 
     def _write_on(self) -> None:
-        """Give the transport as much as the client reads."""
+        """Give the transport as many bytes as the client reads."""
         while self.outbox.size and not self._full:
             self._transport.write(self.outbox.next_piece())
 
     def idle_since(self) -> float | None:
-        """Return since when the connection is idle; None: it is busy."""
+        """Return since when the connection has been idle; None if it is busy."""
         busy = self.closed or self._pending or self._arrived or self._lines.begun
         return None if busy or self.stuck_since is not None else self._active_at
 
@@ -334,11 +338,11 @@ class ServedConnection(asyncio.Protocol):
             self._server.shares.wait(self.caller.uid, 1 if waits else -1)
 
     def unread(self) -> int:
-        """Return the bytes of unread answers that are not in the kernel."""
+        """Return the bytes of unread answers, except those in the kernel."""
         return self.outbox.size + self.buffered()
 
     def buffered(self) -> int:
-        """Return the unread bytes in the transport alone."""
+        """Return the unread bytes in the transport."""
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
@@ -349,7 +353,7 @@ class ServedConnection(asyncio.Protocol):
         self.read_on()
 
     def resume_writing(self) -> None:
-        """Go on writing: it reads again."""
+        """Write on and read requests: the client reads its answers again."""
         self._full = False
         self._write_on()
         if not self._full:
@@ -360,7 +364,8 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ reading on, or not
 
     def read_on(self) -> None:
-        """Read on only while the client reads its answers, few are due and the engine is not far behind."""
+        """Read on if the client reads its answers, few are due and the engine is not far behind; else stop
+        reading."""
         if self.closed or self._handling:
             return
         if self._arrived and not self._is_full():
@@ -403,13 +408,13 @@ class ServedConnection(asyncio.Protocol):
             self.finish()
 
     def cut_off(self) -> None:
-        """Close without waiting for the client."""
+        """Close the connection at once."""
         self.closed = True
         self.outbox.clear()
         self._transport.abort()
 
     def finish(self) -> None:
-        """Write the remaining answers and close."""
+        """Write the remaining answers, then close."""
         self.closed, self._closing_since = True, self._server.time()
         self._write_on()
         self._close_if_done()

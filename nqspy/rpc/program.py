@@ -1,4 +1,4 @@
-"""Errors of a command that Typer reads: one line and status 2, or 1 where its output cannot be written."""
+"""Errors of commands that Typer reads: one line and status 2, or 1 if their output cannot be written."""
 
 import errno
 import os
@@ -11,14 +11,14 @@ from nqspy.model.errors import NqspyError
 from nqspy.rpc.home import speak_utf8
 
 _Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""Error of a command line, of the click below Typer."""
+"""Error class for wrong command lines, of the click below Typer."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors of writing to a disk that is full or broken."""
+"""Error numbers of writing to a full or broken disk."""
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:
-    """Run the program and end the process."""
+    """Run the program and end the process with its status."""
     speak_utf8()
     if sys.stdout is None:  # closed by the parent
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end

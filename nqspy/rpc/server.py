@@ -1,4 +1,5 @@
-"""Server of the daemon: one thread with an asyncio loop serves all connections; it decodes, never decides."""
+"""Server of the daemon: one thread with an asyncio loop serves all connections. It decodes and never
+decides."""
 
 import asyncio
 import contextlib
@@ -18,20 +19,20 @@ __all__ = ["Asked", "Handle", "RpcServer"]
 
 _BACKLOG = 1_024
 _AT_ONCE = 64
-"""Most clients accepted in a row, before others are served."""
+"""Most clients accepted in a row before others are served."""
 _IDLE = 2.0
 """Seconds after which an idle connection may be closed for a new client."""
 _EVICTED = 8
 """Idle connections that are closed when no descriptor is free."""
 _PAUSE = 0.2
-"""Seconds without new clients when no descriptor is free."""
+"""Seconds in which no client is accepted after no descriptor was free."""
 Replies = Sequence[tuple[Handle, bytes]]
 
 
 class RpcServer(ConnectionTable):
-    """Serves the socket ``path`` in a thread of its own. ``put`` takes each request there and must not block;
-    ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``report`` is called with
-    what managers should know. Root and the owner of the socket's folder are trusted."""
+    """Serves the socket ``path`` in a thread of its own. ``put`` gets each request in that thread and must
+    not block; ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``report`` gets
+    texts for managers. Root and the owner of the socket's folder are trusted."""
 
     def __init__(
         self, path: str, put: Callable[[Asked], None], *, allow_uid: Callable[[int], bool], mode: int,
@@ -48,7 +49,7 @@ class RpcServer(ConnectionTable):
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
 
     def start(self) -> None:
-        """Bind the socket (replacing an old one) and serve. Raises OSError."""
+        """Bind the socket (replace an old one) and begin to serve. Raises OSError."""
         self._socket = self._bind()
         self._loop = asyncio.new_event_loop()
         self._thread.start()
@@ -59,7 +60,7 @@ class RpcServer(ConnectionTable):
         self.reply_many([(handle, data)])
 
     def reply_many(self, replies: Replies) -> None:
-        """Send the answers of a whole group with one call into the server's thread. From any thread."""
+        """Send the answers of a whole group with one call of the server's thread. From any thread."""
 
         def deliver() -> None:
             by_connection: dict[object, tuple[Handle, list[bytes]]] = {}
@@ -71,7 +72,8 @@ class RpcServer(ConnectionTable):
         self._soon(deliver)
 
     def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        """Send an answer to all handles under their own numbers; ``data``: the first's. From any thread."""
+        """Send one answer to many handles, each with its own number; ``data`` has the first one's. From any
+        thread."""
 
         def deliver() -> None:
             rest = memoryview(data)[data.index(b",") :]
@@ -81,7 +83,7 @@ class RpcServer(ConnectionTable):
         self._soon(deliver)
 
     def _soon(self, work: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # closed at this moment: no client reads
+        with contextlib.suppress(RuntimeError):  # just closed: no client reads
             if not self._closing:
                 self._loop.call_soon_threadsafe(work)
 
@@ -98,7 +100,7 @@ class RpcServer(ConnectionTable):
                 os.unlink(self._path)
 
     def _bind(self) -> socket.socket:
-        """Return a listening socket, renamed into place: a client sees the old one or the new one."""
+        """Return a listening socket that was renamed into place: clients find the old one or the new one."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         fresh = f"{self._path}.{os.getpid()}"
         try:
@@ -154,7 +156,7 @@ class RpcServer(ConnectionTable):
             self._admit(client)
 
     def _admit(self, client: socket.socket) -> None:
-        """Ask the kernel for the peer, and refuse it if it may not be served."""
+        """Ask the kernel who the peer is, and refuse it if it may not be served."""
         try:
             caller = self.callers.of(client)
         except OSError as error:
@@ -174,7 +176,8 @@ class RpcServer(ConnectionTable):
             task.add_done_callback(lambda done: self._connected(done, client, caller))
 
     def _make_room(self, newcomer: Caller | None = None) -> bool:
-        """Close the longest idle connection, of the newcomer's own if its share is full. False: none is."""
+        """Close the connection that is idle longest (of the newcomer's user if its share is full); return
+        False if none is idle."""
         own = newcomer is not None and not self.shares.full(newcomer)
         found = [
             (since, id(each), each)
@@ -203,7 +206,7 @@ class RpcServer(ConnectionTable):
         self._loop.call_later(self.limits.sweep, self._sweep)
 
     def _bind_again(self) -> None:
-        """Make a removed socket again for new clients. Connected clients notice nothing."""
+        """Make the socket again for new clients, if it was removed. Connected clients notice nothing."""
         try:
             fresh = self._bind()
         except OSError as error:
@@ -227,7 +230,7 @@ class RpcServer(ConnectionTable):
         self._wait_for_hangups(tries=100)
 
     def _wait_for_hangups(self, tries: int) -> None:
-        """Stop the loop when every client has its answers; after two seconds cut the others off."""
+        """Stop the loop when every client has its answers; after two seconds disconnect the others."""
         if self.connections and tries:
             self._loop.call_later(0.02, self._wait_for_hangups, tries - 1)
             return
@@ -237,7 +240,7 @@ class RpcServer(ConnectionTable):
 
 
 def _refuse(client: socket.socket, text: str, code: str) -> None:
-    """Send one line, as far as the client's buffer has room, and close."""
+    """Send one line as far as the client's buffer has room, and close."""
     with client, contextlib.suppress(OSError):
         client.setblocking(False)
         client.send(messages.error_answer(None, text, code))

@@ -21,13 +21,13 @@ Name = str | os.PathLike[str]
 
 
 class Options(TypedDict, total=False):
-    """Options of a submission; all may be left out. Times in seconds or as text, sizes in bytes or as text.
-    ``eligible``: not before (with a zone); ``user``: run as another one (managers); ``after``: ``ID`` or
+    """Options of a submission; all may be omitted. Times in seconds or as text, sizes in bytes or as text.
+    ``eligible``: not before (with a zone); ``user``: run as another user (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
     name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do; ``array``:
     ``"1-100%5"`` as of `qsub -J`, or indices like ``range(1, 101)``; ``sizes``: numbers of PEs on which it
     may run, ``walls`` its wall limits on them, or ``speedup`` Downey's A and sigma, with ``wall`` as the time
-    on one PE; ``key``: the same key again gives the same request."""
+    on one PE; ``key``: the same key again returns the same request."""
 
     name: str
     queue: str
@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
 
 
 NAME_MAX = 230
-"""Bytes of a name that a file gives."""
+"""Most bytes of a request's name that is taken from a file's."""
 
 _Types = tuple[type, ...]
 _Right = tuple[_Types, _Types, str]
@@ -95,13 +95,15 @@ _RIGHT: Mapping[str, _Right] = {name: _OF_UNIT[option.unit] for name, option in 
     "speedup": ((Sequence,), _NUMBER, "A and sigma, like (8, 0.5)"),
     "environment": ((Mapping,), (str,), 'texts by name, like {"LANG": "C"}'),
 }
-"""Options: types of the value, of what it holds (of a mapping: of its names), and what would be right."""
+"""Types of each option: of the value, and of its items (of a mapping: of its keys); and what would be right,
+in words."""
 
 
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """Return one item of the submit message. Raises BadValue, Refusal, OSError; TypeError: no such option."""
+    """Return one request for the submit message. Raises BadValue, Refusal, OSError, and TypeError for unknown
+    options."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(_RIGHT)}")
@@ -145,14 +147,14 @@ def submission(
 
 
 def need(name: str, value: Any, types: _Types, right: str) -> None:
-    """Raise BadValue if a value has none of these types. A truth value is no number, a text no list."""
+    """Raise BadValue if a value has none of these types. A bool is no number, a str no list."""
     alone = type(value) in (bool, str, bytes) and type(value) not in types
     if alone or not isinstance(value, types):
         raise BadValue(f"{name} is {value!r}; it must be {right}")
 
 
 def _checked(options: Options) -> Options:
-    """Return the options that are not None, each of the right type. Raises BadValue."""
+    """Return the options that are not None, after a check of their types. Raises BadValue."""
     found = given(options)
     for name in found:
         types, parts, right = _RIGHT[name]
@@ -167,7 +169,8 @@ def _checked(options: Options) -> Options:
 
 
 def _in_utf8(value: Any) -> Any:
-    """Return the value with all texts in UTF-8, whatever the encoding of file names. Raises BadValue."""
+    """Return the value with all texts encodable in UTF-8, whatever the encoding of file names. Raises
+    BadValue."""
     if isinstance(value, str) and not value.isascii():
         try:
             return value.encode("utf-8", "surrogateescape").decode()
@@ -184,7 +187,7 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
-    """Return the indices of an array, and how many may run at a time. Raises BadValue."""
+    """Return the fields for an array: its indices, and how many may run at a time. Raises BadValue."""
     if asked is None:
         return None
     if not isinstance(asked, str):
@@ -241,7 +244,8 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:
-    """Return the job's variables for the wire: ``chosen``, and what qsub sends always. Raises BadValue."""
+    """Return the job's variables for the wire: ``chosen``, and those that qsub always sends. Raises
+    BadValue."""
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")

@@ -1,4 +1,4 @@
-"""The version of nqspy. Only loaded on demand."""
+"""The version of nqspy. Loaded only when needed."""
 
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError

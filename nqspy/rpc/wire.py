@@ -1,4 +1,5 @@
-"""JSON lines on the daemon's side: a message is one object a line, ``{"v":1,"id":n,"cmd":"submit", ...}``."""
+"""Lines of JSON on the daemon's side: a message is one object a line, ``{"v":1,"id":n,"cmd":"submit",
+...}``."""
 
 import re
 from typing import Any
@@ -6,16 +7,16 @@ from typing import Any
 import msgspec
 
 VERSION = 1
-"""Version of the wire's language; a message with another ``v`` is refused."""
+"""Version of the protocol; a message with another ``v`` is refused."""
 
 MAX_LINE = 256 * 1024 * 1024
-"""Longest line in bytes: room for a script of 64 MiB with what has to be escaped in it."""
+"""Bytes of the longest line: room for a script of 64 MiB with escapes."""
 
 SMALL = 262_144
-"""Bytes of a line that is decoded as it is; of a longer one not everything becomes objects."""
+"""Bytes up to which a line is decoded at once; longer lines are decoded in part."""
 
 MOST_VALUES = 400_000
-"""Values in a message that is no submission: a hundred thousand identifiers, and room."""
+"""Most values in a message that is no submission: a hundred thousand identifiers, and some more."""
 
 _DECODER = msgspec.json.Decoder()
 
@@ -32,11 +33,12 @@ class WireError(Exception):
 
 _SUBMISSION = re.compile(rb'"cmd"\s*:\s*"submit"')
 _HEAD = 512
-"""Bytes of a line in which a submission has its command."""
+"""Bytes at the beginning of a line in which a submission has its command."""
 
 
 class Lines:
-    """Cuts bytes into lines; one over ``limit`` (no submission: ``usual``) becomes None and is skipped."""
+    """Splits bytes into lines; one longer than ``limit`` (no submission: ``usual``) becomes None and is
+    skipped."""
 
     __slots__ = ("_limit", "_line", "_skipping", "_usual")
 
@@ -48,16 +50,16 @@ class Lines:
 
     @property
     def size(self) -> int:
-        """Return the stored bytes of a line that has not ended."""
+        """Return the stored bytes of an incomplete line."""
         return len(self._line)
 
     @property
     def begun(self) -> bool:
-        """True if a line has begun and not ended."""
+        """True if an incomplete line is stored."""
         return bool(self._line) or self._skipping
 
     def feed(self, data: bytes) -> list[bytes | None]:
-        """Return the lines that ``data`` completes, without newline; None for one that is too long."""
+        """Return the lines that ``data`` completes, without newlines; None for each that is too long."""
         found: list[bytes | None] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:
@@ -86,7 +88,7 @@ _NONE = msgspec.Raw(b"")
 
 
 class _Submission(msgspec.Struct):
-    """The fields of a long submission, undecoded; others are passed over."""
+    """Fields of a long submission, undecoded; other fields are skipped."""
 
     v: msgspec.Raw = _NONE
     id: msgspec.Raw = _NONE
@@ -102,8 +104,8 @@ _STRING = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 
 
 def _decoded(line: bytes, usual: int) -> Any:
-    """Decode a line. Objects may take 26 times the bytes they are written in: of a long submission
-    ``items`` stays a `msgspec.Raw`, other long messages hold so many values at most."""
+    """Return the decoded line. Objects may take 26 times the bytes of their text: of a long submission
+    ``items`` stays a `msgspec.Raw`, and other long messages may have a limited number of values."""
     if len(line) <= SMALL:
         return _DECODER.decode(line)
     head = _SUBMISSION_DECODER.decode(line)
@@ -114,7 +116,7 @@ def _decoded(line: bytes, usual: int) -> Any:
             b",",
             b"[",
             b"{",
-        )  # about one for each value; those in texts are subtracted if needed
+        )  # about one for each value; those inside texts are subtracted if needed
         if sum(map(line.count, marks)) > MOST_VALUES and (
             strings(line) > MOST_VALUES or sum(map(_STRING.sub(b"", line).count, marks)) > MOST_VALUES
         ):
@@ -132,19 +134,19 @@ def _short(raw: msgspec.Raw) -> Any:
 
 
 def _whole(value: object) -> int | None:
-    """Return the value if it is a whole number."""
+    """Return the value if it is a whole number, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def strings(data: bytes) -> int:
-    """Return the number of texts in JSON data, with names of fields."""
+    """Return the number of strings in JSON data, names of fields included."""
     if b"\\\\" in data:
         data = data.replace(b"\\\\", b"")
     return (data.count(b'"') - data.count(b'\\"')) // 2
 
 
 def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
-    """Return the message of a line; ``usual``: most bytes of one that is no submission. Raises WireError."""
+    """Return the message of a line; ``usual``: most bytes if it is no submission. Raises WireError."""
     try:
         message = _decoded(line, usual)
     except (ValueError, RecursionError) as error:

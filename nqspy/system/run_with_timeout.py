@@ -1,5 +1,5 @@
-"""Commands and connections with a deadline. A command runs in a process group of its own; only the end of its
-output is stored; the whole group is killed at the deadline."""
+"""Commands and connections with a deadline. A command runs in a process group of its own, which is killed at
+the deadline; only the end of its output is stored."""
 
 import contextlib
 import os
@@ -18,26 +18,26 @@ from msgspec import Struct
 from nqspy.system import urgency
 
 OUTPUT = 8_192
-"""Bytes of a command's output that are stored: the last."""
+"""Bytes of a command's output that are stored: the last ones."""
 
 END = 1.0
-"""Seconds in which a killed process must end; it may hang in the kernel."""
+"""Seconds to wait for the end of a killed process; it may hang in the kernel."""
 
 _AFTER_END = 1 << 20
 """Bytes to read after a command has ended: as much as a pipe may hold."""
 
 _SETPRIV = shutil.which("setpriv")
 _TIED: Sequence[str] = (_SETPRIV, "--pdeathsig", "KILL", "--") if _SETPRIV else ()
-"""Words that have a command end with its daemon, even if that is killed (util-linux)."""
+"""Words before a command that make it end with its daemon, even if that is killed (util-linux)."""
 
 
 class NotRun(Exception):
-    """A command was not started: one line."""
+    """A command was not started; the reason in one line."""
 
 
 @dataclass(slots=True)
 class CommandRunner:
-    """Runs one command at a time: ``process`` is the last one while it exists. Any thread may kill it."""
+    """Runs one command at a time; ``process``: the last one while it exists. Any thread may kill it."""
 
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
@@ -56,8 +56,8 @@ class CommandRunner:
 
 
 class TimedCommand(Struct, frozen=True):
-    """Command to run. ``data``: its input. ``errors_only``: only stderr counts as its output. ``leave_rest``:
-    processes that it leaves behind may go on if it ends in time."""
+    """Command to run. ``data``: its input. ``errors_only``: only stderr counts as output. ``leave_rest``:
+    processes that it has started may go on if it ends in time."""
 
     words: Sequence[str]
     data: bytes = b""
@@ -100,7 +100,7 @@ def _start(command: TimedCommand, runner: CommandRunner) -> "subprocess.Popen[by
 
 
 def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: float) -> bytes:
-    """Return the end of its output; do not wait for children that hold the pipe open."""
+    """Write the input and return the end of the output; do not wait for children that hold the pipe open."""
     out = process.stdout or process.stderr
     assert out is not None
     pipe, unsent, rest, output = out.fileno(), memoryview(data), _AFTER_END, b""
@@ -136,8 +136,7 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
 
 
 def _finish(process: "subprocess.Popen[bytes]", runner: CommandRunner, exited: int, kill: bool) -> None:
-    # The group's number is not reused before its first process is reaped: the lock is held for that, and for
-    # killing.
+    # The group's number is not reused before its first process is reaped: the lock is held for both.
     if kill:
         with runner.lock:
             _kill(process)
@@ -161,7 +160,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 
 def seconds_until(end: float) -> float:
-    """Return the seconds until an instant of the monotonic clock. Raises TimeoutError if it is over."""
+    """Return the seconds until ``end`` of the monotonic clock. Raises TimeoutError if that is past."""
     seconds = end - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -185,7 +184,7 @@ def connection(host: str, port: int, end: float) -> socket.socket:
 
 @contextlib.contextmanager
 def cut_at(end: float, sock: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """End a connection at an instant, even if bytes still come; ``sock`` returns its socket at that time."""
+    """Shut down a connection at an instant, even if bytes still come; ``sock`` returns the socket."""
 
     def cut() -> None:
         with contextlib.suppress(OSError):

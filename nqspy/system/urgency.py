@@ -1,6 +1,6 @@
-"""Urgency for CPUs when jobs fill them all: first the daemon, and what starts and watches jobs. A start
-passes through five processes; each that waits its turn behind a job's time slice costs some ms of an idle PE.
-Only root can put itself before others; elsewhere nothing changes. Standard library only."""
+"""CPU priority when jobs fill all CPUs: the daemon, and the processes that start and watch jobs, come first.
+A start passes through five processes; each that waits for the end of a job's time slice costs some ms of an
+idle PE. Only root can raise its priority; other users change nothing. Standard library only."""
 
 import contextlib
 import os
@@ -10,19 +10,20 @@ URGENT = -10
 
 
 def hurry() -> None:
-    """Put this thread and its children before jobs; as root only, unless its nice value was chosen."""
+    """Give this thread and its children a higher priority than jobs; as root only, unless its nice value was
+    chosen."""
     if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
         with contextlib.suppress(OSError):  # root of a container: without CAP_SYS_NICE
             os.setpriority(os.PRIO_PROCESS, 0, URGENT)
 
 
 def ordinary() -> None:
-    """Make this thread no more urgent than any job."""
+    """Give this thread the priority of a job."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def ordinary_children() -> None:
-    """Make new processes of this thread no more urgent than any job, whatever itself is."""
+    """Give new processes of this thread the priority of a job; the thread keeps its own."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.sched_setscheduler(0, os.sched_getscheduler(0) | os.SCHED_RESET_ON_FORK, os.sched_getparam(0))
