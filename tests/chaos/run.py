@@ -31,7 +31,7 @@ from nqspy.model.site_checks import check_site
 SITE = """\
 set machine pes=8
 set grace 1
-set usage half_life=876000h
+set usage half_life=876000000h
 set backup every=1:00 keep=2
 create batch_queue fast priority=20 run_limit=2 order=fcfs reserve=all workdir=submit
 set default wall_limit=20
