@@ -6,10 +6,10 @@ import os
 BUILD, QUICK = "build", "quick"
 """Profiles that draw the same examples each time (`NQSPY_TEST_EXAMPLES`)."""
 PROFILE = os.environ.get("NQSPY_TEST_EXAMPLES", "nqspy")
-_PARTS = {BUILD: (2, 5), QUICK: (1, 20)}
+_PARTS = {BUILD: (1, 4), QUICK: (1, 20)}
 
 
 def examples(most: int) -> int:
-    """Return how many of them are drawn: two fifths on a build server, a twentieth in a quick run."""
+    """Return how many of them are drawn: a quarter on a build server, a twentieth in a quick run."""
     part, of = _PARTS.get(PROFILE, (1, 1))
     return max(2, most * part // of)
