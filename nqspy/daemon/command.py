@@ -89,7 +89,7 @@ def stop(
     drain: Annotated[bool, typer.Option("--drain", help="wait for running requests first")] = False,
     requeue: Annotated[bool, typer.Option("--requeue", help="queue running requests again")] = False,
 ) -> None:
-    """Stop; running requests go on and are adopted by the next start."""
+    """Stop nqsd. Running jobs continue, and the next start finds them again."""
     where = home_of(home)
     pid = running_pid(where)
     if pid is None:

@@ -24,7 +24,7 @@ def full_disks(home: Home) -> Iterator[str]:
             f"pid {one.pid} of {name_of(one.uid, 'uid')} ({-(-one.size // 1_000_000)} MB)" for one in found
         ]
         text = some_of(named, _NAMED)
-        yield f"deleted files of the spool are kept open by {text}; the room is free once these end"
+        yield f"deleted files of the spool still use space; it is freed when these processes end: {text}"
 
 
 def fullness(path: "os.PathLike[str]") -> str:
@@ -34,7 +34,7 @@ def fullness(path: "os.PathLike[str]") -> str:
     if free < min(LEAST, whole // PART):
         return f"the disk of {path} is full: {free // 1_000_000} MB free"
     if found.f_files and not found.f_favail:
-        return f"the disk of {path} is full: no more files can be made"
+        return f"the disk of {path} is full: no more files can be created"
     return ""
 
 

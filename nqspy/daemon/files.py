@@ -100,7 +100,7 @@ class QueueFiles:
         reply = self._host.ask(ApplyFiles(parsed), self._host.owner)
         if reply.refusal is not None:
             raise NqspyError(_with_caret(self.folder, str(reply.refusal)))
-        text = f"applied {', '.join(changed) or 'nothing: files were taken away'}"
+        text = f"applied {', '.join(changed) or 'nothing: files were removed'}"
         self.trouble = ""
         LOG.info("%s", text)
         for line in without_effect(self._host.engine.site.settings.queues.values()):

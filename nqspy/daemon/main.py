@@ -134,7 +134,7 @@ class Daemon:
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
         for each in self.journal.ignored:
-            self.damage.append(f"{each} is not in force: nothing declares it any more (is a file gone?)")
+            self.damage.append(f"setting {each} has no effect: nothing defines it now (is a file missing?)")
             self.note(Alarm("settings", self.damage[-1]))
         host, zone = socket.gethostname().split(".")[0], _zone()
         later, found = self._later(), self._examine()
@@ -144,7 +144,7 @@ class Daemon:
         self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
-            raise HomeError("what a restore has left behind could not be written; start nqsd again")
+            raise HomeError("the state after a restore could not be written; start nqsd again")
         restoring.drop_note(self.home.database)
         for seq in abandoned:
             self.caller_gone(seq)

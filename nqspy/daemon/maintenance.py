@@ -84,10 +84,10 @@ class Maintenance:
             self._rotate(history, now)
             self._clear_reports(history, now)
         except Stopped:
-            LOG.info("upkeep of the database was given up: the daemon stops")
+            LOG.info("maintenance of the database was interrupted because nqsd stops")
         except Exception as error:
-            LOG.exception("upkeep of the database failed")
-            self._report(f"upkeep of the database failed: {error}", "upkeep")
+            LOG.exception("maintenance of the database failed")
+            self._report(f"maintenance of the database failed: {error}", "upkeep")
             due = Instant(now + HOUR)
         return due
 
@@ -102,7 +102,7 @@ class Maintenance:
         try:
             file = self.copy(now, backup.keep)
         except copies.SPOILT as error:
-            self._report(f"no backup could be made: {plain(error)}; it is tried again", "backup")
+            self._report(f"no backup could be made: {plain(error)}; nqsd tries again", "backup")
             return Instant(now + min(backup.every, HOUR))
         LOG.info("backup %s made and checked", file)
         return Instant(now + backup.every)
@@ -111,7 +111,7 @@ class Maintenance:
         """Make a backup, on the upkeep's thread; return its file. Raises one of `copies.SPOILT`."""
         size, folder = self._path.stat().st_size, self._path.parent
         if free(folder) - size < min(capacity(folder) // 50, _FREE):
-            raise OSError(errno.ENOSPC, f"{size >> 20} MiB more would fill the disk")
+            raise OSError(errno.ENOSPC, f"a copy of {size >> 20} MiB would fill the disk")
         return copies.back_up(self._path, now, most, go_on=self._go_on)
 
     def _go_on(self, pause: float = 0.0) -> None:
@@ -130,7 +130,7 @@ class Maintenance:
                 return
             done = rotation.run(before)
         except StoreError as error:
-            self._report(f"{error}; it is tried again tomorrow, nothing is lost", "history")
+            self._report(f"{error}; nothing is lost, nqsd tries again tomorrow", "history")
             return
         if done:
             LOG.info(
@@ -151,7 +151,7 @@ class Maintenance:
             if night < before:
                 self._go_on()
                 shutil.rmtree(folder)
-                LOG.info("the report of %s is removed: it is older than the site keeps reports", night)
+                LOG.info("the report of %s was removed by the retention setting", night)
 
     def close(self) -> None:
         """End the current work, whole or not at all."""

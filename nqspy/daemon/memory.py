@@ -116,7 +116,7 @@ class PressureWatch:
                 try:
                     pause = self._check(task)
                 except Exception:
-                    LOG.exception("the memory could not be looked at")
+                    LOG.exception("the use of memory could not be measured")
                     pause = SELDOM
             self._wake.wait(pause)
             self._wake.clear()

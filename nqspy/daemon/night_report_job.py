@@ -89,8 +89,8 @@ class NightReportJob:
             try:
                 made = self._make(picture, zone, done, (mails, members, operators))
             except Exception as problem:
-                LOG.error("the night could not be reported", exc_info=True)
-                error = f"the night could not be reported: {problem}; it is tried again every minute"
+                LOG.error("the night's report failed", exc_info=True)
+                error = f"the night's report failed: {problem}; nqsd tries again every minute"
             self._host.inbox.put(EngineCall(lambda: self._finish(made, error)))
 
         self._in_reports_thread(work)
@@ -130,12 +130,12 @@ class NightReportJob:
             host.note(made[0])
             host.commit()
             if host.engine.site.reported != made[0].day:
-                error = "the night's report could not be journaled; it is tried again every minute"
+                error = "the night's report could not be journaled; nqsd tries again every minute"
         if error:
             if not self._alarmed:
                 self._alarmed = True
                 host.note(Alarm("report", error))
-                notice = Notify("", "nqspy: the night could not be reported", error)
+                notice = Notify("", "nqspy: the night's report failed", error)
                 self._notices.mail(notice, host.engine.site)
             again = EngineCall(partial(setattr, self, "_due", True))
             timer = threading.Timer(RETRY, lambda: host.inbox.put(again))
@@ -149,7 +149,7 @@ class NightReportJob:
             self._notices.mail_queue.send_file(mails, copy(site.settings.mail), site.name)
         if made is not None:
             event, data = made
-            LOG.info("the night of %s is reported in %s", event.day, host.home.reports / event.day)
+            LOG.info("the report of the night of %s is in %s", event.day, host.home.reports / event.day)
             self._hooks.report(data)
 
 

@@ -44,7 +44,7 @@ class Notices:
         if site.settings.mail.on:
             found, bad = messages_to(to, notice.subject, notice.text)
             if bad:
-                LOG.warning("no mail to %s: that is no address", ", ".join(map(repr, bad)))
+                LOG.warning("no mail to %s: this is not a mail address", ", ".join(map(repr, bad)))
             self.mail_queue.send(found, copy(site.settings.mail), site.name)
 
     def follow(self, site: Site) -> None:
@@ -55,11 +55,11 @@ class Notices:
         """Queue slow work; while `MOST` wait, further work is dropped and does not fill the memory."""
         if self._queue.qsize() >= MOST:
             if not self._left_out:
-                LOG.error("%d notices wait for slow exits; what comes now is left out", MOST)
+                LOG.error("%d notices wait for slow exits; new notices are dropped", MOST)
             self._left_out += 1
             return
         if self._left_out:
-            LOG.error("%d notices were left out, as those before took too long", self._left_out)
+            LOG.error("%d notices were dropped because earlier ones took too long", self._left_out)
             self._left_out = 0
         self._queue.put(work)
 

@@ -111,7 +111,7 @@ class Probes:
             try:
                 self._report(watch, probe, result, started)
             except Exception:
-                LOG.exception("what probe %s found could not be told", probe.name)
+                LOG.exception("the result of probe %s could not be reported", probe.name)
 
     def _next(self) -> tuple[_Watch, Probe] | None:
         """Wait for the next try; None at the end. One thread waits for its time, the others for that one."""

@@ -24,7 +24,7 @@ def begin(where: Home, options: StartOptions) -> str:
         return _await_ready(_spawn(where, options), where)
     except OSError as error:
         announce(where, coming=False)
-        raise HomeError(f"no daemon can be started: {error.strerror or error}") from None
+        raise HomeError(f"nqsd cannot be started: {error.strerror or error}") from None
     except HomeError:
         announce(where, coming=False)
         raise
@@ -74,7 +74,7 @@ def _await_ready(read: int, where: Home) -> str:
         return text.strip()
     if data.strip():
         raise HomeError(data.decode(errors="replace").strip())
-    raise NoReason(f"the daemon did not come up; see {where.log}")
+    raise NoReason(f"nqsd did not start; see {where.log}")
 
 
 def _report(ready: int, text: str) -> None:

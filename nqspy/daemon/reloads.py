@@ -37,7 +37,7 @@ class Reloads:
             self._settle(first)
             return True
         first.when_over(lambda: self._host.inbox.put(EngineCall(partial(self._late, first))))
-        text = "user exits are still being loaded; nothing is started, submitted or set before they are"
+        text = "user exits are still being loaded; until then no job starts and no command is carried out"
         self.trouble = text
         LOG.warning("%s", text)
         return False

@@ -47,7 +47,7 @@ def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> No
         LOG.error("%s", error)
         raise
     except Exception:
-        LOG.exception("nqsd ends by an error of its own")
+        LOG.exception("nqsd ends because of an internal error")
         raise
     finally:
         if not started:

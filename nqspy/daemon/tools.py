@@ -62,9 +62,9 @@ def backup(
     """Make a backup now: FILE, else one more in the home's folder of backups."""
     where = home_of(home)
     if not where.database.exists():
-        raise StoreError(f"{where.database} does not exist; there is nothing to copy")
+        raise StoreError(f"{where.database} does not exist: there is nothing to back up")
     if not os.access(where.database, os.R_OK):
-        raise StoreError(f"{where.database} is not yours to read; its owner or root makes backups")
+        raise StoreError(f"you may not read {where.database}: only its owner and root make backups")
     with Reader(where.database) as reader:
         size = 0 if file is None else reader.backup(file)
         keep = reader.settings("backup").keep
@@ -97,14 +97,15 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
         done = restoring.restore(where.database, file, date)
     finally:
         unlock(fd)
-    kept = f"what it replaced is {done.kept}" if done.kept else "there was none before"
+    kept = f"the former database is {done.kept}" if done.kept else "there was no database before"
+    last = f"number {done.n} ({_utc(done.at)})"
     if done.lost is None:
-        lost = f"what happened after event {done.n} ({_utc(done.at)}) is not in it"
+        lost = f"its last event is {last}, later events are missing"
     elif done.lost > 0:
-        lost = f"the {done.lost} events after number {done.n} ({_utc(done.at)}) are lost with it"
+        lost = f"events after {last} that are lost: {done.lost}"
     else:
-        lost = f"nothing happened after its last event, number {done.n} ({_utc(done.at)})"
-    print(f"{file} is {where.database.name} now; {kept}; {lost}")
+        lost = f"nothing is lost: its last event, {last}, was the last one"
+    print(f"{file} was restored as {where.database.name}; {kept}; {lost}")
 
 
 def _utc(at: Instant) -> str:
@@ -113,7 +114,7 @@ def _utc(at: Instant) -> str:
 
 @app.command()
 def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """Look the installation over; exit status 1 when something is bad."""
+    """Check the installation; exit status 1 if something is wrong."""
     findings = list(examine(home_of(home)))
     if as_json:
         print(json.dumps([each._asdict() for each in findings]))
@@ -137,22 +138,22 @@ def examine(home: Home) -> Iterator[DoctorFinding]:
     if not mine:
         others = ", ".join(what for what in _CHECKS if what not in _FOR_ALL)
         owner = name_of(home.path.stat().st_uid, "user")
-        yield DoctorFinding("others", "note", f"{owner}, whose home it is, can look at {others}")
+        yield DoctorFinding("others", "note", f"only {owner} (owner of the home) and root can check {others}")
 
 
 def _no_home(home: Home) -> str:
     """Return why a folder is no home; empty where it is one."""
-    first = f"the first start makes it{{}}: nqsd start --home {home.path}"
+    first = f"make it and start nqsd with: nqsd start --home {home.path}"
     try:
         os.stat(home.path / ".")
     except PermissionError as error:
-        return f"{home.path} is out of your reach: {error.strerror}"
+        return f"{home.path} cannot be read: {error.strerror}"
     except OSError:
-        return f"{home.path} does not exist; {first.format('')}"
+        return f"{home.path} does not exist; {first}"
     if home.is_new():
-        return f"{home.path} is empty; {first.format(' a home')}"
+        return f"{home.path} is empty; {first}"
     if not home.is_one():
-        return f"{home.path} is no home: other things lie in it, and no queues.d, exits or database"
+        return f"{home.path} is no home of nqspy: it has files, but no queues.d, exits or database"
     return ""
 
 
@@ -176,17 +177,18 @@ def _home(home: Home) -> _Results:
     for path, most in ((home.spool, 0o700), (home.database, 0o600)):
         if path.exists():
             mode = path.stat().st_mode & 0o777
-            yield ("ok" if not mode & ~most else "bad"), f"{path.name} has mode {mode:o}"
+            more = f", others can read it: chmod {most:o} {path}" if mode & ~most else ""
+            yield "bad" if more else "ok", f"{path.name} has mode {mode:o}{more}"
 
 
 def _daemon(home: Home) -> _Results:
     pid = running_pid(home)
     if pid is None:
-        yield "note", "no nqsd runs"
+        yield "note", f"nqsd is not running; start it with: nqsd start --home {home.path}"
         return
     with Client(home.path, timeout=10) as client:
         status = client.call("status")
-    yield "ok", f"process {pid} answers: {status['requests']} requests, {status['pes']} PEs"
+    yield "ok", f"process {pid} answers; requests: {status['requests']}, PEs: {status['pes']}"
     if "decider" in status:
         yield "ok", status["decider"]
     for alarm in status["alarms"]:
@@ -195,40 +197,40 @@ def _daemon(home: Home) -> _Results:
 
 def _clock(home: Home) -> _Results:
     clock = clock_of(home.path, None)
-    yield ("note", f"accelerated: {clock.text}") if clock.accelerated else ("ok", "the wall clock")
+    yield ("note", f"accelerated: {clock.text}") if clock.accelerated else ("ok", "wall clock")
 
 
 def _cgroups(home: Home) -> _Results:
     groups = Cgroups(f"doctor-{os.getpid()}")
     found = groups.controls.found
     groups.remove()
-    held = {"none": "their process tree (no cgroup may be written)"}.get(groups.kind, groups.kind)
-    yield "ok", f"reach: requests are held together by {held}"
+    held = {"none": "process tree (nqsd cannot write cgroups)"}.get(groups.kind, groups.kind)
+    yield "ok", f"all processes of a job: found by {held}"
     counts = groups.kind == "cgroup2" or bool(groups.counter)
     how = f"counted by {groups.kind}" if counts else "measured in /proc"
-    yield "ok", f"CPU time: {how}, limits by rlimit too"
+    yield "ok", f"CPU time: {how}, limits also by rlimit"
     for controller, (what, otherwise) in _ENFORCED.items():
         place = found.get(controller)
-        yield "ok", f"{what}: " + (f"kept by cgroup version {place.version}" if place else otherwise)
-    yield "ok", f"{len(os.sched_getaffinity(0))} CPUs may be used"
+        yield "ok", f"{what}: " + (f"enforced by cgroup version {place.version}" if place else otherwise)
+    yield "ok", f"usable CPUs: {len(os.sched_getaffinity(0))}"
 
 
 _ENFORCED = {
-    "memory": ("memory of a request", "measured in /proc, each 0.05 to 1 s"),
-    "cpuset": ("PEs of a request", "kept by affinity, which a request may change"),
-    "pids": ("processes of a request", "counted in /proc, each 0.05 to 1 s"),
-    "devices": ("devices of consumables", "kept by their variables alone, which a request may change"),
+    "memory": ("memory of a job", "measured in /proc every 0.05 to 1 s"),
+    "cpuset": ("PEs of a job", "set by CPU affinity, which a job can change"),
+    "pids": ("processes of a job", "counted in /proc every 0.05 to 1 s"),
+    "devices": ("devices of consumables", "set by environment variables, which a job can change"),
 }
 
 
 def _memory(home: Home) -> _Results:
     size = memory.read().swap
     if not size:
-        yield "note", "no swap: requests that give way to memory pressure are stopped and keep their pages"
+        yield "note", "no swap: a job that is stopped because memory is scarce keeps its memory"
     elif not pageout.may():
-        yield "note", "requests that give way are stopped and keep their pages: paging out needs CAP_SYS_NICE"
+        yield "note", "a job that is stopped keeps its memory, because paging out needs CAP_SYS_NICE"
     else:
-        yield "ok", f"requests that give way to memory pressure can leave it ({size >> 20} MB of swap)"
+        yield "ok", f"a job that is stopped because memory is scarce is paged out ({size >> 20} MB of swap)"
 
 
 def _exits(home: Home) -> _Results:
@@ -250,7 +252,7 @@ def _queues(home: Home) -> _Results:
 
 def _database(home: Home) -> _Results:
     if not home.database.exists():
-        yield "note", "there is none yet; the first start makes it"
+        yield "note", "no database yet; the first start of nqsd makes it"
         return
     size = _size(home.database.stat().st_size)
     with Reader(home.database) as reader:
@@ -271,7 +273,7 @@ def _backups(home: Home) -> _Results:
         every = reader.settings("backup").every
     found = copies.by_age(home.database)
     if not found:
-        yield "note", "there is none yet"
+        yield "note", "no backup yet"
         return
     last = found[-1]
     wrong = copies.problem(last.path)
@@ -279,7 +281,7 @@ def _backups(home: Home) -> _Results:
     state = "bad" if wrong or (every is not None and age > _OLD_BACKUP * every) else "ok"
     old = f"{_age(age)} old"
     if age < 0:
-        state, old = "bad", f"{_age(-age)} in the future: the clock was wrong then, or is now"
+        state, old = "bad", f"{_age(-age)} in the future: the clock was wrong then or is wrong now"
     checked = wrong or "passes integrity_check"
     yield state, f"{last.path.name}, {old}, {checked}; {len(found)} in {places.backups(home.database)}"
 
@@ -309,7 +311,7 @@ _CHECKS: dict[str, Callable[[Home], _Results]] = {
     "home": _home,
     "daemon": _daemon,
     "clock": _clock,
-    "cage": _cgroups,
+    "cgroups": _cgroups,
     "memory": _memory,
     "exits": _exits,
     "queues.d": _queues,

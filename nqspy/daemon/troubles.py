@@ -107,12 +107,12 @@ class Troubles:
                 why = f": {state.text}" if state.text else ""
                 yield f"resource {name} is broken (since {in_words(zone.local(state.since))}){why}"
         for cause, number in site.causes_of_retries().items():
-            yield f"{cause}: {number} request{'s' * (number > 1)} tried again later"
+            yield f"{cause}; requests that cannot start and are tried again: {number}"
         yield from self._host.damage
         if self._reloads.trouble:
             yield self._reloads.trouble
         if outage is not None:
-            yield f"nothing can be written since {in_words(zone.local(outage[0]))}: {outage[1]}"
+            yield f"the database cannot be written since {in_words(zone.local(outage[0]))}: {outage[1]}"
 
     def _files(self) -> Iterator[str]:
         files = self._queue_files
@@ -130,7 +130,7 @@ class Troubles:
             else:
                 yield files.trouble
                 return
-        yield from _changes("queues.d", known, found, "applied", "reload queues, or restart")
+        yield from _changes("queues.d", known, found, "applied", "qmgr reload queues")
 
     def _exit_lines(self) -> Iterator[str]:
         self._forget_if_loaded()
@@ -146,7 +146,7 @@ class Troubles:
         left_out = "".join(exits.problems)
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
-        yield from _changes("exits", before, now, "loaded", "reload exits")
+        yield from _changes("exits", before, now, "loaded", "qmgr reload exits")
         # Exits that fail, or are switched off for it, until that is dealt with.
         loaded = {source.path.stem for source in decider.sources}
         known, at = self._host.engine.site.settings.exits, self._host.clock.now()
@@ -163,11 +163,11 @@ def _changes(
     """Yield a line for new files, and one for changed or removed ones."""
     new = [name for name in sorted(now) if name not in before]
     if new:
-        yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new, not {done} yet: {how}"
+        yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new and not {done} yet: {how}"
     others = [name for name in differing(before, now) if name in before]
     if others:
         since = "it was" if len(others) == 1 else "they were"
-        yield f"{where}: {', '.join(others)} changed since {since} {done} ({how})"
+        yield f"{where}: {', '.join(others)} changed since {since} {done}: {how}"
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

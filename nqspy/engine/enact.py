@@ -41,7 +41,7 @@ def enact(
                 yield action
 
 
-MISSED = "nqsd was away or busy at that time, or the clock was set"
+MISSED = "nqsd was stopped or busy at that time, or the clock was changed"
 """Cause of a late start that nothing held up."""
 
 

@@ -4,6 +4,7 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm
 from nqspy.model.ids import Instant
+from nqspy.model.units import format_span
 
 
 class Outage:
@@ -38,12 +39,12 @@ class Outage:
         self.since = self._full = None
         if since is not None:
             begun, error = since
-            what, more = "nothing was changed for", f", what was asked was refused: {error}"
+            what, more = "the database could not be written for", f", all commands were refused: {error}"
             subject = "the database could not be written"
         elif full is not None:
-            begun, what, more = full, "nothing was submitted for", ": the disk with the database was full"
-            subject = "the disk was full"
-        text = f"{what} {(tx.now - begun) // 1000} s{more}"
+            begun, what, more = full, "no job could be submitted for", ": the disk of the database was full"
+            subject = "the disk of the database was full"
+        text = f"{what} {format_span(tx.now - begun)}{more}"
         tx.emit(Alarm("store", text, begun))
         tx.group.alarms.append(text)
         tx.act(Notify("", f"nqspy: {subject}", text))

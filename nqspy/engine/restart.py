@@ -48,7 +48,7 @@ def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = Non
     }
     if noted is None and not later:
         return None
-    noted = noted or Later("the spool has attempts that the database does not know")
+    noted = noted or Later("the spool has runs of jobs that are not in the database")
     attempts = dict(noted.attempts)
     for seq, attempt in later.items():
         attempts[seq] = max(attempt, attempts.get(seq, 0))
@@ -122,19 +122,16 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
     parts = [f"{later.text}; the next identifier is {site.id_of(site.next_seq)}"]
     if held:
-        parts.append(f"held, for they were started since or may have been: {names(site, held, _FEW)}")
+        parts.append(f"held, because they may have run since: {names(site, held, _FEW)}")
     if unknown:
-        parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
+        parts.append(f"started since, but not in the database: {names(site, unknown, _FEW)}")
     began = {number_of(seq) for seq in later.attempts}
     if lost := [Seq(number) for number in range(first, later.next_seq) if number not in began]:
-        parts.append(f"submitted since, to be submitted again: {names(site, lost, _FEW)}")
+        parts.append(f"submitted since and lost, submit again: {names(site, lost, _FEW)}")
     tx.alarm("restore", "; ".join(parts), later.subject)
 
 
-HELD = (
-    "it was started after the last event that the database has, or may have been:"
-    " release it to have it run (again)"
-)
+HELD = "it may have run after the last event in the database; to run it (again), release it with qrls -h o"
 """Why a request is held after a restore."""
 
 _FEW = 20

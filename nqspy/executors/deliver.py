@@ -393,6 +393,6 @@ def _write(fd: int, data: bytes) -> None:
     poll.register(fd, select.POLLOUT)
     while data:
         if not poll.poll(_READ_SECONDS * 1000):
-            raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
+            raise TimeoutError(errno.ETIMEDOUT, "no program reads it")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]

@@ -71,7 +71,7 @@ class SpawnerLink:
                 return
             threading.Event().wait(_LOCK_PAUSE)
         os.close(fd)
-        raise OSError(f"another daemon's starter still holds {path}; stop that daemon first")
+        raise OSError(f"the spawner of another nqsd still uses {path}; stop that nqsd first")
 
     def spawn(self) -> None:
         """Start a spawner, which has the lock from then on. Raises OSError."""

@@ -168,7 +168,7 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.StoredLogin
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # an ordinary user can write no more
         if len(data) > login_env.LARGEST:
             failed = "its environment has more than 1 MiB"
-        early = "it ended with status 0 before it had read its profiles: one of them exits or execs"
+        early = "it ended with status 0 before it had read its profiles: one of them calls exit or exec"
         stored = None if failed else login_env.printed(seen, data)
         return stored or login_env.StoredLogin(seen, failed=failed or early)
     finally:
@@ -250,7 +250,7 @@ class LoginLoader:
                 raise child.Again(problem)
             if self._order["login_env"]["failed"] == "hold":
                 return problem
-            self.note = f"it has a plain environment: {problem}"
+            self.note = f"it runs with a plain environment: {problem}"
             self._reporter.report("note", text=self.note)
         return ""
 
@@ -272,7 +272,7 @@ class LoginLoader:
         # A check of the profiles would find them changed.
         self._order["renewed"] = stored is None
         self._reporter.report("note")
-        return stored or login_env.StoredLogin("", failed="it does not end")
+        return stored or login_env.StoredLogin("", failed="it did not end")
 
     def _renewed(self, stored: login_env.StoredLogin, seconds: float) -> login_env.StoredLogin:
         self._wait(seconds, self._reporter.listen)

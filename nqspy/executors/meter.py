@@ -8,7 +8,7 @@ from typing import Any
 
 from nqspy.executors import proc
 from nqspy.executors.cgroups import JobGroup
-from nqspy.executors.wall_limit import IDLE, WallClock, seconds
+from nqspy.executors.wall_limit import IDLE, WallClock, mib, seconds
 
 _SLOWEST = 1.0
 _QUICK = 0.25
@@ -101,7 +101,7 @@ class Meter:
 
     def outlived(self, now: float) -> tuple[str, str] | None:
         """Return the limit passed by processes that the leader has left: their number and time only."""
-        return self.wall.passed(now, " by what its leader left behind") or self._crowded()
+        return self.wall.passed(now, " by processes that its script left running") or self._crowded()
 
     def remaining(self, now: float) -> float:
         """Return the real seconds until the next check of processes that the leader has left."""
@@ -118,7 +118,10 @@ class Meter:
 
     def _memory_limit(self) -> tuple[str, str]:
         most = max(self.memory, self.cgroup.held.peak())
-        return "memory_limit", f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
+        return (
+            "memory_limit",
+            f"memory limit of {mib(self.limits['memory'] or 0)} exceeded: {mib(most)} in use",
+        )
 
     def hurry(self) -> None:
         """Make the next sample due at once."""
@@ -204,10 +207,10 @@ class SpoolMeter:
         free = disk.f_bavail * disk.f_frsize
         reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 4)
         if size - sum(each.st_blocks * 512 for each in files) > free:
-            text = f"its output is {size} bytes long, the disk of the spool has {free} bytes left"
+            text = f"its output has {mib(size)}, but only {mib(free)} are free on the disk of the spool"
             return "file_limit", text
         if free < reserve and size > free:
-            text = f"the disk of the spool is nearly full: {free} bytes are left, its output takes {size}"
+            text = f"the disk of the spool is nearly full: {mib(free)} are free, its output has {mib(size)}"
             return "file_limit", text
         speed = (size - self._size) / max(now - (self._checked or now), _FASTEST)
         self._next = now + (max(_FASTEST, (free - reserve) / speed / 2) if speed > 0 else IDLE)

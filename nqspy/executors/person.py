@@ -62,7 +62,7 @@ def find(order: dict[str, Any]) -> Person:
             entry = pwd.getpwnam(name)
             same = entry.pw_uid == uid
         if not same:
-            raise PermissionError(f"uid {uid} was {name} when it was submitted and is {other} now")
+            raise PermissionError(f"uid {uid} was {name} at submission and is {other} now")
     # The group that the request was submitted with if its owner is a member, else the primary one.
     gid = entry.pw_gid
     if order["gid"] != gid and uid != os.geteuid():

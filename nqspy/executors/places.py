@@ -56,7 +56,7 @@ class SpoolPlace:
     def _open_new(self, flags: int) -> int:
         """Open a name where others may make names: only root's devices are written; a file of the user's own
         is replaced, as its name may be a second one of something precious."""
-        foreign = PermissionError(errno.EPERM, f"{self.name} is somebody else's")
+        foreign = PermissionError(errno.EPERM, f"{self.name} belongs to another user")
         try:
             found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class SpoolPlace:
             os.close(fd)
             raise foreign
         if not flags & os.O_TRUNC:
-            raise PermissionError(errno.EPERM, f"others may make names where {self.name} is")
+            raise PermissionError(errno.EPERM, f"other users may create files in the folder of {self.name}")
         if found is not None:
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                 raise foreign
@@ -96,7 +96,7 @@ class SpoolPlace:
             if self._links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if found.st_uid != os.geteuid() and (last or found.st_uid != 0):
-                raise PermissionError(errno.EPERM, f"{name} is somebody else's symbolic link")
+                raise PermissionError(errno.EPERM, f"{name} is a symbolic link of another user")
             return os.readlink("", dir_fd=fd)
 
     def _go(self, name: str) -> None:

@@ -18,7 +18,7 @@ from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
-from nqspy.executors.wall_limit import within
+from nqspy.executors.wall_limit import mib, within
 
 _HEAD_START = 20  # ms in which a very short job may end before anybody is reported that it runs
 _AGAIN = 0.1
@@ -185,7 +185,7 @@ class Shepherd(AttemptReporter):
             used = self.meter.used(now())
             self._record({"reason": reason, "signal": int(signal.SIGKILL), "text": text, "used": used}, "")
         else:
-            text = f"it did not begin within {now() - waited.begun:.0f} s: its first process stood still"
+            text = f"it did not begin within {now() - waited.begun:.0f} s: its first process did not go on"
             self._record({"reason": "not_started", "text": text}, None)
 
     def _kernel_limits(self) -> JobLimits:
@@ -395,7 +395,7 @@ class Shepherd(AttemptReporter):
         number = ending["signal"]
         how = f"signal {number}" if number is not None else f"exit status {ending['status']}"
         why = f" ({ending['text'] or ending['reason']})" if ending["reason"] not in ("exit", "signal") else ""
-        used = f"CPU time {cpu / 1000:.2f} s, memory {memory / (1 << 20):.1f} MiB"
+        used = f"CPU time {cpu / 1000:.2f} s, memory {mib(memory)}"
         lines = [*self.order["log"], f"after {wall / 1000:.2f} s: ended, {how}{why}; {used}"]
         text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
         if "joblog" not in self.order["output"]:
@@ -415,7 +415,7 @@ class Shepherd(AttemptReporter):
             here = bool(self.marks) and os.path.lexists(os.path.dirname(self.marks))
             if reason in ("exit", "signal") and here and not os.path.lexists(self.marks):
                 reason = "not_started"
-                text = "its login shell ended before the script: a profile exits or execs"
+                text = "its login shell ended before the script began: a profile calls exit or exec"
                 status = status or 127 if number is None else None
         text = "; ".join(filter(None, (text, self.note)))
         used = self.meter.used(now())

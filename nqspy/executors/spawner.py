@@ -160,7 +160,7 @@ class _Spawner:
         try:
             serve(order, self.station, born)
         except records.Gone:
-            sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")
+            sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was removed\n")
             sys.stderr.flush()
             os._exit(1)
 

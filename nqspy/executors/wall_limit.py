@@ -51,7 +51,7 @@ class WallClock:
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
         if hole is not None and hole / 1000 / self._speed <= now - self.started:
-            return "contract", f"the hole of {seconds(hole)} that it was started in is over"
+            return "contract", f"it ran longer than its backfill hole of {seconds(hole)}"
         return None
 
 
@@ -62,5 +62,12 @@ def within(order: dict[str, Any], most: float) -> float:
 
 
 def seconds(ms: int) -> str:
-    """Return seconds as people write them: 600 s, 1.5 s."""
-    return f"{ms / 1000:g} s" if ms % 1000 else f"{ms // 1000} s"
+    """Return a time as people write it: ``1.5 s``, from a minute on ``0:10:00``."""
+    if ms < 60_000:
+        return f"{ms / 1000:g} s"
+    return f"{ms // 3_600_000}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}"
+
+
+def mib(size: int) -> str:
+    """Return a size in MiB, with its unit."""
+    return f"{size / (1 << 20):.1f} MiB"

@@ -54,9 +54,9 @@ class WatchedAttempt:
             return False
         self.stops += 1
         if self.stops == 1:
-            _log.warning("the shepherd of %s was stopped: it is continued", name)
+            _log.warning("the shepherd of %s was stopped and is continued", name)
         if self.stops == _MOST:
-            _log.warning("the shepherd of %s is stopped again and again: it is killed", name)
+            _log.warning("the shepherd of %s was stopped again and again and is killed", name)
         proc.send_by(self.pidfd, signal.SIGCONT if self.stops < _MOST else signal.SIGKILL)
         return True
 
@@ -211,7 +211,7 @@ class Watch:
                     self._settle(key, reported)
                 self._resume_stopped()
             except Exception:
-                _log.exception("a starter or an attempt could not be seen to")
+                _log.exception("the spawner or an attempt could not be checked")
 
     def _resume_stopped(self) -> None:
         """Continue spawner and shepherds that were stopped."""
@@ -278,7 +278,7 @@ class Watch:
         """Return how many bytes of a preempted request left the memory, and log it."""
         freed = 0 if refused else max(0, before - after)
         if not refused:
-            _log.info("request %d gives way: %d of %d MB left the memory", seq, freed >> 20, before >> 20)
+            _log.info("request %d gives way: %d of %d MB are paged out", seq, freed >> 20, before >> 20)
         elif not self._refusal_logged:
             self._refusal_logged = True
             text = "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
@@ -325,7 +325,7 @@ class Watch:
                 else:
                     self._settle(key)
             except Exception:  # the others' orders must be given whatever is wrong with this one
-                _log.exception("the order for %d.%d could not be given again", *key)
+                _log.exception("the order for attempt %d.%d could not be sent again", *key)
                 self._settle(key)
 
     # ------------------------------------------------------------ ends of attempts
@@ -417,7 +417,7 @@ class Watch:
             return False
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
-                _log.error("cannot speak to the shepherd of %s: %s", name, error)
+                _log.error("cannot reach the shepherd of %s: %s", name, error)
             # Refused: it has ended. Not there: it does not listen yet, even if it was adopted as running.
             return listens and error.errno != errno.ENOENT
         return True

@@ -180,7 +180,7 @@ class MailQueue:
                 self._folder.mkdir(mode=0o700, exist_ok=True)
                 write_private(path, [json.dumps(asdict(message))])
             except OSError as error:  # it is sent all the same
-                LOG.warning("a mail could not be kept in %s: %s", self._folder, error)
+                LOG.warning("a mail could not be stored in %s: %s", self._folder, error)
             if message.id.startswith(NIGHT):
                 self._nights.add(message.id)
             items.append(_QueuedMail(message, {path: message.id}))
@@ -280,8 +280,8 @@ class MailQueue:
         self.failing = f"mail cannot be sent: {error}"
         if self._trial is None and item.tries > len(PAUSES):
             self._trial = item
-            LOG.warning("mail cannot be sent: %s; it is kept in %s", error, self._folder)
-            self._trouble(f"mail cannot be sent: {error}; it is kept and goes out once one can be sent again")
+            LOG.warning("mail cannot be sent: %s; it stays in %s", error, self._folder)
+            self._trouble(f"mail cannot be sent: {error}; all mails are stored and sent later")
         pause = TRIAL if item is self._trial else math.inf
         item.due = time.monotonic() + (pause if self._trial is not None else PAUSES[item.tries - 1])
 

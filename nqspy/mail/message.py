@@ -69,9 +69,9 @@ def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:
     """Return one message with all waiting messages of a person."""
     if len(waiting) == 1:
         return waiting[0]
-    parts, size = [f"{len(waiting)} messages came while you had got as many as you get within an hour.\n"], 0
+    parts, size = [f"The hourly limit of mails to you was reached; {len(waiting)} messages follow here.\n"], 0
     for number, each in enumerate(waiting, 1):
         size += len(each.text)
-        text = each.text.strip() if size <= _MOST_TEXT else "(its text is left out here)"
+        text = each.text.strip() if size <= _MOST_TEXT else "(text omitted)"
         parts.append(f"--- {number}: {one_line(each.subject)}\n{text}\n")
-    return MailMessage(to, f"nqspy: {len(waiting)} further messages", "\n".join(parts), uuid4().hex)
+    return MailMessage(to, f"nqspy: {len(waiting)} more messages", "\n".join(parts), uuid4().hex)

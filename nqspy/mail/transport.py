@@ -113,12 +113,12 @@ def password_of(path: str) -> str:
     with open(fd, encoding="utf-8", errors="replace") as file:
         of = os.fstat(fd)
         if not stat.S_ISREG(of.st_mode):
-            raise NotSent(f"password file {path} is no file")
+            raise NotSent(f"password file {path} is not a file")
         if of.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(of.st_mode) & 0o077:
-            raise NotSent(f"password file {path} may be read by others than its owner (chmod 600)")
+            raise NotSent(f"password file {path} can be read by other users: chmod 600")
         password = file.readline(_LONGEST).rstrip("\r\n")
     if not password:
-        raise NotSent(f"password file {path} holds no password in its first line")
+        raise NotSent(f"password file {path} has no password in its first line")
     return password
 
 

@@ -91,6 +91,15 @@ def format_seconds(ms: int | None) -> str:
     return f"{seconds}{fraction} s"
 
 
+def format_span(ms: int) -> str:
+    """A time in its two greatest units: ``12 s``, ``3 min 20 s``, ``2 h 0 min``."""
+    rest, words = max(0, ms) // 1000, list[str]()
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, rest = divmod(rest, size)
+        words += [f"{count} {unit}"] if words or count or size == 1 else []
+    return " ".join(words[:2])
+
+
 def finite(value: int | None) -> int | None:
     """The value if it is a finite limit, else None."""
     return None if value is None or value == UNLIMITED else value

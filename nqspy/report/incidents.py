@@ -114,11 +114,11 @@ class IncidentLog:
                 if change.op == "delete" and head == "probe":  # no event will report that it is well again
                     self.close("probe", name, at)
         elif kind == "daemon_started":
-            how = "was stopped" if event.clean else "had ended without being stopped"
-            self.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
+            how = "was stopped" if event.clean else "ended unexpectedly"
+            self.point("daemon", "nqsd", f"nqsd {how} and was started again", at, event.last)
         elif kind == "machine_found":
             cpus = len(event.cpus) - len(event.offline)
-            text = f"the daemon found a changed machine, after a restart or since: {cpus} CPUs"
+            text = f"the machine has changed: it has {cpus} CPU{'s' * (cpus != 1)} now"
             self.point("machine", event.host, text, at)
         elif kind == "shift_failed":
             self.open("shift", event.shift, event.text, at)
@@ -152,7 +152,7 @@ class IncidentLog:
                 incident = self._suspended[event.seq] = self.met("suspended", event.by, "", event.seq, at)
                 incident.end = None
             elif kind == "deleting" and by_system:
-                self.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
+                self.met("ended", event.who, "to be run again" if event.rerun else "", event.seq, at)
             elif kind == "held":
                 for seq in event.seqs if by_system or cause == EXECUTOR else ():
                     if not by_system:  # it could not be started, or its end was lost
@@ -238,17 +238,16 @@ _MOST = 10
 def sentence(incident: Mapping[str, Any]) -> str:
     """An incident in words, without its times."""
     ids = [id for each in incident["requests"].values() for id in each]
-    many, ends = f"{len(ids)} requests were", f"the ends of {len(ids)} requests were"
-    if len(ids) == 1:
-        many, ends = "1 request was", "the end of 1 request was"
-    head = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
-    text = f"{head}: {incident['text']}" if incident["text"] and head else head or incident["text"]
+    many = f"{len(ids)} requests were" if len(ids) != 1 else "1 request was"
+    head, text = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many), incident["text"]
+    if head and not text.startswith(head):
+        text = f"{head}: {text}" if text else head
     return f"{text} ({some_of(ids, _MOST)})" if ids else text
 
 
 _SENTENCES = {
-    "probe": "probe {who} said that it is broken",
-    "pressure": "memory was short",
+    "probe": "resource {who} was broken",
+    "pressure": "memory was scarce",
     "daemon": "",
     "machine": "",
     "store": "",
@@ -257,7 +256,7 @@ _SENTENCES = {
     "exit_off": "exit {who} was switched off",
     "alarm": "{who}",
     "requeued": "{many} queued again",
-    "lost": "{it} lost",
+    "lost": "{many} lost",
     "suspended": "{many} suspended by {who}",
     "ended": "{many} ended by {who}",
     "held": "{many} held by {who}",

@@ -25,16 +25,16 @@ Journaled = Mapping[Seq, tuple[str, str, str]]
 """The reasons that came with the decisions of the night: code, who, text."""
 
 _WORDS = {
-    "cpu_limit": "it used more CPU time than it asked for",
-    "wall_limit": "it ran longer than it asked for",
-    "memory_limit": "it took more memory than it asked for",
-    "file_limit": "a file grew beyond its limit",
-    "contract": "it ran on beyond the hole it was started in",
-    "process_limit": "it had more processes than it may have",
+    "cpu_limit": "it reached its CPU limit",
+    "wall_limit": "it reached its wall limit",
+    "memory_limit": "it reached its memory limit",
+    "file_limit": "a file reached its size limit",
+    "contract": "it ran longer than its backfill hole",
+    "process_limit": "it reached its process limit",
     "deleted": "it was deleted",
     "lost": "its end was not seen",
     "not_started": "it could not be started",
-    "requeued": "it was to be queued again",
+    "requeued": "it was ended to be queued again",
 }
 
 
@@ -103,7 +103,7 @@ class RequestLabels:
             # The limit under which it can never start, whatever the last pass examined.
             hopeless = too_wide(self._site, queue.name, request.spec.ask.pes) or never(self._site, request)
         live = hopeless or why(request.seq, request.queue)
-        code, who, text = journaled.get(request.seq, ("LATER", "pass", "not reached yet"))
+        code, who, text = journaled.get(request.seq, ("LATER", "pass", "the last pass did not examine it"))
         if request.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", request.hold_text or "it is held"
             if request.unmet and not request.holds:  # others may hold it up by now, or none
@@ -113,7 +113,7 @@ class RequestLabels:
                 if live is not None and live.code is ReasonCode.DEPENDENCY:
                     who, text = live.who, live.text
         elif request.state is State.WAITING:
-            code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
+            code, who, text = ReasonCode.DATE.value, "owner", "its start date has not come yet"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
         impossible = hopeless is not None or code == ReasonCode.NEVER or bool(request.never)

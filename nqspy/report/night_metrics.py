@@ -231,7 +231,7 @@ def night_line(data: Mapping[str, Any]) -> str:
         f"night: {data['requests'] - withdrawn} requests: {data['ended_ok']} ended well, "
         f"{more['failed']} failed, {more['waiting']} waiting{running}"
     )
-    quotas = f"quotas: {TOO_LITTLE}" if data["little_use"] else "no quotas to keep"
+    quotas = f"quotas: {TOO_LITTLE}" if data["little_use"] else "no quotas set"
     if data["deviation"] is not None:
         quotas = f"largest quota deviation {data['deviation']:.1f} points"
     figures = (

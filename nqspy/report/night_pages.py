@@ -30,14 +30,14 @@ def night_html(data: Data) -> str:
     for section in sections(data):
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows[:MOST])
         more = len(section.rows) - MOST
-        rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
+        rest = f"<p>and {more} more, see night.json</p>" if more > 0 else ""
         tables += table_html(section.title, section.heads, body) + rest if body else ""
     for name, lines in paragraphs(data):
         items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
         lists += f"<h2>{escape(name)}</h2><ul>{items}</ul>" if lines else ""
     parts = ""
     if any(row["groups"] for row in data["parts"]["rows"]):
-        heading = f"Departments' parts against what they were entitled to, night of {data['date']}"
+        heading = f"Departments: what they used and were entitled to, night of {data['date']}"
         parts = f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], heading)}</figure>"
     line = f"<p><strong>{escape(data['line'])}</strong></p>"
     picture = f"<figure>{utilisation_svg(data)}</figure>"

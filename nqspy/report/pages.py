@@ -24,7 +24,7 @@ def night_text(data: Data, most: int | None = None) -> str:
             rows, left = section.rows[:most], 1 if section.heads is _GROUPS else len(section.heads)
             parts += ["", f"{section.title}:", grid(section.heads, rows, left=left).rstrip("\n")]
             if len(rows) < len(section.rows):
-                parts.append(f"and {len(section.rows) - len(rows)} more: nqspy report night --date DATE")
+                parts.append(f"and {len(section.rows) - len(rows)} more, see nqspy report night --date DATE")
     for title, lines in paragraphs(data):
         if lines:
             shown = lines[:most]
@@ -36,7 +36,7 @@ def night_text(data: Data, most: int | None = None) -> str:
 def period(data: Data) -> str:
     """Beginning and end of the night."""
     what = f"shift {data['shift']}" if data["shift"] else "noon to noon"
-    going = ", still going on" if data["ongoing"] else ""
+    going = ", not over yet" if data["ongoing"] else ""
     return f"from {short(data['from'])} to {short(data['until'])} ({what}{going})"
 
 
@@ -51,20 +51,20 @@ def figures(data: Data) -> Iterable[str]:
     if (moves := data["moves"])["gave_way"]:
         hours, paged = moves["pe_hours"], moves["paged_bytes"] >> 20
         yield (
-            f"gave way by class: {moves['gave_way']} times; {hours:.2f} PE hours went into leaving PEs, "
-            f"{paged} MB left the memory"
+            f"requests gave way to a higher class: {moves['gave_way']} times; moving out took {hours:.2f} PE "
+            f"hours, {paged} MB were paged out"
         )
     if data["withdrawn"]:
-        yield f"withdrawn: {data['withdrawn']}, deleted by their owners"
+        yield f"withdrawn (deleted by their owners): {data['withdrawn']}"
     if data["never"]:
         yield f"can never start: {data['never']}, listed below with the reasons"
     what = charge_words(data["charge"])
     if data["deviation"] is not None:
-        yield f"quotas: {what} that a department got, less what it was entitled to, as parts of all {what}"
+        yield f"quotas: a department's part of all {what}, minus the part it was entitled to"
     elif data["little_use"]:
         yield f"quotas: {TOO_LITTLE}: {what} was less than 1 % of the PE time that requests held"
     for each in data["overtaken"][:_MOST]:
-        yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
+        yield f"order changed at {short(each['at'])}: {each['started']} started before {each['before']}"
 
 
 _MOST = 20

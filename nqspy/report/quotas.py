@@ -295,7 +295,7 @@ def quota_text(data: Mapping[str, Any]) -> str:
     """The report as a table."""
     span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
-    going = ["still going on"] if data["ongoing"] else []
+    going = ["not over yet"] if data["ongoing"] else []
     notes = [*shift, *going, f"{data['pes']} PEs", f"got: {charge_words(data['charge'])}"]
     heads = "GROUP", "ENT %", "GOT s", "GOT %", "DUE %", "GOT OF IT %", "POINTS", "WORK %", "HOUR", "FROM"
     where = folded(f"{span} ({', '.join(notes)})")

@@ -77,7 +77,7 @@ def problem(file: Path) -> str | None:
         opened = schema.connection(schema.readonly(file)) if with_log else schema.snapshot(file)
         with closing(opened) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-                return "it is no database of nqspy"
+                return "it is not a database of nqspy"
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except SPOILT as error:
         return getattr(error, "strerror", None) or str(error)

@@ -60,9 +60,9 @@ def one_line(text: str) -> str:
 _PLAIN = {
     "SQLITE_FULL": "the disk is full; make room and try again",
     "SQLITE_BUSY": "another program keeps the database locked",
-    "SQLITE_READONLY": "the database may not be written",
-    "SQLITE_CORRUPT": "the database is damaged; restart nqsd for the way to restore it",
-    "SQLITE_NOTADB": "the file is no database any more; restart nqsd for the way to restore it",
+    "SQLITE_READONLY": "nqsd has no permission to write the database",
+    "SQLITE_CORRUPT": "the database is damaged; restart nqsd: it says how to restore it",
+    "SQLITE_NOTADB": "the file is not a database any more; restart nqsd: it says how to restore it",
     "SQLITE_IOERR": "the disk reports an I/O error",
 }
 

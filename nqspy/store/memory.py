@@ -100,5 +100,5 @@ class PassingJournal(MemoryJournal):
     def load(self) -> Site:
         """Return an empty site. Raises RuntimeError once something was committed."""
         if self._used:
-            raise RuntimeError("a journal that keeps nothing has nothing to begin again from")
+            raise RuntimeError("a journal in memory has no state to restart from")
         return super().load()

@@ -66,5 +66,5 @@ def missing(path: Path) -> int:
 
 def loss_text(count: int) -> str:
     """Return a sentence that so many committed events are missing."""
-    events = "1 event that was" if count == 1 else f"{count:,} events that were"
-    return f"{events} committed before the last crash are gone: nqs.db-wal was damaged or removed"
+    events = "1 committed event is" if count == 1 else f"{count:,} committed events are"
+    return f"{events} lost since the last crash: nqs.db-wal was damaged or removed"

@@ -23,7 +23,7 @@ def open_database(path: Path) -> peewee.SqliteDatabase:
     files stay as they are), OtherFormat, StoreError."""
     with as_store_error(f"{path} cannot be opened", OSError, sqlite3.Error, peewee.PeeweeException):
         if places.restoring(path).exists():
-            raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")
+            raise StoreError(f"{path}: a restore was started and not finished. {advice(path)}")
         if not path.exists():
             _create(path)
         _check(path)
@@ -33,10 +33,10 @@ def open_database(path: Path) -> peewee.SqliteDatabase:
 def _create(path: Path) -> None:
     """Make a new database under another name, then rename it: a half-made file would look damaged."""
     if places.log_size(path) > 0:
-        raise DamagedStore(path, f"it is missing, and {path.name}-wal, a part of it, is there")
+        raise DamagedStore(path, f"it is missing, but its part {path.name}-wal exists")
     old = [each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()]
     if old:
-        raise DamagedStore(path, f"it is missing, and {old[0].name} is there: this home is not new")
+        raise DamagedStore(path, f"it is missing, but {old[0].name} exists: this home is not new")
     new = path.with_name(path.name + ".new")
     for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
         leftover.unlink(missing_ok=True)
@@ -53,12 +53,12 @@ def _check(path: Path) -> None:
         raise DamagedStore(path, "it is empty")
     if not os.access(path, os.W_OK):
         # SQLite would open it all the same, and the first commit would fail.
-        raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
+        raise StoreError(f"{path} is write-protected; its owner can allow writing: chmod u+w {path}")
     unclean = places.mark(path).exists() or places.log_size(path) > 0
     try:
         with schema.reading(path) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-                raise DamagedStore(path, "it is no database of nqspy")
+                raise DamagedStore(path, "it is not a database of nqspy")
             if (found := schema.version(connection)) != schema.VERSION:
                 raise OtherFormat(path, found, schema.VERSION)
             if unclean or path.stat().st_size <= CHECKED_ALWAYS:

@@ -106,7 +106,7 @@ class Outside:
         self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             if self._there(path.name) is not None:
-                raise FileExistsError(errno.EEXIST, "it exists already; name another file")
+                raise FileExistsError(errno.EEXIST, "it exists already; choose another name")
             made = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             self._file = os.open(self._draft, made, 0o600, dir_fd=self._folder)
         except BaseException:
@@ -136,7 +136,7 @@ class Outside:
                 os.rename(self._draft, self._path.name, **here)  # a file system without hard links
         found = self._there(self._path.name)
         if found is None or not os.path.samestat(found, os.fstat(self._file)):
-            raise OSError("it was exchanged while it was written")
+            raise OSError("it was replaced by another file while it was written")
         os.fsync(self._folder)
         return size
 

@@ -15,7 +15,7 @@ from nqspy.model.requests import Reservation
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal
 
-NEVER_BEGAN = "never begun"
+NEVER_BEGAN = "the job did not start"
 LATE = 1_000
 """ms by which a start may come after its promised time, and nothing is told (`expected_ends.MOMENT`)."""
 _LIFTING = (ev.Held, ev.Moved, ev.Modified, ev.Deleted, ev.Ended)
@@ -120,7 +120,7 @@ class History:
 def _fate(event: ev.Requeued) -> str:
     if NEVER_BEGAN in event.text:
         return "void"
-    if "lost" in event.text:
+    if "its end was not seen" in event.text:
         return "lost"
     return "rerun" if event.text.startswith("rerun") else "not started"
 

@@ -50,7 +50,7 @@ start queue lists
 CALM = 300.0
 """Seconds within which everything must have ended once nothing fails any more."""
 KNOWN = (
-    "nothing was changed for", "nothing was submitted for", "the end of request", "there is trouble",
+    "could not be written for", "no job could be submitted for", "the end of request", "there is trouble",
     "a pass", "MB free",
     "no backup could be made", "old, passes integrity_check", "in the future: the clock was wrong",
 )  # fmt: skip

@@ -309,5 +309,5 @@ def test_whoever_asks_waits_for_no_room_of_the_daemon():
 def test_a_database_of_somebody_else_is_not_backed_up(tmp_path, monkeypatch):
     (tmp_path / "nqs.db").write_text("")
     monkeypatch.setattr("nqspy.daemon.tools.os.access", lambda path, mode: False)
-    with pytest.raises(NqspyError, match="is not yours to read; its owner or root makes backups"):
+    with pytest.raises(NqspyError, match="only its owner and root make backups"):
         tools.backup(None, str(tmp_path))

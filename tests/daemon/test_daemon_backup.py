@@ -80,7 +80,7 @@ def test_who_exchanges_names_where_root_puts_a_backup_has_nothing_of_it(live, op
         finally:
             somebody.kill()
     assert precious.read_text() == "root's"
-    assert all(each.status == 0 or "it was exchanged" in each.err for each in done), done
+    assert all(each.status == 0 or "was replaced" in each.err for each in done), done
     assert not list((live.home / "backups").iterdir())
 
 

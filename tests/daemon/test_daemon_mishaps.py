@@ -166,7 +166,7 @@ def test_what_a_restore_has_left_is_kept_until_it_is_written(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     daemon.journal.failpoint = full
-    with pytest.raises(HomeError, match="what a restore has left behind could not be written"):
+    with pytest.raises(HomeError, match="after a restore could not be written"):
         daemon.start()
     daemon.close()
     assert restoring.rewound(home.database) is not None

@@ -38,7 +38,7 @@ def test_what_ran_when_the_machine_was_restarted_is_lost_at_once(make_live, poli
     once = live.ended(ids[1])
     assert (once["end_reason"], once["attempt"]) == ("lost", 1)
     alarms = [event["text"] for event in live.events("alarm")]
-    assert [text for text in alarms if "were lost when the machine was restarted" in text], alarms
+    assert [text for text in alarms if all(id in text for id in ids)], alarms
     (live.work / "go").touch()
     again = live.ended(ids[0])
     expected = ("exit", 2) if policy == "rerun" else ("lost", 1)
@@ -64,9 +64,7 @@ def test_a_request_that_an_older_database_does_not_know_is_ended_and_told(make_l
     live.start()
     until(lambda: not alive(pid), "the stray is ended")
     alarms = [event["text"] for event in live.events("alarm")]
-    told = [text for text in alarms if "the database does not know them; they are ended as void" in text]
-    assert told
-    assert stranger in told[0]
+    assert [text for text in alarms if stranger in text], alarms
     other = live.submit("exit 7")
     assert other != stranger, "its number is not given out again"
     assert live.ended(other)["exit_status"] == 7

@@ -191,7 +191,7 @@ def test_a_night_in_which_the_daemon_dies_is_reported_when_it_is_back(make_live)
     assert day_of(live) == "2026-03-02"
     data = json.loads((live.home / "reports" / "2026-03-02" / "night.json").read_text())
     [incident] = [each for each in data["story"] if each["kind"] == "daemon"]
-    assert "ended without being stopped" in incident["text"]
+    assert "unexpectedly" in incident["text"]
     assert incident["begin"] < "2026-03-02T21:06" <= incident["end"]
     assert data["clock"] == "2026-03-02T20:59:00+01:00 x60"
 

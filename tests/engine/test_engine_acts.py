@@ -194,9 +194,9 @@ def test_mail_goes_out_where_it_was_asked_for():
     centre.ask(cm.Delete(("3",)), OLGA)
     said = [(n.to, n.subject) for n in centre.sim.notices]
     assert said == [
-        ("anne", "nqspy: 1.sim has begun"),
+        ("anne", "nqspy: 1.sim has started"),
         ("anne", "nqspy: 1.sim ended"),
-        ("anne", "nqspy: 3.sim deleted"),
+        ("anne", "nqspy: 3.sim is deleted"),
     ]
 
 

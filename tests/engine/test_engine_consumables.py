@@ -118,7 +118,7 @@ def test_devices_that_are_found_later_are_units_then(lab):
     (a,) = lab.submit("anne card=1")
     lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory)])
     there, gone = (each.text for each in lab.events(ev.Alarm))
-    assert ("card 0 there" in there, "card 0 gone" in gone) == (True, True)
+    assert ("card 0 added" in there, "card 0 removed" in gone) == (True, True)
     assert units(lab, a) == {"card": ["0"]}, "it goes on"
     lab.is_sound()
 

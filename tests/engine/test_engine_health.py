@@ -67,7 +67,7 @@ def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
         ("nfs", "broken", "stale file handle"), ("nfs", "ok", ""),
     ]  # fmt: skip
     breaks, is_well = (each.text for each in centre.sim.notices)
-    assert ("queue night" in breaks, " 1:59:48" in is_well) == (True, True)
+    assert ("queue night" in breaks, " 1 h 59 min" in is_well) == (True, True)
     [alarm] = centre.events(ev.Alarm)
     assert (alarm.who, alarm.text in centre.sim.log) == ("probe nfs", True)
 

@@ -45,7 +45,7 @@ def test_memory_is_the_kernels_business_and_the_right_request_ends(bench, limit)
     innocent = bench.running(f"exec {EAT.format(20 * MB)}\n", ask=Ask(memory=400 * MB))
     ending = bench.run(f"exec {EAT.format(400 * MB)}\n", ask=Ask(memory=limit))
     assert ending.reason == "memory_limit"
-    assert ending.text.startswith(f"memory limit of {limit} bytes exceeded: ")
+    assert ending.text.startswith(f"memory limit of {limit >> 20}.0 MiB exceeded: ")
     assert limit - MB <= ending.used.memory <= limit + 20 * MB  # no sample could have been in time for 400 MB
     assert f"3.ymp was ended: {ending.text}\n" in bench.text("job.e3")
     assert bench.kill(innocent).reason == "deleted"
@@ -384,7 +384,7 @@ def gives_way(bench, job, caplog) -> tuple[int, int]:
     """How many MB left the memory, and of how many, as a request gave way."""
     with caplog.at_level("INFO", "nqspy.executor"):
         bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
-        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
+        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB are paged out", caplog.text), "a line")
     return int(told[1]), int(told[2])
 
 

@@ -318,5 +318,5 @@ def test_a_request_whose_folder_is_taken_away_gives_its_processor_back_at_its_en
     bench.expect(ObservedVoid, request)
     assert gone(shepherd)
     log = bench.home / "spool" / "starter.log"
-    assert log.read_text() == f"the folder of attempt {request.seq}.1 was taken away\n"
+    assert f" {request.seq}.1 " in log.read_text()
     os.truncate(log, 0)

@@ -311,5 +311,5 @@ def test_keys_of_root_are_not_read_by_who_was_started_from_its_session(other):
 def test_a_number_that_was_given_to_somebody_else_gets_nobodys_requests(desk, other):
     request = desk.start("touch ran\n", **{**desk.as_other, "owner": "alice"})
     text = desk.expect(ObservedNotStarted, request).text
-    assert text == f"uid {other.pw_uid} was alice when it was submitted and is {other.pw_name} now"
+    assert text == f"uid {other.pw_uid} was alice at submission and is {other.pw_name} now"
     assert not (desk.work / "ran").exists()

@@ -26,10 +26,12 @@ def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(here):
     until(lambda: len(here.stored()) == 180, "the others wait")
     here.clock.at += HOUR
     until(lambda: len(here.mails()) == 22, "then one with the rest")
-    singly = [each for each in here.mails() if each["To"] == "anne" and "further" not in each["Subject"]]
-    [rest] = [each for each in here.mails() if "further" in each["Subject"]]
+    singly = [
+        each for each in here.mails() if each["To"] == "anne" and "more messages" not in each["Subject"]
+    ]
+    [rest] = [each for each in here.mails() if "more messages" in each["Subject"]]
     assert len(singly) == 20
-    assert rest["Subject"] == "nqspy: 180 further messages"
+    assert rest["Subject"] == "nqspy: 180 more messages"
     told = set(
         re.findall(r"number (\d+)", "".join(each["Subject"] + "\n" for each in singly) + rest.get_content())
     )

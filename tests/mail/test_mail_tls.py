@@ -69,8 +69,8 @@ def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, tmp_p
     password.write_text("\nlate\n")
     os.mkfifo(tmp_path / "fifo", 0o600)
     for path, said in (
-        (password, "holds no password"),
-        (tmp_path / "fifo", "is no file"),
+        (password, "has no password"),
+        (tmp_path / "fifo", "is not a file"),
         ("/no", "No such"),
     ):
         with pytest.raises(NotSent, match=said):

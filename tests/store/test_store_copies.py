@@ -231,7 +231,7 @@ def test_a_restore_killed_at_any_rename_loses_nothing_and_is_finished_by_another
     calls = count()
     kill_at_rename(monkeypatch, lambda _: next(calls) >= at, path, file)
     if places.restoring(path).exists():
-        with pytest.raises(StoreError, match="a restore was begun and not finished"):
+        with pytest.raises(StoreError, match="a restore was started and not finished"):
             load(path)
     else:
         finished = path.with_name("nqs.db.before-restore-x").exists()
@@ -308,7 +308,7 @@ def test_a_backup_handed_out_whose_draft_is_taken_away_says_so(act, tmp_path):
     outside = places.Outside(theirs / "mine.db")
     [draft] = theirs.iterdir()
     act(draft, source)
-    with source.open("rb") as opened, pytest.raises(OSError, match="it was exchanged"):
+    with source.open("rb") as opened, pytest.raises(OSError, match="it was replaced"):
         outside.fill(opened.fileno())
     outside.close()
     assert source.read_text() == "the copy"

@@ -129,7 +129,7 @@ def test_a_restore_that_did_not_finish_keeps_every_start_from_going_on(told, pat
     for gone in (False, True):
         if gone:
             path.unlink()
-        with pytest.raises(StoreError, match=r"restore was begun and not .*nqspy restore") as refused:
+        with pytest.raises(StoreError, match=r"restore was started and not .*nqspy restore") as refused:
             SqliteJournal.open(path)
         assert "\n" not in str(refused.value)
     restoring.restore(path, good, "now")

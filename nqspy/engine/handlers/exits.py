@@ -22,7 +22,7 @@ def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
         _note_loaded(tx, _digests(tx))
     tx.exits.begin(tx.site)
     tx.dirty()
-    later = "the exits are being loaded; they count as soon as they are"
+    later = "the exits are being loaded and are used as soon as that is done"
     return {"text": text or later, "exits": list(tx.exits.declared())}
 
 
@@ -64,11 +64,13 @@ def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided:
         carried = tuple(each for each in failures if each.exit == name) if first else ()
         if failure.off:
             tx.emit(ExitOff(name, failure.text))
-            text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
+            text = (
+                f"exit {name} is switched off: it failed on 5 requests in a row; last error: {failure.text}"
+            )
             tx.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback, carried)
             tx.dirty()  # what it kept back is looked at again, under the standard rules
         elif failure.rests:
-            text = f"exit {name} failed {failure.rests}; last: {failure.text}"
+            text = f"exit {name} failed {failure.rests}; last error: {failure.text}"
             tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
         elif name not in reported:
             on = f" on {tx.site.id_of(failure.seq)}" if failure.seq is not None else ""

@@ -10,7 +10,7 @@ from nqspy.model.actions import Notify
 from nqspy.model.consumables import units_of
 from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
 from nqspy.model.machine import Found
-from nqspy.model.units import format_time
+from nqspy.model.units import format_span
 
 NOTABLE = 1.0
 """Per cent of the memory by which two readings must differ to be worth a line in the journal."""
@@ -54,18 +54,18 @@ def report_machine(tx: Transaction, before: Found) -> None:
     now = tx.site.found
     old, new = ({c for pe, c in enumerate(found.cpus) if pe not in found.offline} for found in (before, now))
     if changed := _changed("CPU ", old, new):
-        text = f"the machine has changed: {changed}; {len(new)} CPUs are left for PEs"
-        more = "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
+        text = f"the machine has changed: {changed}; CPUs for PEs now: {len(new)}"
+        more = "Requests on removed CPUs continue on the others. No request starts on a removed CPU."
         tx.alarm("machine", text, "the machine has changed", more if old - new else "")
     for each in tx.site.settings.consumables.values():
         has = set(units_of(each, now))
         if changed := _changed("", set(units_of(each, before)), has):
-            text = f"the machine has changed: {each.name} {changed}; {len(has)} are left"
-            tx.alarm("machine", text, f"{each.name} has other units")
+            text = f"the machine has changed: {each.name} {changed}; units now: {len(has)}"
+            tx.alarm("machine", text, f"the units of {each.name} have changed")
 
 
 def _changed(name: str, had: set[Any], has: set[Any]) -> str:
-    changes = (sorted(had - has), "gone"), (sorted(has - had), "there")
+    changes = (sorted(had - has), "removed"), (sorted(has - had), "added")
     return " and ".join(f"{name}{', '.join(map(str, some))} {what}" for some, what in changes if some)
 
 
@@ -80,22 +80,21 @@ def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
         detail = f": {news.text}" if news.text else ""
         text = f"resource {news.name} is broken{detail}"
         if probe.unit:
-            effect = "it is not given out until it is well again"
+            effect = "no request gets it until it works again"
         else:
             queues = [q.name for q in tx.site.settings.queues.values() if probe.name in q.needs]
-            effect = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
-            effect += f" request that needs {probe.name} starts"
+            effect = f"no request of queue {', '.join(queues)} starts, and none" if queues else "no request"
+            effect += f" that needs {probe.name}" + (" starts" if not queues else "")
         more = f"{effect}; {_RUNNING[probe.running]}"
         tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
     elif known is not None:
-        seconds = max(0, tx.now - known.since) // 1000
-        text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
-        unit = " s" if seconds < 60 else ""
-        tx.act(Notify("", f"nqspy: resource {news.name} is well again", text + unit))
+        subject = f"resource {news.name} works again"
+        text = f"{subject}, it was broken for {format_span(tx.now - known.since)}"
+        tx.act(Notify("", f"nqspy: {subject}", text))
 
 
 _RUNNING = {
-    "hold": "started requests that need it go on",
-    "suspend": "started requests that need it are suspended until it is well again",
-    "requeue": "started requests that need it are queued again, those that cannot be run again go on",
+    "hold": "running requests that need it continue",
+    "suspend": "running requests that need it are suspended until it works again",
+    "requeue": "running requests that need it are queued again, except those that cannot be rerun",
 }

@@ -16,7 +16,7 @@ from nqspy.model.texts import some_of
 
 NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
-UNSURE = "processes of it may still run"
+UNSURE = "some of its processes may still run"
 """Why a request whose end was lost is held and not run again."""
 FIRST_RETRY, LAST_RETRY = 2 * SECOND, 5 * MINUTE
 """From a failed attempt to the next one, where the cause lies outside the queue: doubled each time."""
@@ -25,7 +25,8 @@ MOST_RETRIES = DAY // LAST_RETRY
 LOSSES = 3
 """Attempts in a row, each lost within `executors.scan.BRIEF` seconds, after which a request is held: a job
 that kills its own shepherd would be run again without end."""
-KILLED = f"its shepherd was killed {LOSSES} times in a row; release runs it again"
+CHECK = f"{UNSURE}: check for them, then release it with qrls"
+KILLED = f"its shepherd was killed {LOSSES} times in a row; release it with qrls to run it again"
 
 
 def apply(tx: Transaction, observation: ob.Observation) -> None:
@@ -177,16 +178,16 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
     if observation.later:
         text = observation.text
         if request.retry is None and text not in tx.site.causes_of_retries():  # the first that waits for it
-            tx.alarm("hands", f"{text}: {name} cannot start and is tried again", f"{name} cannot start")
+            tx.alarm("hands", f"{name} cannot start and is tried again: {text}", f"{name} cannot start")
         times = request.retry.times + 1 if request.retry is not None else 1
         pause = min(FIRST_RETRY << min(times - 1, 10), LAST_RETRY)
         retry = Retry(Instant(tx.now + pause), times, text)
     if retry is not None and retry.times > MOST_RETRIES and deleter is None:
-        given_up = f"{observation.text}; it was tried for a day"
+        given_up = f"{observation.text}; it was tried again for a day"
         tx.alarm("hands", f"{name} could not start: {given_up}", f"{name} could not start")
         _not_started(tx, request, ob.ObservedNotStarted(seq, observation.attempt, given_up))
         return
-    text = f"never begun: {observation.text}"
+    text = f"the job did not start: {observation.text}"
     tx.emit(ev.Requeued(seq, request.attempts, text, losses=request.losses, retry=retry))
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
@@ -199,27 +200,28 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
     again = policy if request.ending is None else request.ending.rerun
     used = _used(tx, request, observation.used)
     name = tx.site.id_of(request.seq)
-    what, losses = "ended", request.losses
+    what, losses = "it is recorded as lost", request.losses
     if not (observation.text or request.ending):  # else the machine was restarted, or its end was ordered
         losses = losses + 1 if observation.brief else 0
     if again:
         outputs = observation.stdout, observation.stderr
-        _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES, outputs)
-        what = "run again"
+        _requeue(tx, request, observation.text or "its end was not seen", used, losses % LOSSES, outputs)
+        what = "it is queued again"
     else:
         finish(tx, request, Ending("lost", None, None, used, observation.text or "its end was not seen"))
     if observation.unsure and again:  # two attempts must not run side by side
-        tx.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
-        request_mail.held(tx, request, f"its end was lost, and {UNSURE}")
-        what = f"held, for {UNSURE}: look for them, then release it"
+        tx.emit(_held(request.seq, CHECK))
+        request_mail.held(tx, request, f"its end was not seen, and {CHECK}")
+        what = f"it is held: {CHECK}"
     elif observation.unsure:
-        what = f"ended, but {UNSURE}"
+        what += f", but {UNSURE}"
     elif again and losses >= LOSSES:
         tx.emit(_held(request.seq, KILLED))
         request_mail.held(tx, request, KILLED)
-        what = f"held: {KILLED}"
+        what = f"it is held: {KILLED}"
     if observation.unsure or not observation.text:  # what a restart of the machine has ended is told in one
-        tx.alarm("hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost")
+        subject = f"the end of request {name} was not seen"
+        tx.alarm("hands", f"{subject}; {what}", subject)
     _done(tx, request, observation)
 
 
@@ -250,13 +252,13 @@ def report_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> No
     for kind, (subject, text) in _FOUND.items():
         if some := found.get(kind):
             names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in some]
-            tx.alarm("hands", f"requests {text}: {some_of(names, _NAMED)}", subject)
+            tx.alarm("hands", f"{text}: {some_of(names, _NAMED)}", subject)
 
 
-_UNHEARD = "requests that the database does not know"
+_UNHEARD = "jobs that are not in the database"
 _FOUND = {
-    "alive": (_UNHEARD, "ran and the database does not know them; they are ended as void"),
-    "over": (_UNHEARD, "have run and the database does not know of it (an older copy?)"),
-    "later": ("requests of a later nqspy", "run under a later nqspy; they are left alone"),
-    "lost": ("lost requests", "were lost when the machine was restarted"),
+    "alive": (_UNHEARD, "killed, because the database has no record of this run"),
+    "over": (_UNHEARD, "no record of this run in the database (is it an older copy?)"),
+    "later": ("jobs of a later nqspy", "started by a later version of nqspy and not touched by this one"),
+    "lost": ("lost requests", "lost when the machine was restarted"),
 }

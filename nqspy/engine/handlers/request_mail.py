@@ -18,7 +18,7 @@ NAMED = 20
 def begun(tx: Transaction, request: Request, pes: int) -> None:
     """Mail of a request that has begun, where that was asked for (``-mb``)."""
     if request.spec.mail.begin:
-        _send(tx, request, "has begun", f" on {pes} PE(s)")
+        _send(tx, request, "has started", f" on {pes} PE{'s' * (pes != 1)}")
 
 
 def warn_of_shift(tx: Transaction, seq: Seq) -> None:
@@ -54,7 +54,7 @@ def ended(tx: Transaction, request: Request, ending: Ending) -> None:
     if end.ok:
         site, limit = tx.site, finite(request.spec.ask.wall)
         hint = runtime.hint_on_wall(site.settings, site.lifetimes, key_of(request), limit)
-        text += f". Of its wall limit: {hint}" if hint else ""
+        text += f". Hint: {hint}" if hint else ""
     _send(tx, request, "ended", text)
 
 
@@ -63,7 +63,7 @@ def deleted(tx: Transaction, request: Request, name: str, who: str, text: str) -
     if not request.spec.mail.abort or who == request.owner:
         return False
     body = f"Request {name} ({request.name}) was deleted by {who}. {text}"
-    tx.act(Notify(_address(request), f"nqspy: {name} deleted", body, request.seq))
+    tx.act(Notify(_address(request), f"nqspy: {name} is deleted", body, request.seq))
     return True
 
 
@@ -103,11 +103,11 @@ class Consequences(Struct):
     def send(self, tx: Transaction) -> None:
         """Send the mails, and begin anew."""
         for (to, text), some in self.held.items():
-            body = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
-            body += " An operator can release it, its owner delete it."
+            body = f"{text}. Held, because it can never start now: {_listed(tx, some)}."
+            body += " Delete it with qdel, or ask an operator to release it with qrls -h s."
             tx.act(Notify(to, _subject(tx, some, "held"), body, some[0][0]))
         for (to, text), some in self.deleted.items():
-            body = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
+            body = f"{text}. Deleted, because it waited for that: {_listed(tx, some)}."
             tx.act(Notify(to, _subject(tx, some, "deleted"), body, some[0][0]))
         self.held, self.deleted, self.roots = {}, {}, {}
 
@@ -115,7 +115,7 @@ class Consequences(Struct):
 def _subject(tx: Transaction, some: list[tuple[Seq, str]], done: str) -> str:
     if len(some) > 1:
         return f"nqspy: {len(some)} requests are {done}"
-    return f"nqspy: {tx.site.id_of(some[0][0])} {'is ' * (done == 'held')}{done}"
+    return f"nqspy: {tx.site.id_of(some[0][0])} is {done}"
 
 
 def _listed(tx: Transaction, some: list[tuple[Seq, str]]) -> str:
