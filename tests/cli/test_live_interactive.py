@@ -112,6 +112,15 @@ def test_a_session_has_a_terminal_and_gives_the_status_of_its_shell(office, pers
     assert (job["exit_status"], job["name"]) == (7, "talk")
 
 
+def test_a_session_ended_by_its_wall_limit_says_so_in_one_line(office, person):
+    one = person("-I", "-S", "/bin/sh", "-l", "walltime=2")
+    id = begun(one)
+    assert one.ends() not in (0, None)
+    assert one.seen.count("wall-clock limit of 2 s exceeded") == 1
+    assert one.seen.count(f"qsub: job {id} was ended: ") == 1
+    assert office.ended(id)["end_reason"] == "wall_limit"
+
+
 def test_the_size_of_the_window_and_the_keys_that_interrupt_go_through(office, person):
     one = person("-I", "-S", "/bin/sh")
     begun(one)
@@ -157,7 +166,7 @@ def test_who_loses_patience_ends_the_request(office, person):
     one.types("\x03")
     assert one.ends() == 3
     assert office.ended(id)["end_reason"] == "deleted"
-    assert f"qsub: job {id} ended before it began" in one.seen
+    assert f"qsub: job {id} ended before it started" in one.seen
     two = person("-I", "-h")
     id = waiting(two)
     two.process.kill()
