@@ -1,13 +1,14 @@
 """Pages of the manual and the README, gone through as they stand there: files are written, commands typed,
 and what these print is what the page shows (`…` stands for anything)."""
 
+import getpass
 import re
 import shlex
 import time
 from pathlib import Path
 
 import pytest
-from daemon.live import PATIENCE, ROOT, Live, command
+from daemon.live import ONE_QUEUE, PATIENCE, ROOT, Live, command
 
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -80,6 +81,46 @@ def test_what_a_guide_shows_is_what_happens(make_live, page):
     reader = Reader(live)
     reader.goes_through((MANUAL / f"{page}.md").read_text())
     assert reader.typed[-1].startswith("nqsd stop")
+
+
+def _comes(typed: str, id: str) -> str:
+    """A command or option in the tables of the page `coming`, as it may be typed; empty for other words."""
+    words = typed.replace("CMD", "true").replace("17", id).replace(" me", f" {getpass.getuser()}")
+    first = words.partition(" ")[0]
+    if typed in ("qsub -I", "mpprun", "CMD") or not first.startswith(("q", "nqspy", "pbsnodes", "-")):
+        return ""
+    if first.startswith("-"):
+        return f"nqspy submit {words} --wrap true" if "=" in words else f"qsub {words} -- true"
+    return f"{words} {id}" if words in ("qhold", "qrls", "qrerun") else words
+
+
+@pytest.mark.slow
+def test_what_a_newcomer_types_instead_of_the_former_command_is_taken(make_live):
+    page = (MANUAL / "coming.md").read_text()
+    live = make_live().site(ONE_QUEUE + "set machine pes=40\ncreate consumable gpu units=(0,1)\n").start()
+    reader = Reader(live)
+    reader.env["NQSPY_HOME"] = str(live.home)
+    live.write("job.sh", "#!/bin/sh\n#SBATCH --time=1:00:00\ntrue\n")
+    live.write("nightly.sh", "true\n")
+    live.write("one.dat", "1\n")
+    live.write("analyse", "#!/bin/sh\ntrue\n").chmod(0o755)
+    cells = [
+        cell for row in re.findall(r"^\| (`?.*`.*) \|$", page, re.MULTILINE) for cell in row.split(" | ")
+    ]
+    asked = [text for cell in cells for text in re.findall(r"`([^`]*)`", cell.replace("\\|", "|"))]
+    options = {text for text in asked if text.startswith("-")}
+    assert options >= {"--array=1-9%2", "--dependency=afterok:17", "--gres=gpu:2", "--gpus 2"}
+    for typed in asked:
+        id = live.submit("sleep 600", held=typed != "qrerun")
+        if typed == "qrerun":
+            live.running(id)
+        if line := _comes(typed, id):
+            reader.types(line, "…\n")
+    cron, loop = (found[2] for found in BLOCK.finditer(page))
+    nightly = cron.partition("*  ")[2].replace("\\%", "%").replace("/home/anne", str(live.work))
+    assert live.sh(nightly, **reader.env).ok().out == live.sh(nightly, **reader.env).ok().out, "the same key"
+    assert live.ended(live.sh(loop, **reader.env).ok().out.strip())["exit_status"] == 0
+    assert len(reader.typed) > 25
 
 
 def test_the_page_on_testing_shows_what_happens(make_live, monkeypatch):
