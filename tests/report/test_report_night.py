@@ -197,7 +197,7 @@ def test_alarms_restarts_and_failed_shifts_are_incidents(diary):
     assert [each["kind"] for each in data["incidents"]] == ["alarm", "machine_found", "shift_failed"]
     text = night_text(data)
     assert "it failed" in text
-    assert "restart" in text
+    assert "has changed" in text
     assert "clock: x360 from 20:55" in text
 
 
