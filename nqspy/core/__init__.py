@@ -1,4 +1,4 @@
-"""The door of the core: what other rooms use of its folders. Its files they import by name."""
+"""Names from the folders of `core` for other rooms. Files at the top of `core` are imported by name."""
 
 from nqspy.core.fallback import resume as resume
 from nqspy.core.fallback.preempt import move_rank as move_rank

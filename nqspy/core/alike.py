@@ -1,4 +1,5 @@
-"""Reach of a reason: the waiting requests of its queue that have equal values in the fields it names."""
+"""Reach of a refusal: the other waiting requests of the queue to which it applies too, because they have
+equal values in the fields that it names."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, reduce
@@ -36,7 +37,7 @@ INFINITE = float("inf")
 
 
 def is_sound(reach: Reach) -> bool:
-    """True if all fields that it names exist."""
+    """True if all fields that a reach names exist."""
     return NAMES.issuperset([name for name, _ in reach.fields]) and all(
         name in BOUNDED for name, _, _ in reach.within
     )
@@ -54,7 +55,7 @@ def _readers(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Val
 
 
 def covers(reach: Reach, request: Request) -> bool:
-    """True if a reason reaches this request."""
+    """True if a reason given for another request also applies to this one."""
     if reach.queue != request.queue:
         return False
     for name, value in reach.fields:
@@ -64,7 +65,7 @@ def covers(reach: Reach, request: Request) -> bool:
 
 
 def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
-    """True if the numbers of a request lie within all these bounds."""
+    """True if the numbers that a request asks for (PEs, ms, bytes) lie within all these bounds."""
     for name, least, most in bounds:
         value = _OF[name](request)
         if least is None or not isinstance(value, int):
@@ -76,7 +77,7 @@ def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
 
 
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
-    """Return the first reason of another request that reaches this one; None: no reason does."""
+    """Return the first reason given for another request that also applies to this one; None: no reason."""
     for reach in reasons.reach:
         if covers(reach, request):
             return reach.reason
@@ -84,7 +85,7 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
 
 
 def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:
-    """Return the rows of a queue that have these values and lie within these bounds."""
+    """Return a mask of the rows of a queue that have these values and lie within these bounds."""
     masks: list[Mask] = [getattr(columns, name) == _number(site, name, value) for name, value in fields]
     for name, least, most in within:
         column: Floats = getattr(columns, name)
@@ -103,7 +104,8 @@ def _number(site: Site, name: str, value: Value) -> float:
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
-    """Yield the waiting requests of a queue that a reason reaches and that have no reason of their own."""
+    """Yield the waiting requests of a queue that have no reason of their own and to which the reason of
+    another request applies, each with that reason."""
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:

@@ -41,7 +41,8 @@ def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
 
 
 def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return the `violation` of a request on the size that it has."""
+    """Return why a queue, or its domain, can never take a request of this size, in one line; None: it can.
+    Other sizes of a moldable request are not tried."""
     ask = spec.ask
     for path, asked in _asked(ask):
         branch, _, name = path.partition("/")
@@ -74,7 +75,8 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
-    """Yield the asked amounts by the path of the limit; a limit of a process alone counts for the request."""
+    """Yield each amount that a request asks for, with the path of the queue's limit on it. A limit given only
+    for a process counts as one for the request."""
     yield from ask.limits().items()
     if ask.cpu is None:
         yield "per_request/cpu_limit", ask.cpu_process
@@ -87,14 +89,14 @@ def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
 
 
 def turned_away(domain: Domain, owner: str, groups: Collection[str]) -> str | None:
-    """Return why a domain takes no requests of a user, member of these Unix groups; None: it may."""
+    """Return why a domain takes no requests of a user in these Unix groups; None: it takes them."""
     if lets_in(domain.users, domain.groups, owner, groups):
         return None
     return f"domain {domain.name} takes no requests of {owner}: {'; '.join(_people(domain))}"
 
 
 def misfit(domain: Domain, spec: Spec) -> str | None:
-    """Return why a domain does not take a request, whatever its owner; None: it does."""
+    """Return why a domain does not take a request, apart from rules about its owner; None: it takes it."""
     if not domain.smallest <= spec.ask.pes <= (domain.largest or spec.ask.pes):
         return f"domain {domain.name} takes {_sizes(domain)}, not of {spec.ask.pes}"
     if domain.accounts and not {spec.group, spec.account} & {*domain.accounts}:

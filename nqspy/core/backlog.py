@@ -1,4 +1,4 @@
-"""Work that waits ahead of a request: a rough figure where the simulation ahead ends before."""
+"""Rough estimate of waiting time from the work ahead of a request, where the simulation ahead ends early."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,8 @@ UNKNOWN = float(HOUR)
 
 
 class Backlog:
-    """Queued requests of each domain by date. ``running``: remaining work (PE ms) of requests that run."""
+    """Estimate of waiting times from the queued work of each domain. ``running``: remaining work of running
+    requests, in PE ms, by domain."""
 
     def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
         self._running = running
@@ -24,7 +25,7 @@ class Backlog:
         self._known: dict[str, tuple[Ints, Ints, Floats]] = {}
 
     def wait(self, request: Request) -> int:
-        """Return the time (ms) that all PEs of its domain need for the requests of earlier dates."""
+        """Return the time (ms) that all PEs of the domain need for the work queued before this request."""
         site, domain = self._site, self._site.domain_of(request.queue)
         if domain.name not in self._known:
             self._known[domain.name] = self._work_ahead(domain.name)
@@ -35,7 +36,8 @@ class Backlog:
         return round((self._running.get(domain.name, 0) + float(work[place])) / pes)
 
     def _work_ahead(self, domain: str) -> tuple[Ints, Ints, Floats]:
-        """Return dates and turns in order, and the work (PE ms) ahead of each, and behind the last."""
+        """Return the dates and turns of a domain's queued requests in order, and the work (PE ms) ahead of
+        each; one more figure is the work of all."""
         site, none = self._site, np.empty(0, np.int64)
         dates, turns, works = [none], [none], [np.empty(0)]
         for name, columns in site.waiting.items():

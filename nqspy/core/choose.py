@@ -1,4 +1,4 @@
-"""The chooser: one loop that takes candidates in turn and starts those that the gate lets pass (README)."""
+"""The chooser: a loop that examines candidates one by one and starts those that the gate lets pass."""
 
 from collections.abc import Iterator
 
@@ -28,10 +28,11 @@ NAME = "select"
 
 
 class QueuePass:
-    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row; True: a
-    reservation that is given up may let it start. ``open``: it may have a next row; ``held``: an exit closed
-    it for this pass; ``stamp``: `Chooser._stamp` when no row was left; ``opened``: how often other queues had
-    given up a later reservation when its first row was asked for."""
+    """State of one queue in a pass. ``blocked``: candidates that were examined and did not start, by row,
+    with True if a reservation that another gives up may let them start. ``open``: there may be a next row.
+    ``held``: an exit closed the queue for this pass. ``stamp``: `Chooser._stamp` when the rows ran out.
+    ``opened``: number of later reservations that other queues had given up when the first row was examined.
+    """
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
@@ -42,7 +43,7 @@ class QueuePass:
 
 
 class Chooser:
-    """The loop of a pass over all started queues."""
+    """Loop of a pass that examines the candidates of all started queues."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self.gate = draft, gate
@@ -53,7 +54,7 @@ class Chooser:
         self._queues = [QueuePass(*each, self._rows_of(*each)) for each in served(draft, gate, self._open())]
 
     def _open(self) -> Iterator[Queue]:
-        """Yield the queues that may start something, by priority; close the others."""
+        """Yield the queues that may start something, by priority. Record why each other queue is closed."""
         for queue, columns in self._draft.waiting:
             if queue.kind != "batch":
                 continue
@@ -67,7 +68,7 @@ class Chooser:
                 yield queue
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield the rows to examine: with `jobselect` exits all, as these may force a start."""
+        """Yield the rows of a queue to examine: with `jobselect` exits all, as an exit may force a start."""
         yield from policy.again(candidates)
         asks = self._offers.asking
         for row in self._offers.next_rows(candidates, policy) if asks else policy.next_rows(candidates):
@@ -77,7 +78,7 @@ class Chooser:
     # ------------------------------------------------------------ the loop
 
     def run(self) -> None:
-        """Examine candidates until no queue has a next row, then word the reasons of those that wait."""
+        """Examine candidates until no queue has a next row, then set the reasons of those that still wait."""
         resume_suspended(self._draft, self.gate)
         self._serve_urgent()
         while (step := self._next_step()) is not None:
@@ -98,7 +99,7 @@ class Chooser:
             each.policy.finish()
 
     def _serve_urgent(self) -> None:
-        """Examine what an operator scheduled *now* or *next*, ahead of all others."""
+        """Examine the requests that an operator scheduled *now* or *next*, before all others."""
         found = []
         for place, each in enumerate(self._queues):
             urgent = each.candidates.urgent()
@@ -110,7 +111,7 @@ class Chooser:
                 self._examine(each, row)  # of an array index after index, as long as they start
 
     def _next_step(self) -> tuple[QueuePass, int] | None:
-        """Return the first queue that has a next row, and the row."""
+        """Return the first queue that has a next row, and the row; None: no queue has one."""
         for n, each in enumerate(self._queues):
             if not each.open and not self._offers.asking:
                 self._reopen(each)
@@ -124,21 +125,21 @@ class Chooser:
         return None
 
     def _stamp(self, each: QueuePass) -> tuple[int, int]:
-        """Return the changes that may give a queue without a next row one again: later reservations given up
-        by others; where a blocker lets no other pass, also the starts and changes of the pass."""
+        """Return counters that change when a queue without a next row may get one again: later reservations
+        given up by other queues and, behind a blocker, the starts and changes of the pass."""
         proposals = self._draft.proposals if each.policy.blocker is not None else 0
         return self.gate.reserved.opened_beside(each.queue.name), proposals
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        """Return the blocked candidates that could start by now. A start may change that behind a blocker,
-        a reservation that was given up in any queue."""
+        """Return the blocked candidates that could start by now. Behind a blocker all are tried, elsewhere
+        only those that a reservation given up by another may let start."""
         free, by_starts = self._draft.board(each.queue.name).free, each.policy.blocker is not None
         waiting = (request for request, by_giving_up in each.blocked.values() if by_starts or by_giving_up)
         fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)
         return [request for request in fitting if each.policy.refuses(request, False) is None]
 
     def _reopen(self, each: QueuePass) -> None:
-        """Examine blocked candidates of a queue again that could start by now."""
+        """Examine the blocked candidates of a queue again that could start by now."""
         if (stamp := self._stamp(each)) == each.stamp:
             return
         each.stamp = stamp
@@ -153,7 +154,7 @@ class Chooser:
         each.open, each.rows = True, self._rows_of(each.candidates, each.policy)
 
     def _could_go_on(self, each: QueuePass) -> bool:
-        """Return True if a queue could start something after the offers have ended: the next pass does."""
+        """True if a queue could start more after the offers to exits ended; the next pass comes at once."""
         if self._stamp(each) == each.stamp:
             return False
         chosen = each.policy.reopen(self._eligible(each))
@@ -162,7 +163,7 @@ class Chooser:
     # ------------------------------------------------------------ one candidate
 
     def _examine(self, each: QueuePass, row: int) -> None:
-        """Start a candidate in the first variant that fits, or report to the policy why none does."""
+        """Start a candidate in the first variant that fits. If none fits, report the reason to the policy."""
         candidate = each.candidates.examine(row)
         each.blocked.pop(row, None)
         answer = self._offers.of(candidate)
@@ -191,7 +192,7 @@ class Chooser:
         return each.policy.blocked(each.candidates, candidate, why)
 
     def _waits_for_better_size(self, policy: Skip, candidate: Request, ask: Request) -> Reason | None:
-        """Return why a candidate with a reservation waits for a size on which it ends sooner."""
+        """Return why a candidate waits for a reserved start on another size that ends sooner, or None."""
         if candidate.spec.mold is None:
             return None
         if not self.gate.is_reserved(candidate) and not policy.reserves_more():
@@ -222,8 +223,8 @@ class Chooser:
     # ------------------------------------------------------------ the result
 
     def actions(self) -> Iterator[Action]:
-        """Yield the starts with their consequences, and the reservations. A change of reservations on which a
-        start may rest comes before that start: the re-check goes from action to action."""
+        """Yield the starts with their consequences, and the changes of reservations. A change on which a
+        start depends comes before that start, because the re-check goes through the actions in order."""
         reserved = self.gate.reserved
         for choice in self._draft.chosen:
             request, seq = choice.request, choice.request.seq
@@ -237,7 +238,7 @@ class Chooser:
             yield made
 
     def wake_at(self) -> Instant | None:
-        """Return when the next pass is needed at the latest."""
+        """Return the latest time for the next pass; None: no time is known."""
         gate, draft = self.gate, self._draft
         dues = [draft.site.next_date(), gate.opens(), gate.reserved.next_at(), self._offers.due]
         dues += [each.policy.wake_at for each in self._queues]
@@ -248,7 +249,7 @@ class Chooser:
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Choose what starts."""
+    """Choose the requests that start, add their starts to the draft, and return when the next pass is due."""
     gate = gate_of(draft)
     for request in draft.resumed:
         gate.resume(request)
@@ -259,7 +260,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return the domains that could never start anything."""
+    """Return a line for each queue with a domain that could never start anything."""
     pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
     if pes < 1:
         return ["the machine has no PE: set machine pes=N"]
@@ -267,7 +268,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """Return True: a start, and what exits made of it, stands as long as the gate lets it pass."""
+    """True for a start, and for the changes that exits attached to it: the gate alone re-checks these."""
     return isinstance(action, Start | Redate | Reserving | Hold | Move)
 
 

@@ -28,7 +28,7 @@ BUMPER = declare_feature("bumper")
 
 @dataclass(slots=True)
 class JobClass:
-    """The scheduling parameters of one class. None: no bound (the seed writes one year)."""
+    """Scheduling parameters of one job class. None: no bound (the seed writes one year)."""
 
     name: str
     priority: int = setting("number", 1, "rank among the classes: highest first", low=0, high=63)
@@ -79,7 +79,8 @@ CLASSES: SettingsObject[JobClass] = declare(
 
 
 def _moves(site: Site, stamp: Stamp) -> Status:
-    """Return what moves cost of late, and the classes with a do-not-disturb time shorter than a move."""
+    """Return the mean and slowest of the last moves (seconds for each PE that a job left), and the classes
+    with a do-not-disturb time shorter than a move."""
     mean, slowest = mean_move(site.moves), slowest_move(site.moves)
     if mean is None or slowest is None:
         return Status({"moves": {"count": 0, "mean_s": None, "slowest_s": None}}, [("moves", "none yet")])
@@ -108,7 +109,7 @@ _PLAIN = JobClass("")
 
 
 class ClassTable:
-    """The classes of a site that are in force now."""
+    """The job classes of a site as set now, and the settings for all classes."""
 
     def __init__(self, settings: Settings) -> None:
         self._known: Mapping[str, JobClass] = CLASSES.all(settings)
@@ -119,12 +120,11 @@ class ClassTable:
         return request.spec.job_class or self.gang.default_class
 
     def of(self, request: Request) -> JobClass:
-        """Return the class of a job."""
+        """Return the parameters of the class of a job."""
         return self.named(self.name(request))
 
     def named(self, name: str) -> JobClass:
-        """Return the class of that name; a deleted class counts as one of the lowest priority without
-        bounds."""
+        """Return the parameters of the class of that name; of a deleted one: lowest priority, no bounds."""
         return self._known.get(name) or _PLAIN
 
     def is_large(self, pes: int) -> bool:
@@ -132,11 +132,11 @@ class ClassTable:
         return self.gang.large_size is not None and pes >= self.gang.large_size
 
     def forbids(self, request: Request) -> bool:
-        """True if a job can never be loaded, even if nothing else is."""
+        """True if a job asks for more PEs than limits of classes allow on an otherwise empty machine."""
         return request.spec.ask.pes > self.most(request.spec)
 
     def most(self, spec: Spec) -> float:
-        """Return how many PEs a job may have if nothing else is loaded; infinite without a bound."""
+        """Return the most PEs that a job may have if nothing else is loaded; infinite: no limit."""
         own = self.named(spec.job_class or self.gang.default_class)
         large = self.gang.large_limit if self.is_large(spec.ask.pes) else None
         bounds = (self.gang.job_limit, own.pe_limit, large)
@@ -144,8 +144,7 @@ class ClassTable:
 
 
 def objection(site: Site, name: str, owner: str, groups: Collection[str] | None = ()) -> Refusal | None:
-    """Return why a user of these Unix groups may not use a class; None: they may. ``groups`` None: each is
-    open."""
+    """Return why a user of these Unix groups (None: of any) may not use a class; None: they may."""
     if not name:
         return None
     known = CLASSES.all(site.settings)
@@ -158,7 +157,7 @@ def objection(site: Site, name: str, owner: str, groups: Collection[str] | None 
 
 
 def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
-    """Return why a queue that goes by class can never load an application; None: it can."""
+    """Return why a class queue can never load an application, which asks for too many PEs; None: it can."""
     most = ClassTable(site.settings).most(spec)
     if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
         return None
@@ -185,13 +184,13 @@ def may_bump(bumper: JobClass, other: JobClass) -> bool:
 
 
 def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
-    """Return until when a loaded job keeps its PEs: for the do-not-disturb time of its class, once for each
-    PE, from when it was given them; None: for ever."""
+    """Return the time until which a loaded job keeps its PEs: the do-not-disturb time of its class, times its
+    number of PEs, after it got them; None: for ever."""
     if kind.do_not_disturb is None:
         return None
     return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))
 
 
 def class_in(site: Site, queue: str, named: str) -> str:
-    """Return the class of a request of a queue that names that class (or none); empty: it has no class."""
+    """Return the class of a request in a queue: the ``named`` one, else the default; empty: not by class."""
     return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""

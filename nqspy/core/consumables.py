@@ -36,7 +36,7 @@ _OTHERS = (
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each consumable with wrong units or variable, and each limit of an unknown one."""
+    """Yield a line for each consumable with wrong units or variable, and for each limit on an unknown one."""
     changed = [split(path) for path in touched or ()]
     names = {name for kind, name, _ in changed if kind is CONSUMABLES}
     known = settings.consumables
@@ -102,7 +102,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
 
 
 def _as_units(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the valid settings of a new consumable that define its units."""
+    """Return those settings of a new consumable that define its units and have a valid type."""
     units, count = given.get("units"), given.get("count")
     is_number = isinstance(count, int) and not isinstance(count, bool)
     valid: dict[str, Any] = {"count": count} if is_number else {}
@@ -175,8 +175,7 @@ def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
 
 
 def resolved(site: Site, ask: Ask) -> Ask:
-    """Return the ask with the consumables' own names, each once; ``gpus`` is ``gpu`` if no consumable has
-    that name."""
+    """Return the ask with the names of consumables as set, each once; ``gpus`` may stand for ``gpu``."""
     if not ask.consumables:
         return ask
     counts: dict[str, int] = {}
@@ -192,8 +191,7 @@ def _own_name(site: Site, given: str) -> str:
 
 
 def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
-    """Return the wanted units with a new count of one consumable (0: none). Raises Refusal if it is
-    unknown."""
+    """Return wanted units with a new count of one consumable (0: none). Raises Refusal if it is unknown."""
     name = _own_name(site, given)
     if name not in site.settings.consumables:
         raise Refusal("unknown_consumable", name=given[:80], known=in_words(site.settings.consumables))
@@ -202,7 +200,7 @@ def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
 
 
 def sets_variables(site: Site, before: Ask, after: Ask) -> bool:
-    """True if other units of a consumable that sets a variable of the job are asked for."""
+    """True if two asks differ in a consumable that sets a variable of the job."""
     known = site.settings.consumables
     differing = set(before.consumables) ^ set(after.consumables)
     return any(name in known and known[name].env is not None for name, _ in differing)
@@ -224,7 +222,7 @@ def check_wanted(site: Site, wanted: Wanted) -> None:
 
 
 def open_units(site: Site) -> dict[str, list[str]]:
-    """Return the free units, neither held nor offline, by consumable, in their order."""
+    """Return the units that are neither held nor offline, by consumable, in the order of its settings."""
     found, free = site.found, {}
     for name, each in site.settings.consumables.items():
         away = {*site.units.get(name, ()), *offline_of(each, found, site.resources)}
@@ -233,7 +231,7 @@ def open_units(site: Site) -> dict[str, list[str]]:
 
 
 def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
-    """True if these units are those that are wanted, and all are free."""
+    """True if these units are exactly as many as wanted, and all are free."""
     counts = {name: len(set(each)) for name, each in units}
     if counts != dict(wanted) or sum(counts.values()) != sum(len(each) for _, each in units):
         return False
@@ -242,7 +240,7 @@ def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
 
 
 class UnitBoard:
-    """Free units in a pass; a start takes its units."""
+    """Free units of all consumables in a pass; each start takes its units away."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -250,7 +248,7 @@ class UnitBoard:
         self._turns = dict(site.turns)
 
     def give(self, wanted: Wanted, pes: Sequence[int]) -> Units:
-        """Take and return units for a request that gets these PEs; enough must be free."""
+        """Choose units for a request with these PEs, take them away and return them; enough must be free."""
         given = []
         for name, count in wanted:
             each, left = self._site.settings.consumables[name], self._open[name]
@@ -269,7 +267,7 @@ class UnitBoard:
         return tuple(given)
 
     def _nearness(self, each: Consumable, unit: str, pes: Sequence[int]) -> int:
-        """Return the number of the PEs' CPUs that are near to a unit's device."""
+        """Return how many CPUs of these PEs are near to the device of a unit."""
         site, device = self._site, device_of(each, unit, self._site.found)
         if device is None or site.pes() > len(site.found.cpus):
             return 0
@@ -280,7 +278,7 @@ class UnitBoard:
 
 
 def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Return the consumables for programs."""
+    """Return the consumables (``chosen``; none: all) as JSON objects: units, units offline, and holders."""
     return [
         {
             "name": each.name,
@@ -294,7 +292,7 @@ def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """Return the consumables in lines for people."""
+    """Return the consumables (``chosen``; none: all) as text for people."""
     lines, opened = [], open_units(site)
     for row in rows(site, chosen):
         each = site.settings.consumables[row["name"]]
@@ -311,7 +309,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
 
 
 def device_lines(site: Site, each: Consumable) -> list[str]:
-    """Return a line for each of its devices; no line if its units stand for no devices."""
+    """Return a line for each device found for a consumable; no line if its units stand for no devices."""
     vendor = vendor_of(each, site.found)
     devices = [device for device in site.found.devices if device.vendor == vendor]
     if not each.is_found:
@@ -333,13 +331,13 @@ _NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 
 def found_lines(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
-    """Return lines about the found devices of consumables that changes create or set."""
+    """Return text about the devices found for the consumables that these changes create or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
     return "".join(f"{line}\n" for line in found_now(site, made))
 
 
 def found_now(site: Site, consumables: Iterable[Consumable] | None = None) -> list[str]:
-    """Return lines about the found devices of these consumables (None: of all)."""
+    """Return lines about the devices found for these consumables (None: for all)."""
     some = site.settings.consumables.values() if consumables is None else consumables
     return [f"{each.name}: {line}" for each in some if each.is_found for line in device_lines(site, each)]

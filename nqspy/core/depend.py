@@ -27,8 +27,9 @@ SHOWN = 3
 
 
 class Judgement(Struct, frozen=True):
-    """Effect of an event of a prerequisite: the words that are ``met``, and those that can ``never`` be met.
-    ``text``: the event in words; ``reason``: why the prerequisite ended (empty: it has not)."""
+    """Effect of an event of a prerequisite: the dependency words (``ok``, ``start``, ...) that are now
+    ``met``, and those that can ``never`` be met. ``text``: the event in words; ``reason``: why the
+    prerequisite ended (empty: it has not)."""
 
     met: tuple[AfterWord, ...] = ()
     never: tuple[AfterWord, ...] = ()
@@ -36,7 +37,7 @@ class Judgement(Struct, frozen=True):
     reason: str = ""
 
     def of(self, seq: Seq) -> Prerequisite:
-        """Return the outcome of the prerequisite for a job that waited for it."""
+        """Return the outcome of the prerequisite ``seq``, for a job that waited for it."""
         return Prerequisite(seq, self.reason, "start" not in self.never)
 
 
@@ -45,8 +46,9 @@ DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it beg
 
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
-    """Return the effect of an event on requests that wait for its request (``ended``: that, if it ended it).
-    One deleted before it ran has not started and counts as failed, as an array with such an index does."""
+    """Return the effect of an event on the requests that wait for its request; ``ended``: that request, if
+    the event ended it. A request deleted before it ran has not started and counts as failed, as an array with
+    such an index does."""
     array = None if ended is None else ended.array
     match event:
         case Ended() if array is not None and array.dropped and not array.worst:
@@ -77,7 +79,7 @@ _AWAITED = {
 
 
 def awaited(site: Site, each: Dependency) -> str:
-    """Return the awaited condition in words: ``17.ymp has ended``."""
+    """Return the condition of a dependency in words: ``17.ymp has ended``."""
     return f"{site.id_of(each.seq)} {_AWAITED[each.word]}"
 
 

@@ -20,7 +20,7 @@ _SHOWN = 32
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each removed domain that a queue names, wrong PEs, and pair that shares PEs."""
+    """Yield a line for each error: a removed domain that a queue names, wrong sizes or PEs, shared PEs."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
     if touched is not None and not changed and "machine" not in touched:
         return
@@ -48,8 +48,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raise BadValue for PEs that the machine does not have, and for a change of the PEs of
-    ``application``."""
+    """Raise BadValue for PEs that the machine does not have, and for new PEs of ``application``."""
     _, name, _ = split(change.path)
     given = brought(change)
     if name.lower() in (APPLICATION, "*") and (change.op in ("create", "delete") or "pes" in given):
@@ -95,8 +94,8 @@ DOMAINS = declare(
 
 
 def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
-    """Raise Refusal if new settings would take a PE, its domain or its slot from a request that holds it.
-    ``touched``: paths of the changed objects."""
+    """Raise Refusal if new settings would change the domain of a held PE or of a queue with requests on PEs,
+    or give a PE more holders than its new depth. ``touched``: paths of the changed objects."""
     before, moved = site.settings, _moved_queues(site, after, touched)
     if before.domains == after.domains and not moved:
         return
@@ -113,8 +112,7 @@ def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
 
 
 def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict[str, int]:
-    """Return the queues that change to another domain or kind of domain, with the numbers of their
-    requests that hold PEs."""
+    """Return the queues that change domain or kind of domain, with how many of their requests hold PEs."""
     settings, before = site.settings, site.settings.queues
     changed = {name for kind, name, _ in map(split, touched) if kind is not None and kind.head == "queue"}
     names = changed & before.keys() & after.queues.keys()
@@ -127,7 +125,7 @@ def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict
 
 
 def unused(settings: Settings, pes: int) -> list[str]:
-    """Return a line for each queue with a domain of no PEs, or of fewer than its smallest requests need."""
+    """Return a line for each batch queue with a domain of no PEs, or of less than its least requests need."""
     if not settings.domains:
         return []
     wrong: dict[str, str] = {}
@@ -149,7 +147,7 @@ def _is_command(settings: Settings, name: str) -> bool:
 
 
 def rows(site: Site) -> list[dict[str, Any]]:
-    """Return all domains for programs."""
+    """Return all domains as JSON objects: PEs, settings and holders."""
     lines = []
     for name in names(site.settings.domains):
         board, domain = site.board(name), site.domain(name)
@@ -171,7 +169,7 @@ def rows(site: Site) -> list[dict[str, Any]]:
 
 
 def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
-    """Return the requests that hold some of these PEs, by their lowest PE, with its coordinate on a torus."""
+    """Return the requests that hold some of these PEs, by lowest PE (on a torus with its coordinate)."""
     held: dict[int, list[int]] = {}
     for pe in pes:
         for seq in site.holders.get(pe, ()):
@@ -190,7 +188,7 @@ def ranges(pes: Iterable[int]) -> str:
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """Return the domains in lines for people."""
+    """Return the domains (``chosen``; none: all) as text for people."""
     lines, torus = [], torus_of(site.settings.machine)
     for row in rows(site):
         if chosen and row["name"] not in chosen:

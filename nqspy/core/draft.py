@@ -17,9 +17,9 @@ from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.consumables import Units
 from nqspy.model.domains import APPLICATION
+from nqspy.model.facts import Promise, plain
 from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
-from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode, quoted, reason_kinds
 from nqspy.model.requests import Request, State, Used
@@ -34,9 +34,9 @@ from nqspy.shares import FairShare
 
 @dataclass(slots=True)
 class Choice:
-    """A request that this pass starts on these PEs with these units, past the limits if ``forced``.
-    ``follow``: the consequences of the start; ``lacked``, ``cleared``: as in `actions.Start`; ``reserving``:
-    changes of reservations before it."""
+    """A request that this pass starts on these PEs with these units; ``forced``: past the limits. ``follow``:
+    consequences of the start. ``lacked``, ``cleared``: as in `actions.Start`. ``reserving``: changes of
+    reservations that come before it."""
 
     request: Request
     forced: bool = False
@@ -106,11 +106,11 @@ class Draft:
 
     @cached_property
     def ledger(self) -> FairShare:
-        """Use and entitlement in all domains, starts of this pass included; made when first asked for."""
+        """Use and entitlement of accounts in all domains, with this pass's starts; computed at first use."""
         return self._make_ledger(None)
 
     def ledger_of(self, domain: str) -> FairShare:
-        """Return use and entitlement in a domain."""
+        """Return use and entitlement of accounts in a domain, with the starts of this pass."""
         if not self.site.is_divided():
             return self.ledger
         if domain not in self._ledgers:
@@ -122,7 +122,7 @@ class Draft:
 
     @cached_property
     def units(self) -> UnitBoard:
-        """Free units of consumables; starts of this pass have taken theirs."""
+        """Free units of consumables, without those taken by starts of this pass."""
         return UnitBoard(self.site)
 
     @cached_property
@@ -152,11 +152,11 @@ class Draft:
         self.short_domains.add(self.board(queue).domain.name)
 
     def remaining_of(self, request: Request) -> int:
-        """Number of starts left in a request after this pass's choices: of an array its remaining indices."""
+        """Return how many starts a request has left after those of this pass: an array its indices."""
         return request.multiplicity - self._indices.get(request.seq, 0)
 
     def what_starts(self, request: Request) -> Request:
-        """Return the request itself; of an array the next of its indices, as a request of its own."""
+        """Return what a start of a request starts: itself, or the next index of an array as a request."""
         if request.array is None:
             return request
         index = nth(request.array.ready, self._indices.get(request.seq, 0))
@@ -165,8 +165,8 @@ class Draft:
     def choose(
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
-        """Propose a start on these PEs with the units it asks for, which must be free, and debit its group. A
-        new round of share values begins. ``of``: the array of an index."""
+        """Propose to start a request on these PEs, take units of its consumables (which must be free), and
+        charge its group. Share values are computed anew after it. ``of``: the array of an index."""
         wanted = request.spec.ask.consumables
         starts = bool(pes) or self.site.domain_of(request.queue).is_command
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and starts else ())
@@ -187,7 +187,7 @@ class Draft:
         return choice
 
     def follow(self, choice: Choice, actions: Iterable[Action]) -> list[Request]:
-        """Add the actions that exits want after a choice; return the waiting requests that they change."""
+        """Record the actions that exits want after a start; return the waiting requests that these change."""
         changed: list[Request] = []
         for action in actions:
             if isinstance(action, Redate):
@@ -227,13 +227,13 @@ class Draft:
     # ------------------------------------------------------------ running requests give way and return
 
     def running(self) -> list[Request]:
-        """Return running requests (not asked to end) that the acting feature may preempt, by their starts."""
+        """Return the running requests that the acting feature may preempt, by start. Requests that were asked
+        to end or give way already are left out."""
         going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 
     def released(self) -> list[Request]:
-        """Return the suspended requests that released their PEs and that the acting feature may hold, in the
-        order of their starts."""
+        """Return the suspended requests without PEs that the acting feature may keep suspended, by start."""
         if not self.site.paused:
             return []
         back = {request.seq for request in self.resumed}
@@ -241,7 +241,7 @@ class Draft:
         return sorted((r for r in away if r.seq not in back), key=_by_start)
 
     def _listing(self, requests: Mapping[Seq, Request]) -> Iterable[Request]:
-        """Return the requests of domains that list the acting feature."""
+        """Return those of these requests on which the acting feature may act: their domains list it."""
         site, acting = self.site, self.acting
         if not acting or all(domain.lists(acting) for domain in site.settings.domains.values()):
             return requests.values()
@@ -258,8 +258,8 @@ class Draft:
         leaving: bool = False,
         by: str = "",
     ) -> None:
-        """Propose to suspend a running request. Its PEs are free at once if ``pes_released``, once it has
-        moved out if ``leaving``. ``by``: the feature that proposes it, if not the one that acts."""
+        """Propose to suspend a running request. Its PEs become free at once if ``pes_released``, or once it
+        has moved out if ``leaving``. ``by``: the proposing feature, if it is not the one that acts."""
         action = Suspend(request.seq, request.attempts, cause, text, pes_released, page_out, leaving, by=by)
         self.before.append(action)
         self.leaving.add(request.seq)
@@ -272,7 +272,7 @@ class Draft:
         self.leaving.add(request.seq)
 
     def store_fact(self, key: str, value: Any, by: str = "") -> None:
-        """Propose a fact that a feature keeps across passes (None: to delete it); see `model.promises`."""
+        """Propose to store a value for later passes (None: to delete it); see `model.facts`."""
         self.before.append(Promise(key, plain(value), by=by))
 
     def keep_suspended(self, request: Request, reason: Reason) -> None:
@@ -299,7 +299,7 @@ class Draft:
         return self._dates.get(queue)
 
     def removed(self, queue: str) -> list[int]:
-        """Rows of a queue that no longer wait: this pass starts, holds or moves them."""
+        """Return the rows of a queue that no longer wait, because this pass starts, holds or moves them."""
         return self._removed.get(queue, [])
 
     def date_of(self, request: Request) -> Instant:

@@ -1,4 +1,4 @@
-"""Reasons of the candidates that did not start, worded at the end of a pass: as things stand after it."""
+"""Reasons why candidates did not start. They are set at the end of a pass and describe the state after it."""
 
 from msgspec.structs import replace
 
@@ -41,7 +41,7 @@ _CHANGING = (
 
 
 class Explanation:
-    """The reasons of one pass. ``freed``: a candidate could start by its proposals: another pass follows."""
+    """Collector of the reasons of one pass. ``freed``: a candidate could start after the last start."""
 
     def __init__(self, draft: Draft, gate: Gate, offers: Offers) -> None:
         self._draft, self._gate, self._offers = draft, gate, offers
@@ -54,7 +54,7 @@ class Explanation:
         self.freed = False
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
-        """Give a reason to requests that ask for more PEs than their queue's domain has."""
+        """Set the reason of requests that ask for more PEs than their queue's domain has."""
         site = self._draft.site
         rows = wider(columns, size_of(site, queue.name))
         for row in (
@@ -65,18 +65,18 @@ class Explanation:
                 self._draft.reasons[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
-        """Note that a candidate was examined and does not start."""
+        """Record that a candidate was examined and does not start, with the reason."""
         self._draft.reasons[request.seq] = reason
         self._blocked[request.seq] = request, forced, self._draft.proposals
         if reason.code is ReasonCode.NO_PES:
             self._draft.say_short(request.queue)
 
     def hold_line(self, candidates: Candidates, request: Request) -> None:
-        """Note that an exit closed the queue behind a candidate."""
+        """Record that an exit closed the queue behind a candidate."""
         self._holders[candidates.queue.name] = request, candidates.ahead
 
     def close(self, candidates: Candidates, policy: Skip) -> None:
-        """Note that no row of a queue is left to examine."""
+        """Record that a queue has no row left to examine."""
         self._policies |= dict.fromkeys(candidates.names, policy)
         if policy.explained:
             self._closed.append((candidates, policy))
@@ -86,7 +86,7 @@ class Explanation:
     # ------------------------------------------------------------ after the last start
 
     def finish(self) -> None:
-        """Word all reasons."""
+        """Set the final reasons of the examined candidates and of the queues."""
         draft, offers = self._draft, self._offers
         waiting = {
             seq: each
@@ -112,7 +112,7 @@ class Explanation:
                 draft.closing = dict.fromkeys(candidates.names, ended) | draft.closing
 
     def _say_short(self, blocked: list[Request]) -> None:
-        """Note the domains in which a request is refused by room and by no limit."""
+        """Record the domains in which some request lacks only PEs."""
         draft, offers = self._draft, self._offers
         queues = [candidates.queue.name for candidates, _ in self._closed]
         draft.short_domains -= {draft.board(queue).domain.name for queue in queues}
@@ -132,7 +132,7 @@ class Explanation:
                 draft.say_short(name)
 
     def _line_closed(self, candidates: Candidates) -> Reason | None:
-        """Return the reason of candidates behind one at which an exit closed the queue."""
+        """Return the reason of candidates behind one at which an exit closed the queue; None: no exit did."""
         if candidates.queue.name not in self._holders:
             return None
         request, ahead = self._holders[candidates.queue.name]
@@ -140,14 +140,14 @@ class Explanation:
         return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
-        """Return the reason of candidates that were not offered, as a pass offers no more."""
+        """Return the reason of candidates not offered to exits as no offers were left; None: some were."""
         walk = self._offers.walks.get(candidates.queue.name)
         if walk is None or not walk.cut:
             return None
         return BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
 
     def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
-        """Return the reason of the queue's other candidates: that of the one in front."""
+        """Return the reason of a queue's other candidates, taken from the one in front; None: no reason."""
         draft, gate, name, ahead = self._draft, self._gate, candidates.queue.name, candidates.ahead
         if (held := self._line_closed(candidates)) is not None:
             return held
@@ -181,8 +181,8 @@ class Explanation:
 
 
 def behind(closing: Reason) -> Reason:
-    """Return the reason of candidates behind one that would delay a reservation: its wall limit is not
-    theirs. The reason of a blocker stays as it is."""
+    """Return the reason of candidates behind one that would delay a reservation, without the wall limit of
+    that one. The reason of a blocker stays as it is."""
     if closing.kind == IN_LINE.name:
         return closing
     return _BEHIND(closing.who, closing.values[-1], until=closing.until)

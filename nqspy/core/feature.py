@@ -39,7 +39,8 @@ class Feature(Struct, frozen=True):
     next_action: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
-        """Act, and put its name on its proposals."""
+        """Let the feature propose in a draft, and sign its proposals. Return the latest time for it to act
+        again; None: no time is known."""
         due = self.act(draft, now)
         if draft.before or draft.after:
             draft.before[:] = map(self._signed, draft.before)

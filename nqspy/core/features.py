@@ -24,7 +24,7 @@ FILES: Mapping[str, str] = {
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
 }
-"""Files of `core` that declare a ``FEATURE``. A domain may leave out a feature with a text, which says when
+"""Files of `core` that declare a ``FEATURE``. A domain may leave out a feature that has a text here: when
 it makes running requests give way."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)

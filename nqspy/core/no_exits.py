@@ -12,7 +12,7 @@ from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 
 
 class NoExits:
-    """Answers of `ports.Exits` where no exit is loaded: the standard rules decide, nothing is kept."""
+    """Stand-in for user exits where none is loaded: the standard rules decide, and nothing is stored."""
 
     def begin(self, site: Site) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Pass: state and time in, a plan out. The features of `features.FEATURES` act in turn, nothing else does."""
+"""One pass: from a site and a time to a plan. Only the features of `features.FEATURES` act, in turn."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -24,7 +24,8 @@ from nqspy.ports import Exits
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
-    """Return the actions for ``now``; the site is not changed. ``samples``: use since the last charge."""
+    """Return the plan of a pass at ``now``: actions, reasons, and when to run the next. The site is not
+    changed. ``samples``: use of running requests since the last charge."""
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
@@ -156,7 +157,7 @@ def _is_served(site: Site, request: Request) -> bool:
 
 
 def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
-    """Return why a queue was closed, for an unexamined request: without the figures of another."""
+    """Return the reason of a closed queue for an unexamined request, without the figures of others."""
     if closing.code is ReasonCode.NO_PES:
         fits = gate.room.refuses(request) is None
         return (gate.reserved.delaying(request) if fits else None) or asking(request, closing)
@@ -166,7 +167,7 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
 
 
 def reason_of_held(held: HeldIndices) -> Reason:
-    """Return the reason of indices that are held."""
+    """Return the reason of held indices: who holds them, or a dependency that can never be met."""
     holder = _HOLDERS.get(held.letters[:1], "system")
     return depend.hopeless(held.never) if held.never else quoted(ReasonCode.HELD, holder, held.text)
 

@@ -39,7 +39,7 @@ _STARTS, _GOES_ON = reason_kinds(
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Yield a line for each wrong probe, removed probe in need, need without probe, pipe queue with needs."""
+    """Yield a line for each error: a wrong probe, a needed one that is missing, a pipe queue with needs."""
     probes, queues = PROBES.all(settings), settings.queues
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is PROBES}
     for name in sorted(changed - probes.keys()):
@@ -125,13 +125,13 @@ PROBES = declare(
 
 
 def tried(site: Site) -> dict[str, Probe]:
-    """Return the probes by resource: each probe, one of units once for each unit."""
+    """Return the probes by the resource that they try. A probe of units appears once for each unit."""
     parts = (tried_by(site, probe) for probe in PROBES.all(site.settings).values())
     return {name: probe for part in parts for name, probe in part.items()}
 
 
 def tried_by(site: Site, probe: Probe) -> dict[str, Probe]:
-    """Return a probe by resource; one of units once for each unit."""
+    """Return one probe by the resources that it tries: a probe of units once for each unit."""
     if probe.units is None:
         return {probe.name: probe}
     consumable = site.settings.consumables.get(probe.units)
@@ -175,7 +175,7 @@ def why_blocked(site: Site, request: Request) -> Reason | None:
 
 
 def first_of(resources: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
-    """Return the reason of the first of these needs that is broken; None: none is."""
+    """Return the reason of the first of these needs that is broken; None: no need is."""
     name = next((each for each in needs if each in resources), None)
     return reason(name, resources[name]) if name is not None else None
 
@@ -186,7 +186,7 @@ def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str
 
 
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:
-    """Return the rows with own needs that are broken; None: no row. Needs of the queue hold all rows."""
+    """Return the rows that need a broken resource themselves; None: no row. Needs of queues hold all rows."""
     resources = broken(site)
     if not resources:
         return None

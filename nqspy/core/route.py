@@ -51,19 +51,19 @@ class Objection(Struct, frozen=True):
 
 
 def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
-    """True if a user, member of these Unix groups, may submit to a queue."""
+    """True if a user in these Unix groups may submit to a queue."""
     closed = queue.restricted and not (queue.users or queue.groups)
     return not closed and lets_in(queue.users, queue.groups, owner, groups)
 
 
 def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str]) -> str | None:
-    """Return why a queue's domain takes no requests of that user; None: it may, or it is a pipe queue."""
+    """Return why a queue's domain takes no requests of a user; None: it does, or it is a pipe queue."""
     return turned_away(site.domain_of(queue.name), owner, groups) if queue.kind == "batch" else None
 
 
 class Routes:
-    """Finder of destinations; ``moved`` counts the requests placed so far, which fill queues. ``exits`` with
-    a route hook and ``view`` let the site choose the destinations to try."""
+    """Finder of destinations. It counts the requests placed so far, which fill queues (``moved``). With
+    ``exits`` that have a route hook, and ``view``, the site chooses the destinations to try."""
 
     def __init__(
         self,
@@ -132,8 +132,8 @@ class Routes:
         return full
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Return the ``queued_limit``, or ``loadonly``, that refuses so many requests; first a limit that is
-        less than their number, which refuses them for ever."""
+        """Return the ``queued_limit`` or ``loadonly`` that a number of further requests would exceed; None:
+        they fit. A limit below their number, which refuses them for ever, comes first."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         loaded = queue.run_limit if queue.loadonly else None
@@ -157,7 +157,7 @@ class Routes:
 
 
 def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
-    """Return a request as routing compares it with limits: an omitted CPU time is the site's default."""
+    """Return a request as routing compares it with limits: an omitted CPU time becomes the site's default."""
     if spec.ask.cpu_wanted() is not None:
         return spec
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))

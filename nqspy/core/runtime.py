@@ -43,8 +43,7 @@ def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
 
 
 def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
-    """Return the `planned_wall` of many requests of a queue by the wall times that they ask for (ms);
-    infinite: unknown."""
+    """Return the `planned_wall` (ms) of requests of a queue that ask for these times; infinite: unknown."""
     default = planned_wall(settings, queue, Ask())
     walls: Floats = np.where(asked == np.inf, np.inf if default is None else default, asked)
     return walls
@@ -102,7 +101,7 @@ def _guessed(past: Lifetimes, request: Request, ran: int) -> int | None:
 
 
 def _like_others(settings: Settings, past: Lifetimes, request: Request, ran: int) -> int | None:
-    """Return the median of the nearest kind of which a request ran longer."""
+    """Return the median run time (ms) of the nearest kind of requests that ran longer; None: unknown."""
     limit = planned_wall(settings, request.queue, request.spec.ask)
     for runs in past.kinds(key_of(request)):
         walls = (-(-run.part * limit // WHOLE) if limit and run.part else run.wall for run in runs)
@@ -123,7 +122,7 @@ def median_beyond(ran: int, longest: int) -> int:
 
 
 def longest_of(walls: Sequence[int]) -> int:
-    """Return the time (ms) at which F, fitted to these lifetimes by least squares, is 1; 0: no line fits."""
+    """Return the longest lifetime (ms) by the law of lifetimes, fitted to these; 0: no line fits."""
     if len(walls) < 2 or min(walls) == max(walls):
         return 0
     logs = np.log(np.maximum(1, np.sort(np.array(walls, dtype=np.float64))))

@@ -27,7 +27,7 @@ Pairs = Mapping[str, int]
 
 
 def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
-    """Return the gate of a pass that begins; from now on its draft knows what could start. The draft knows
+    """Return the gate of a pass that begins, and let the draft compute startable work by it. The draft knows
     the gate, and the gate does not know the draft: no circle outlives the pass."""
     known = proxy(draft)
     gate = Gate(draft.site, draft.now, lambda: known.ledger, room=draft.rooms, run_limits=run_limits)
@@ -41,7 +41,7 @@ def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
 
 
 def _counting_chosen(draft: Draft) -> Gate:
-    """Return a gate with what runs and what this pass has chosen."""
+    """Return a gate that counts what runs and what this pass starts."""
     gate = Gate(draft.site, draft.now, lambda: draft.ledger)
     for choice in draft.chosen:
         gate.count(choice.request)
@@ -68,8 +68,9 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
-    """Return the startable PEs that differ from the last report of a pass, by name (`domains.account_key`).
-    An owner with waiting requests of which none can start is reported once with 0: for the journal."""
+    """Return the startable PEs that differ from the last report of a pass, by account
+    (`domains.account_key`). An owner whose waiting requests cannot start is reported once with 0, for the
+    journal."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []

@@ -152,7 +152,7 @@ def submit_view(request: Request, draft: Draft, script: bytes) -> RequestView:
 
 
 class Waiting:
-    """Waiting requests by queue, owner, group or name (`ports.Selection`): rows, found when first read."""
+    """Selection of waiting requests by queue, owner, group or name (`ports.Selection`), found when used."""
 
     __slots__ = ("_asked", "_draft", "_found")
 
@@ -171,7 +171,7 @@ class Waiting:
         return (request_view(requests[seq], self._draft) for seq in self.seqs())
 
     def seqs(self) -> tuple[Seq, ...]:
-        """Return sequence numbers in the order of date in queue, then of sequence number."""
+        """Return the sequence numbers of the selection by date in queue, then by sequence number."""
         parts = self._rows()
         if len(parts) == 1 and len(parts[0][2]) == 1:  # mostly the request that the exit is asked about
             return (parts[0][1].seq.item(parts[0][2].item()),)
@@ -184,10 +184,8 @@ class Waiting:
         return tuple(seqs[np.lexsort((turns, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
-        """Return their sequence numbers, and those of requests that match and wait for other requests.
-
-        So a chain of requests gets no older than a burst of them (`redate`).
-        """
+        """Return the sequence numbers of the selection, and of matching requests that wait for other
+        requests. So a chain of requests gets no older than a burst of them (`redate`)."""
         awaiting = self._draft.awaiting
         mine = awaiting.get(self._asked["owner"], []) if "owner" in self._asked else chain(*awaiting.values())
         asked = self._asked.items()
@@ -195,7 +193,7 @@ class Waiting:
         return self.seqs() + tuple(sorted(chosen))
 
     def _rows(self) -> list[tuple[str, Columns, Ints]]:
-        """Return the queues that have such rows, each with its columns and these rows."""
+        """Return the queues with rows of the selection, each with its columns and these rows."""
         if self._found is not None:
             return self._found
         numbers, asked, found = self._draft.site.numbers, self._asked, list[tuple[str, Columns, Ints]]()
@@ -267,7 +265,7 @@ class SiteView:
 
     @property
     def version(self) -> tuple[int, str]:
-        """Changes whenever anything visible here changes, except the order of candidates."""
+        """Value that changes whenever anything visible here changes, except the order of candidates."""
         return self._draft.proposals, self._draft.asked
 
     @property
@@ -318,9 +316,7 @@ class SiteView:
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Return the candidates of its queue that were offered before it in this pass, with their answers.
-
-        None: left to the standard rules. They started it (then it is in ``running``) or blocked it.
-        """
+        None: left to the standard rules, which started it (then it is in ``running``) or blocked it."""
         offered = self._draft.offered.get(request.queue, [])
         seq = request.seq
         for place, (other, _) in enumerate(reversed(offered)):
@@ -329,11 +325,13 @@ class SiteView:
         return offered
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return decayed use as a fraction of the whole, running and committed use included."""
+        """Return decayed use of a group or owner as a fraction of the whole, running and committed
+        included."""
         return self._draft.ledger.usage(group, owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return entitlement as a fraction of the whole; a user has a part of the group's."""
+        """Return the entitlement of a group or owner as a fraction of the whole; an owner has part of a
+        group's."""
         return self._draft.ledger.share(group, owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
@@ -349,7 +347,7 @@ def view_of(draft: Draft) -> PassView:
 
 
 def elected(draft: Draft, choice: Choice, starts: Request) -> list[Request]:
-    """Ask the elected exits about a start; return the waiting requests that changed by it."""
+    """Ask the `elected` exits about a start; return the waiting requests that they changed."""
     if not draft.exits.has("elected"):
         return []
     return draft.follow(choice, draft.exits.elected(request_view(starts, draft), view_of(draft)))

@@ -22,8 +22,8 @@ from nqspy.model.actions import (
     Start,
     Suspend,
 )
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant
-from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
 from nqspy.userexit.answers import LATEST
 

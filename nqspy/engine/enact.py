@@ -11,8 +11,8 @@ from nqspy.model import events as ev
 from nqspy.model.actions import Action, Kill, Plan, Requeue, Start
 from nqspy.model.cause import Cause
 from nqspy.model.events import Promised
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, array_of
-from nqspy.model.promises import Promise
 from nqspy.model.requests import MOMENT
 from nqspy.model.site import Site
 from nqspy.ports import Exits

@@ -165,7 +165,7 @@ def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
 
 def _reserved(site: Site, event: ev.Reserved, at: Instant) -> Sequence[Transition]:
     made = _noted(site, event, at)
-    site.promised((each.request for each in made), event.as_of)
+    site.note_reserved((each.request for each in made), event.as_of)
     return made
 
 

@@ -26,8 +26,8 @@ from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import MOMENT, Used
 from nqspy.model.site import Site

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import NOW, Gate, consumables, features
-from nqspy.model import board, promises
+from nqspy.model import board, facts
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -103,7 +103,7 @@ class Recheck:
                     and features.why_held(self._site, request, but=action.by) is None
                 )
             case Promise():
-                return promises.fits(self._site, action)
+                return facts.fits(self._site, action)
         return True
 
     def _is_queued(self, seq: Seq) -> bool:

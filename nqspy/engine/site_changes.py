@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nqspy import shares
 from nqspy.model import events as ev
-from nqspy.model import promises, registry
+from nqspy.model import facts, registry
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import resources_of
 from nqspy.model.health import Pressure, ResourceState
@@ -91,7 +91,7 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
             shares.correct_use(site, event.group, event.value, at)
             return
         case ev.Promised():
-            promises.store(site, event)
+            facts.store(site, event)
             return
         case ev.ShiftChanged():
             shares.begin_period(site, at)

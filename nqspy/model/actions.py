@@ -1,4 +1,4 @@
-"""Actions: each names request and attempt, so that doing it twice is harmless."""
+"""Actions that passes decide and the daemon does. Each names request and attempt: repeating is harmless."""
 
 from dataclasses import dataclass, field
 
@@ -21,7 +21,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class OfAttempt(Action):
-    """Base of those on an attempt of a request."""
+    """Base of the actions on an attempt of a request."""
 
     seq: Seq
     attempt: int
@@ -30,10 +30,9 @@ class OfAttempt(Action):
 @dataclass(frozen=True, slots=True)
 class Start(OfAttempt):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
-    or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
-    it passes a request that was promised a start at an unknown time; ``lacked``: of one that has several
-    sizes those on which it would have ended sooner, each with why it could not start on it; ``cleared``: a
-    block of PEs was cleared for it, so it may delay reserved starts."""
+    or operator wants it past limits. ``until``: it is ended then (`Spec.contract`). ``passing``: it passes a
+    reservation without a time. ``lacked``: sizes on which it would have ended sooner, each with the code of
+    why it could not. ``cleared``: a block of PEs was cleared for it, so it may delay reservations."""
 
     pes: tuple[int, ...]
     forced: bool = False
@@ -46,9 +45,9 @@ class Start(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Suspend(OfAttempt):
-    """Stop the processes of an attempt; its PEs stay its own unless it is ``parked``. ``page_out``: its
-    memory shall be given back to the system where the kernel can. ``leaving``: its PEs are others' once it
-    has moved out, which is to be told (`observations.ObservedMovedOut`)."""
+    """Stop the processes of an attempt. It keeps its PEs unless ``parked``. ``page_out``: its memory is given
+    back to the system if the kernel can. ``leaving``: its PEs become free once it has moved out, which the
+    executor reports (`observations.ObservedMovedOut`)."""
 
     cause: Cause = SCHEDULER
     text: str = ""
@@ -59,7 +58,7 @@ class Suspend(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Resume(OfAttempt):
-    """Let a suspended attempt go on: on these PEs, none: on those it had."""
+    """Let a suspended attempt go on, on these PEs; empty: on those it had."""
 
     cause: Cause = SCHEDULER
     pes: tuple[int, ...] = ()
@@ -67,7 +66,7 @@ class Resume(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Requeue(OfAttempt):
-    """End an attempt and let its request wait again."""
+    """End an attempt, and let its request wait again."""
 
     cause: Cause
     text: str
@@ -82,7 +81,7 @@ class Signal(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class WriteOutput(OfAttempt):
-    """Add a line to outputs of an attempt (``stdout``, ``stderr``), as its owner."""
+    """Write a line into outputs of an attempt (``stdout``, ``stderr``), as its owner."""
 
     text: str
     streams: tuple[str, ...]
@@ -90,17 +89,17 @@ class WriteOutput(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Adjust(OfAttempt):
-    """Keep an attempt to its request's present wall time, and send its output to the present place."""
+    """Apply a request's new wall limit and output place to its running attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside(OfAttempt):
-    """Take the records of an attempt that the database does not know out of the way of later ones."""
+    """Move the records of an attempt that the database does not know out of the way of later attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kill(OfAttempt):
-    """End an attempt: TERM, after ``grace`` ms of real time KILL; ``reason`` becomes its end reason."""
+    """End an attempt: send TERM, and KILL after ``grace`` ms of real time; ``reason``: its end reason."""
 
     reason: str
     grace: int
@@ -109,7 +108,7 @@ class Kill(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Redate(Action):
-    """Set the date in queue of these waiting requests, with the start of ``cause``: both or neither."""
+    """Set the date in queue of these waiting requests, together with the start of ``cause``, or neither."""
 
     seqs: tuple[Seq, ...]
     date: Instant
@@ -119,7 +118,7 @@ class Redate(Action):
 
 @dataclass(frozen=True, slots=True)
 class Reserving(Action):
-    """Promise these waiting requests a start, or take that back (None); see `events.Reserved`."""
+    """Reserve a start for these waiting requests, or take it back (None); see `events.Reserved`."""
 
     starts: dict[Seq, Reservation | None]
     as_of: int = 0
@@ -137,7 +136,7 @@ class Hold(Action):
 
 @dataclass(frozen=True, slots=True)
 class Move(Action):
-    """Route a request into another queue."""
+    """Route a waiting request to another queue."""
 
     seq: Seq
     queue: str
@@ -145,7 +144,7 @@ class Move(Action):
 
 @dataclass(frozen=True, slots=True)
 class Notify(Action):
-    """Send a notice after the commit: mail to an owner, an alarm to the managers (``to`` empty)."""
+    """Send a message after the commit: mail to an owner, or an alarm to the managers (``to`` empty)."""
 
     to: str
     subject: str
@@ -155,13 +154,13 @@ class Notify(Action):
 
 @dataclass(frozen=True, slots=True)
 class Forget(OfAttempt):
-    """An ended attempt's spool may be removed: its end is committed."""
+    """Remove the spool of an ended attempt, whose end is committed."""
 
 
 class ExitFailure(Struct, frozen=True):
-    """Failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
-    ``off``: it is switched off; ``rests``: an owner, and until when it is not asked about that owner's
-    requests, on which it failed in a row: what follows "exit NAME failed"; ``lost``: so was its process."""
+    """Failure of a user exit in a pass: which exit, on which request (None: on no single one), and the error.
+    ``off``: the exit is switched off. ``rests``: an owner, and until when the exit is not asked about that
+    owner's requests, after failures in a row: text behind "exit NAME failed". ``lost``: its process died."""
 
     exit: str
     seq: Seq | None
@@ -173,10 +172,10 @@ class ExitFailure(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """Decision of a pass: the actions in their order, why the others wait, when to look again at the latest.
-    ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
-    ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what could
-    start after it, where that has changed (`events.Decided`)."""
+    """Decision of a pass: actions in order, why the other requests wait, and when the next pass is due at the
+    latest. ``as_of``: number of the last event that the pass saw. ``short_of_pes``: some request waits only
+    for PEs. ``samples``: use of running requests that the pass counted, by sequence number. ``ready``: work
+    that could start after it, where that changed (`events.Decided`)."""
 
     actions: tuple[Action, ...] = ()
     reasons: Reasons = Reasons()
@@ -189,9 +188,9 @@ class Plan(Struct, frozen=True):
 
     @property
     def starts(self) -> list[Seq]:
-        """Sequence numbers of the requests it starts, in order."""
+        """Sequence numbers of the requests that the plan starts, in order."""
         return [action.seq for action in self.actions if isinstance(action, Start)]
 
     def reason(self, seq: Seq, queue: str) -> Reason | None:
-        """Return why that request waits."""
+        """Return why a waiting request of a queue waits; None: not known."""
         return self.reasons.of(seq, queue)

@@ -1,11 +1,11 @@
-"""Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6), in whole numbers. The clients
-import this: it imports nothing. `units` reads them with errors of the daemon's."""
+"""Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6), as whole numbers. Clients
+import this file, so it imports nothing. `units` wraps it with the daemon's errors."""
 
 UNLIMITED = -1
 """A limit that was asked for as ``unlimited``; None means it was not given at all."""
 
 GREATEST = 2**62
-"""The greatest size or time there is: what rows, columns and JSON can hold with room to add."""
+"""Greatest size or time: rows, columns and JSON can hold it, with room to add."""
 
 WORDS = ("unlimited", "infinity", "infinite")
 """Words for no limit."""
@@ -20,7 +20,7 @@ class Wrong(ValueError):
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``115mw``, ``2.5gb``, ``1024``, rounded up; 1 word = 8 bytes, 1 k = 1024. Raises Wrong."""
+    """Return the bytes of ``115mw``, ``2.5gb``, ``1024``, rounded up; 1 word is 8 bytes. Raises Wrong."""
     if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()
@@ -36,7 +36,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of ``600``, ``10:00``, ``1.5``, ``24h``, ``500ms``, rounded up. Raises Wrong."""
+    """Return the ms of ``600``, ``10:00``, ``1.5``, ``24h``, ``500ms``, rounded up. Raises Wrong."""
     if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()
@@ -56,7 +56,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
-    """A whole number from 0 upward, or UNLIMITED. Raises Wrong saying what is ``wanted``."""
+    """Return a whole number from 0 upward, or UNLIMITED. Raises Wrong, which names what is ``wanted``."""
     if text.lower() in (*WORDS, "unspecified"):
         return UNLIMITED
     if not (text.isascii() and text.isdigit()):
@@ -67,7 +67,7 @@ def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
 
 
 def parse_number(text: str, low: int, high: int) -> int:
-    """A whole number with a sign, within bounds. Raises Wrong."""
+    """Return a whole number, which may have a sign, from ``low`` to ``high``. Raises Wrong."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or not low <= int(text) <= high:
         raise Wrong(f"{text!r} is no whole number from {low} to {high}")
@@ -75,7 +75,7 @@ def parse_number(text: str, low: int, high: int) -> int:
 
 
 def _whole(products: list[tuple[str, int]], wrong: str) -> int:
-    """The sum of decimal fraction x factor, exact, rounded up."""
+    """Return the sum of these decimal fractions, each times its factor, computed exactly and rounded up."""
     scale = max(len(digits.partition(".")[2]) for digits, _ in products)
     total = 0
     for digits, factor in products:

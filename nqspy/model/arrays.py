@@ -1,7 +1,6 @@
-"""Arrays of requests: what is asked (`ArraySpec`), where the indices stand (`ArrayState`), and what an event
-makes of them. An array that waits is one request with a multiplicity; an index becomes a request of its own
-when it starts, or when something concerns it that does not concern the others (it is moved, say). Facts
-about indices that have not begun are in the array."""
+"""Arrays of requests: their specification (`ArraySpec`), the state of their indices (`ArrayState`), and its
+changes by events. A waiting array is one request with a multiplicity. An index becomes a request of its own
+when it starts, or when something concerns it alone (a move). The array has facts about the others."""
 
 from functools import reduce
 from typing import Any
@@ -15,14 +14,14 @@ from nqspy.model.indices import Runs
 
 
 class ArraySpec(Struct, frozen=True):
-    """Which indices there are, and how many of them may run at a time (None: as many as may)."""
+    """The indices of an array, and how many of them may run at a time (None: any number)."""
 
     indices: Runs
     limit: int | None = None
 
 
 class HeldIndices(Struct, frozen=True, omit_defaults=True):
-    """Indices held by these letters, for that reason; ``never``: why what they await can never come about."""
+    """Indices held by these letters, for a reason; ``never``: why what they wait for can never happen."""
 
     indices: Runs
     letters: str
@@ -31,11 +30,11 @@ class HeldIndices(Struct, frozen=True, omit_defaults=True):
 
 
 class ArrayState(Struct, frozen=True, omit_defaults=True):
-    """State of the indices of an array. ``left`` have not begun; of them ``ready`` may start as soon as the
-    array may, the others are ``held`` or await their own index of another array (``awaiting``: those that do,
-    by that array). ``begun``: some index has begun. Of those that have ended ``well`` did so with exit status
-    0, ``badly`` otherwise (``dropped`` were deleted before they began); ``worst`` is the greatest exit status
-    so far, ``cpu``, ``wall`` and ``memory`` what all together have used (ms, ms, the most bytes)."""
+    """State of the indices of an array. ``left``: not begun. Of these, ``ready`` may start as soon as the
+    array may; the others are ``held``, or each waits for its index of another array (``awaiting``, by that
+    array). ``begun``: some index has begun. Of the ended ones, ``well`` ended with exit status 0, ``badly``
+    otherwise; ``dropped`` were deleted before they began. ``worst``: greatest exit status so far. ``cpu``,
+    ``wall``, ``memory``: use of all indices together (ms, ms, most bytes of one)."""
 
     left: Runs
     ready: Runs
@@ -52,28 +51,28 @@ class ArrayState(Struct, frozen=True, omit_defaults=True):
 
     @property
     def all_held(self) -> Runs:
-        """Indices that are held, whatever for."""
+        """All held indices, for whatever reason."""
         return reduce(indices.plus, (each.indices for each in self.held), ())
 
     @property
     def all_awaiting(self) -> Runs:
-        """Indices that await another array's."""
+        """All indices that wait for an index of another array."""
         return reduce(indices.plus, (runs for _, runs in self.awaiting), ())
 
 
 def counted(spec: ArraySpec | None) -> int:
-    """Number of requests that a submission counts for: of an array its indices."""
+    """Return how many requests a submission counts as: an array as the number of its indices."""
     return 1 if spec is None else indices.count(spec.indices)
 
 
 def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
-    """The state at submission; ``each``: the arrays of which each index is awaited by its own."""
+    """Return the state at submission; ``each``: arrays of which each index waits for its own one."""
     awaiting = tuple((seq, spec.indices) for seq in each)
     return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
 
 
 def _settled(state: ArrayState, touched: Runs, **changes: Any) -> ArrayState:
-    """With these changes, which concern the indices ``touched`` alone; ready are those that they leave so."""
+    """Return the state with these changes, and with ``ready`` computed anew for the indices ``touched``."""
     made: ArrayState = replace(state, **changes)
     if not made.held and not made.awaiting:
         return replace(made, ready=made.left)
@@ -84,7 +83,7 @@ def _settled(state: ArrayState, touched: Runs, **changes: Any) -> ArrayState:
 
 
 def leave(state: ArrayState, index: int) -> ArrayState:
-    """An index becomes a request of its own."""
+    """Return the state after an index became a request of its own."""
     if indices.has(state.ready, index):
         remaining, ready = indices.drop(state.left, index), indices.drop(state.ready, index)
         return replace(state, left=remaining, ready=ready)
@@ -92,7 +91,7 @@ def leave(state: ArrayState, index: int) -> ArrayState:
 
 
 def _without(state: ArrayState, cut: Runs) -> ArrayState:
-    """Return the state without these indices, whatever blocked them."""
+    """Return the state without these indices, held, awaiting or not."""
     return _settled(
         state,
         cut,
@@ -112,7 +111,7 @@ def _not_awaiting(
 
 
 def _gathered(held: list[HeldIndices]) -> tuple[HeldIndices, ...]:
-    """Return the same with those together that are held alike."""
+    """Return these held indices with those joined that have the same letters and reason."""
     found: dict[tuple[str, str, str], HeldIndices] = {}
     for each in held:
         alike = each.letters, each.text, each.never
@@ -123,18 +122,18 @@ def _gathered(held: list[HeldIndices]) -> tuple[HeldIndices, ...]:
 
 
 def begun(state: ArrayState) -> ArrayState:
-    """An index has begun."""
+    """Return the state after an index has begun."""
     return state if state.begun else replace(state, begun=True)
 
 
 def dropped(state: ArrayState, removed: Runs) -> ArrayState:
-    """Return the state after these were deleted before they began."""
+    """Return the state after these indices were deleted before they began."""
     removed = indices.both(state.left, removed)
     return replace(_without(state, removed), dropped=indices.plus(state.dropped, removed))
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
-    """Return the state in which these are held by one letter more."""
+    """Return the state with one more hold letter on these indices."""
     some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:
@@ -149,7 +148,7 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
-    """Return the state without these letters on these; without the system's they await no index any more."""
+    """Return the state without these hold letters on these indices; ``s`` removed: they await no array."""
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)
@@ -162,22 +161,22 @@ def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
 
 
 def met(state: ArrayState, array: Seq, some: Runs) -> ArrayState:
-    """Return the state after what these awaited of their own index of another array has come about."""
+    """Return the state after these indices no longer wait for their indices of another array."""
     return _settled(state, some, awaiting=_not_awaiting(state.awaiting, some, array))
 
 
 def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
-    """Return the state after it is known that what these await of another array can never come about."""
+    """Return the state after what these indices wait for in another array became impossible."""
     return hold(met(state, array, some), some, "s", text, text)
 
 
 def removed(state: ArrayState, index: int) -> ArrayState:
-    """An index that was a request of its own was deleted before it began."""
+    """Return the state after an index that was a request of its own was deleted before it began."""
     return replace(state, dropped=indices.add(state.dropped, index))
 
 
 def ended(state: ArrayState, index: int, status: int, used: tuple[int, int, int]) -> ArrayState:
-    """An index has ended with that exit status; it used so much (CPU and wall time in ms, bytes)."""
+    """Return the state after an index ended with that exit status and use (CPU ms, wall ms, bytes)."""
     well, badly = state.well, state.badly
     return replace(
         state, well=indices.add(well, index) if not status else well,

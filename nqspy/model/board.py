@@ -1,5 +1,5 @@
-"""Holders of PEs, kept by `lifecycle`. A PE has one slot or more (its domain's depth); each slot has at most
-one holder. A request that has released its PEs (`Pause.pes_released`) holds none."""
+"""Holders of PEs. A PE has one slot or more (the depth of its domain); each slot has at most one holder. A
+request that has released its PEs (`Pause.pes_released`) holds none. `lifecycle` keeps these data."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -57,7 +57,7 @@ def _mask(ranges: tuple[str, ...], total: int) -> Mask:
 
 
 def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
-    """Which of a machine's ``total`` PEs a domain has."""
+    """Return a mask of a machine's ``total`` PEs: those that a domain has."""
     if name != APPLICATION:
         return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
     others = [each for each in domains.values() if each.name != APPLICATION]
@@ -68,16 +68,16 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
 
 
 def blocks(pes: Ints) -> tuple[Ints, Ints]:
-    """First number and length of each run of numbers without a gap, of numbers in ascending order."""
+    """Return the first number and the length of each run without a gap, in numbers in ascending order."""
     starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
     return pes[starts], np.diff(starts, append=len(pes))
 
 
 class Board:
-    """The PEs of ``domain`` (those that are set in ``own``), of which nothing may be started on those
-    ``offline``; a copy that a pass may change. ``held``: how many hold each PE, by its number; ``size``: how
-    many PEs the domain has; ``usable``: those of them that are not offline; ``having_room``: those that have
-    room, of which there are ``free`` (masks, not to be changed elsewhere)."""
+    """The PEs of ``domain`` (the mask ``own``) with their holders; nothing may start on the ``offline`` ones.
+    A pass changes its own copy. ``held``: number of holders of each PE. ``size``: number of the domain's PEs.
+    ``usable``: mask of those not offline. ``having_room``: mask of those with a free slot, of which there are
+    ``free`` (only this class may change the masks)."""
 
     __slots__ = ("_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable")
 
@@ -102,18 +102,18 @@ class Board:
         self.free = int(np.count_nonzero(self.having_room))
 
     def is_of(self, domain: Domain, own: Mask, offline: Collection[int]) -> bool:
-        """True if that is what it was made of."""
+        """True if the board was made from this domain, these PEs and these offline PEs."""
         former, away = self._made_of
         same = former is own or (len(former) == len(own) and bool((former == own).all()))
         return same and away == offline and self.domain == domain
 
     def is_like(self, other: "Board") -> bool:
-        """True if the same PEs are held, and have room."""
+        """True if both boards have the same held PEs and the same free slots."""
         alike = np.array_equal(self.held, other.held) and np.array_equal(self.having_room, other.having_room)
         return alike and self.free == other.free
 
     def copy(self) -> "Board":
-        """A copy of its own."""
+        """Return an independent copy."""
         made = Board.__new__(Board)
         made.domain, made.size, made.free = self.domain, self.size, self.free
         made.held, made.having_room = self.held.copy(), self.having_room.copy()
@@ -121,7 +121,7 @@ class Board:
         return made
 
     def without(self, pes: Collection[int]) -> "Board":
-        """Return a copy on which these PEs have no room."""
+        """Return a copy on which these PEs have no free slot."""
         made, away = self.copy(), list(pes)
         made.usable = self.usable.copy()
         made.usable[away] = made.having_room[away] = False
@@ -129,15 +129,15 @@ class Board:
         return made
 
     def slots(self) -> int:
-        """PEs that have room, and slots that are held; without those that are offline."""
+        """Return the number of PEs with room plus the number of held slots, both without offline PEs."""
         return self.free + int(self.held[self.usable].sum())
 
     def open(self) -> Ints:
-        """The PEs that have room, in ascending order."""
+        """Return the PEs that have a free slot, in ascending order."""
         return np.flatnonzero(self.having_room)
 
     def lowest(self, count: int) -> tuple[int, ...]:
-        """The first ``count`` of them; there must be so many."""
+        """Return the ``count`` PEs with a free slot and the lowest numbers; there must be so many."""
         first = int(self.having_room.argmax())
         if count == 1:
             return (first,)
@@ -148,11 +148,11 @@ class Board:
 
     @property
     def away(self) -> int:
-        """Return how many of its PEs are offline."""
+        """Number of the domain's PEs that are offline."""
         return len(self._offline)
 
     def lost(self) -> set[int]:
-        """PEs offline that are not held: there is nothing to wait for."""
+        """Return the offline PEs that nothing holds."""
         return {pe for pe in self._offline if not self.held[pe]}
 
     def overfull(self) -> bool:
@@ -160,11 +160,11 @@ class Board:
         return bool((self.held[self.usable] > self.domain.depth).any())
 
     def hold(self, pes: Iterable[int]) -> None:
-        """Add a holder to these PEs."""
+        """Count one more holder on each of these PEs."""
         self._change(pes, 1)
 
     def release(self, pes: Iterable[int]) -> None:
-        """Remove a holder from these PEs."""
+        """Count one holder less on each of these PEs."""
         self._change(pes, -1)
 
     def _change(self, pes: Iterable[int], more: int) -> None:

@@ -1,4 +1,4 @@
-"""Cause of an event: typed, because a name alone does not say (a person may have a feature's)."""
+"""Cause of an event, with its type: a name alone could mean a person or a feature."""
 
 from typing import Any, Literal
 
@@ -7,19 +7,19 @@ from msgspec import Struct
 Kind = Literal["operator", "owner", "shift", "probe", "feature", "exit", "system"]
 
 _NAMED = ("shift", "probe")
-"""Kinds that stand before the name where people read it."""
+"""Kinds that are written before the name, for people."""
 
 
 class Cause(Struct, frozen=True):
-    """``kind`` says what ``name`` is the name of: a person (``operator``, ``owner``), a shift, a probe, a
-    feature of the scheduler, a user exit, or a part of nqspy (``system``)."""
+    """Person or part that caused an event. ``kind`` tells what ``name`` names: a person (``operator``,
+    ``owner``), a shift, a probe, a feature of the scheduler, a user exit, or a part of nqspy (``system``)."""
 
     kind: Kind
     name: str
 
     @property
     def is_person(self) -> bool:
-        """True if a person typed it."""
+        """True if a person caused it with a command."""
         return self.kind in ("operator", "owner")
 
     @property
@@ -29,7 +29,7 @@ class Cause(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """Code of the reason of a request that it suspended; where a person did it an operator resumes it."""
+        """Code of the reason of a request that this cause suspended."""
         return _CODES.get(self.kind, "SUSPENDED")
 
     def __str__(self) -> str:
@@ -42,19 +42,19 @@ _CODES = {"shift": "SHIFT", "probe": "RESOURCE"}
 SCHEDULER = Cause("system", "scheduler")
 """A pass, by its own rules."""
 EXECUTOR = Cause("system", "hands")
-"""What runs the processes."""
+"""The executor, which runs the processes."""
 
 _KNOWN = {str(each): each for each in (SCHEDULER, EXECUTOR, Cause("system", "system"))}
 
 
 def declare_feature(name: str) -> Cause:
-    """The cause of what a scheduling feature decides; also in journals from before events had causes."""
+    """Return the cause for decisions of a scheduling feature; old journals name it by text only."""
     cause = _KNOWN[name] = Cause("feature", name)
     return cause
 
 
 def cause_of(text: str) -> Cause:
-    """Return the cause that the text of an old event means. A person with a part's name is that part."""
+    """Return the cause named by the text of an old event; the name of a part always means that part."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:
@@ -63,11 +63,11 @@ def cause_of(text: str) -> Cause:
 
 
 class Caused(Struct, frozen=True, kw_only=True):
-    """Base of events that have a cause: ``cause`` (events of old journals lack it), and its name as text."""
+    """Base of events that have a cause. Events of old journals have no ``cause``, but its name as text."""
 
     cause: Cause | None = None
 
     def because(self) -> Cause:
-        """Return the cause."""
+        """Return the cause, from the name in an old event."""
         event: Any = self
         return self.cause or cause_of(event.by if hasattr(event, "by") else event.who)

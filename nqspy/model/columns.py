@@ -1,5 +1,5 @@
-"""The waiting requests of one queue as numpy columns: what a pass computes with instead of walking Python
-objects, and their names as numbers. A removed row is filled by the last one. `lifecycle` alone writes."""
+"""Waiting requests of one queue as numpy columns, so that a pass computes with arrays and not with Python
+objects. Names are numbers there. The last row fills the place of a removed one. Only `lifecycle` writes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Numbers:
-    """Numbers for names, from 0 upward: names become columns."""
+    """Numbers for names, from 0 upward, so that names fit into columns."""
 
     __slots__ = ("_by_name", "names")
 
@@ -32,7 +32,7 @@ class Numbers:
         self.names: list[str] = []
 
     def of(self, name: str) -> int:
-        """The name's number; a new name gets the next one."""
+        """Return the number of a name; a new name gets the next one."""
         number = self._by_name.get(name)
         if number is None:
             number = self._by_name[name] = len(self.names)
@@ -40,20 +40,20 @@ class Numbers:
         return number
 
     def known(self, name: str) -> int | None:
-        """The name's number if it has one."""
+        """Return the number of a name; None: it has none."""
         return self._by_name.get(name)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def copy(self) -> "Numbers":
-        """A copy of its own."""
+        """Return an independent copy."""
         made = Numbers()
         made._by_name, made.names = dict(self._by_name), list(self.names)
         return made
 
     def become(self, names: list[str]) -> None:
-        """Keep these names alone, numbered in this order."""
+        """Replace the names: only these stay, numbered in this order."""
         self.names = names
         self._by_name = {name: number for number, name in enumerate(names)}
 
@@ -64,7 +64,7 @@ LEAST_NAMES = 10_000
 
 @dataclass(slots=True)
 class Dictionary:
-    """Numbers of owners, groups, names, pairs ``GROUP:OWNER`` and needs; ``limit``: calls for `compact`."""
+    """Numbers of owners, groups, names, pairs ``GROUP:OWNER``, needs; above ``limit`` call `compact`."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
@@ -74,16 +74,16 @@ class Dictionary:
     limit: int = LEAST_NAMES
 
     def is_full(self) -> bool:
-        """True if it is time to forget names that no queued request bears."""
+        """True if names that no queued request has should be dropped now."""
         return len(self.names) > self.limit or len(self.pairs) > self.limit
 
     def copy(self) -> "Dictionary":
-        """A copy of its own."""
+        """Return an independent copy."""
         owners, groups, names, pairs, needs = (numbers.copy() for _, numbers in self.by_column())
         return Dictionary(owners, groups, names, pairs, needs, self.limit)
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
-        """The numbers by the column that holds them."""
+        """Return the numbers with the column for which each is used."""
         return (
             ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
             ("needs", self.needs),
@@ -91,8 +91,8 @@ class Dictionary:
 
 
 class Pairs(Struct, frozen=True):
-    """``numbers`` of the pairs (`Dictionary.pairs`) and their ``keys`` (owner, group); ``groups`` by name,
-    ``place``: the group of each pair, and ``rows``: places of the owners of each group among the keys."""
+    """Pairs of owner and group. ``numbers``: as in `Dictionary.pairs`; ``keys``: their (owner, group);
+    ``groups``: names; ``place``: index of each pair's group; ``rows``: keys of each group by owner."""
 
     numbers: Ints
     keys: Sequence[tuple[str, str]]
@@ -114,8 +114,8 @@ def pairs_of(numbers: Ints, names: Iterable[str]) -> Pairs:
 
 
 class Extremes:
-    """The greatest value (``least``: the least) of each column that was asked for (``known``). How many rows
-    have it is counted, so that all are looked at again only when the last of these has gone."""
+    """Greatest (or ``least``) value of each column that was asked for, in ``known``. It counts the rows that
+    have that value, so a column is searched again only after the last of these rows is gone."""
 
     __slots__ = ("_least", "known")
 
@@ -132,7 +132,7 @@ class Extremes:
         return found[0]
 
     def added(self, arrays: Arrays, row: int) -> None:
-        """A row was added, or written again after `removed`."""
+        """Count a row that was added, or written again after `removed`."""
         for name, (value, count) in self.known.items():
             new = arrays[name].item(row)
             if new == value:
@@ -141,7 +141,7 @@ class Extremes:
                 self.known[name] = (new, 1)
 
     def removed(self, arrays: Arrays, row: int) -> None:
-        """Forget a row that is about to be removed."""
+        """Stop counting a row that is about to be removed."""
         last = []
         for name, (value, count) in self.known.items():
             if arrays[name].item(row) == value:
@@ -153,17 +153,17 @@ class Extremes:
 
 
 def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
-    """``gpu=2+licence+nfs``: what a request needs and asks for by the unit, in any order; empty for none."""
+    """Return the needs and wanted units of a request as one text: ``gpu=2+licence+nfs``; empty: none."""
     return "+".join(sorted({*names, *wanted_key(wanted)})) if names or wanted else ""
 
 
 def turn_of(request: Request) -> int:
-    """Return what orders a request among those of one date: its number, or where it was placed."""
+    """Return the order of a request among those of one date: by its number, or by its given place."""
     return rank_of(place_of(request))
 
 
 def place_of(request: Request) -> Seq:
-    """Number that places it among those of one date: of an array that of the next index that may start."""
+    """Return the number that places a request among those of one date: for an array its next ready index."""
     if request.redated is not None and request.redated.place is not None:
         return request.redated.place
     ready = () if request.array is None else request.array.ready
@@ -171,8 +171,8 @@ def place_of(request: Request) -> Seq:
 
 
 class _Column:
-    """A column of values of a kind: an array of as many as there are rows, cut when it is looked at for the
-    first time since there were more or fewer. (With ``__getattr__`` all others would take longer.)"""
+    """A column of values of one kind. At its first use after rows were added or removed it is cut to the
+    number of rows. (With ``__getattr__`` all other attributes would be slower.)"""
 
     names: ClassVar[dict[Any, list[str]]] = {}  # of all columns, by kind
 
@@ -190,14 +190,11 @@ class _Column:
 
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
-
-    ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
-    is the date in queue (ms); ``count`` how many of it might start (of an array; else 1), ``turn`` orders by
-    number (`turn_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
-    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``contract`` 1 where a hole will
-    do; ``priority`` is the owner's own (``qsub -p``), ``prioritised`` how many rows have one. ``version``
-    rises with every change.
-    """
+    ``cpu``, ``wall`` (ms) and ``memory`` (bytes): infinite without a finite limit in the request. ``date``:
+    date in queue (ms). ``count``: how many could start (of an array; else 1). ``turn``: order by number
+    (`turn_of`). ``given``: 1 if the owner gave the name. ``owner``, ``group``, ``name``, ``pair`` (owner in
+    group), ``needs``: numbers of a `Dictionary`. ``contract``: 1 if a hole suffices. ``priority``: the
+    owner's own (``qsub -p``), which ``prioritised`` rows have. ``version`` rises with every change."""
 
     __slots__ = (
         "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
@@ -233,7 +230,7 @@ class Columns:
         self.prioritised = self.version = 0
 
     def _hold(self, tables: list[npt.NDArray[Any]]) -> None:
-        """Columns of one kind are lines of one table: so all values of a row can be moved at once."""
+        """Use these tables: columns of one kind are lines of one table, so that rows can be moved at once."""
         self._tables = tables
         self._arrays = dict(zip(chain(*_Column.names.values()), chain(*tables), strict=True))
 
@@ -241,7 +238,7 @@ class Columns:
         return self._length
 
     def cut(self, name: str) -> Any:
-        """A column, as long as there are rows."""
+        """Return a column, as long as there are rows."""
         return self._arrays[name][: self._length]
 
     def _resize(self, length: int) -> None:
@@ -249,15 +246,15 @@ class Columns:
         self.__dict__.clear()  # columns of the former length
 
     def request(self, row: int) -> Request:
-        """The request of one row."""
+        """Return the request of a row."""
         return self._rows[row]
 
     def requests(self) -> list[Request]:
-        """All requests, in row order."""
+        """Return the requests of all rows, in row order."""
         return self._rows
 
     def add(self, request: Request, numbers: Dictionary) -> None:
-        """Appends a request; its ``slot`` becomes its row."""
+        """Append a request; its ``slot`` becomes the number of its row."""
         row = self._length
         if row == len(self._arrays["seq"]):
             self._grow()
@@ -270,7 +267,7 @@ class Columns:
         self._added(row)
 
     def extend(self, requests: list[Request], numbers: Dictionary) -> None:
-        """Appends many requests: the same as `add` for each, several times faster."""
+        """Append many requests: like `add` for each, several times faster."""
         start, end = self._length, self._length + len(requests)
         while end > len(self._arrays["seq"]):
             self._grow()
@@ -285,14 +282,14 @@ class Columns:
         self._changed()
 
     def update(self, request: Request, numbers: Dictionary) -> None:
-        """Writes a request's row again after a change of its date, rank or what it asks for."""
+        """Write a request's row again, after its date, rank or what it asks for changed."""
         self.version += 1
         self._removed(request.slot)
         self._write(request.slot, request, numbers)
         self._added(request.slot)
 
     def remove(self, request: Request) -> None:
-        """Takes a request out; the last row moves into its place."""
+        """Remove a request; the last row moves into its place."""
         row, last = request.slot, self._length - 1
         self._removed(row)
         self.prioritised -= bool(self._arrays["priority"].item(row))
@@ -308,20 +305,20 @@ class Columns:
         self.version += 1
 
     def redate(self, requests: list[Request], date: int) -> None:
-        """Sets the date in queue of many at once, and their places among those of that date."""
+        """Set the date in queue of many requests at once, and their order within that date."""
         rows = [request.slot for request in requests]
         self._arrays["date"][rows] = date
         self._arrays["turn"][rows] = [turn_of(request) for request in requests]
         self._changed()
 
     def renumber(self, name: str, table: Ints) -> None:
-        """Gives each row of a column of numbers the number that ``table`` has for its own."""
+        """Replace the numbers in a column: ``table`` has the new number of each old one."""
         rows = self._arrays[name][: self._length]
         rows[:] = table[rows]
         self._changed()
 
     def _changed(self) -> None:
-        """Forget what is known of all rows, after many have changed."""
+        """Drop all derived data, after many rows have changed."""
         self.version += 1
         self._counted = self._summed = self._pairs = None
         self._most.known.clear()
@@ -358,7 +355,7 @@ class Columns:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
-        """Number of rows of each pair (owner in group), by its number. Read it before the next change."""
+        """Return the number of rows by pair (owner in group). Read it before the next change."""
         if self._counted is None:
             self._counted = np.bincount(self.pair)
         return self._counted
@@ -369,25 +366,25 @@ class Columns:
         return pair < len(counts) and counts.item(pair) > 0
 
     def pairs(self, numbers: Dictionary) -> Pairs:
-        """Return those with rows."""
+        """Return the pairs of owner and group that have rows."""
         if self._pairs is None:
             present, names = np.flatnonzero(self.by_pair()), numbers.pairs.names
             self._pairs = pairs_of(present, [names[number] for number in present.tolist()])
         return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """PEs that the rows of each pair ask for together, by its number. Read it before the next change."""
+        """Return the PEs that rows ask for in all, by pair. Read it before the next change."""
         if self._summed is None:
             self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed
 
     def most(self, name: str) -> float:
-        """The greatest value of a column, 0 where there is no row."""
+        """Return the greatest value of a column; 0: there is no row."""
         found = self._most.known.get(name)
         return self._extreme(self._most, name) if found is None else found[0]
 
     def least(self, name: str) -> float:
-        """The least value of a column, 0 where there is no row."""
+        """Return the least value of a column; 0: there is no row."""
         found = self._least.known.get(name)
         return self._extreme(self._least, name) if found is None else found[0]
 
@@ -395,7 +392,7 @@ class Columns:
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
-        """Return the same rows, of the requests of these numbers."""
+        """Return a copy whose rows are the requests of the same numbers among these."""
         made = Columns(0)
         made._hold([table.copy() for table in self._tables])
         made._rows = [requests[seq] for seq in self.seqs()]
@@ -404,19 +401,19 @@ class Columns:
         return made
 
     def later(self, most: int) -> set[Seq]:
-        """Return those that are not among the first ``most`` by date and number."""
+        """Return the requests that are not among the first ``most`` by date and number."""
         order = np.lexsort((self.turn, self.date))
         return set(self.seq[order[most:]].tolist())
 
     def seqs(self) -> list[Seq]:
-        """Sequence numbers in row order."""
+        """Return the sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
 
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
-    """Forgets the names that no row of ``every`` (all columns of the site) bears. The others keep their
-    order, so that nothing sorted by number changes. Costs a look at each row, after as many new names."""
+    """Drop the names that no row of ``every`` (all columns of the site) uses. The others keep their order, so
+    that nothing sorted by number changes. It reads each row, so it runs only after as many new names."""
     columns = list(every)
     for name, known in numbers.by_column():
         used = np.unique(np.concatenate([getattr(each, name) for each in columns]))
@@ -429,7 +426,7 @@ def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
 
 
 def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """A request's row: the values of whole numbers and the others, each in the order of the columns."""
+    """Return the row of a request: its whole numbers and its other numbers, in the order of the columns."""
     spec, ask = request.spec, request.spec.ask
     whole = (
         request.seq, request.date_in_queue, ask.pes, request.multiplicity, turn_of(request),
@@ -441,7 +438,7 @@ def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], 
 
 
 def _longer(sums: Ints, number: int) -> Ints:
-    """With a place for this number."""
+    """Return sums that have a place for this number."""
     missing = number + 1 - len(sums)
     return np.append(sums, np.zeros(missing, dtype=np.int64)) if missing > 0 else sums
 

@@ -1,5 +1,5 @@
-"""Commands of people and programs: frozen dataclasses, one per command; ``cmd`` is its name on the wire.
-Every command that changes something becomes events or is refused; queries (`Query`) only read."""
+"""Commands of people and programs, one Struct each; ``cmd`` is the name on the wire. A command that changes
+something becomes events or is refused; a query (`Query`) only reads."""
 
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ COMMANDS: dict[str, type["Command"]] = {}
 
 
 class Command(Struct, frozen=True):
-    """Base of all commands. ``cmd``: its name on the wire, that of its class unless it says otherwise."""
+    """Base of all commands. ``cmd``: its name on the wire, by default derived from the name of its class."""
 
     cmd: ClassVar[str] = ""
 
@@ -37,11 +37,11 @@ class Query(Command, frozen=True):
 
 
 class Submission(Struct, frozen=True):
-    """A request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and ``group``
-    are filled in by the daemon. ``script`` is the script's bytes as Latin-1 text (exact for any bytes);
-    ``environment`` the job's variables as ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as
-    this user (managers); ``line``: line of the list. ``after``: places, counted from 0, of requests earlier
-    in the same message that it waits for, each with what must become of it."""
+    """One request of a `Submit`. The daemon sets ``spec.owner``, ``uid``, ``gid``, ``script``,
+    ``environment`` and ``group``. ``script``: bytes of the script as Latin-1 text (exact for any bytes).
+    ``environment``: variables of the job as ``NAME=value``, separated by NUL, Latin-1 too. ``user``: run as
+    this user (managers). ``line``: its line in a list. ``after``: earlier requests of the same message that
+    it waits for, by place from 0, each with the condition."""
 
     spec: Spec
     script: str
@@ -52,7 +52,7 @@ class Submission(Struct, frozen=True):
 
 
 class Submit(Command, frozen=True):
-    """Submit these requests in order, all or none. ``key``: said again by a user, it repeats the answer."""
+    """Submit these requests in order, all or none. A user who repeats a ``key`` gets the first answer."""
 
     items: tuple[Submission, ...]
     key: str = ""
@@ -60,9 +60,9 @@ class Submit(Command, frozen=True):
 
 
 class Configure(Command, frozen=True):
-    """Change settings: all of these changes or none. ``source``: file or person, for the journal; ``upsert``:
-    create of what exists alters it; ``live``: a person types it, so that new times of shifts count from now
-    on only; ``advise``: what can never start or be routed is answered too."""
+    """Change settings: all of these changes or none. ``source``: file or person, for the journal. ``upsert``:
+    creating an existing object changes it. ``live``: typed by a person, so new times of shifts count only
+    from now on. ``advise``: the answer also names what can never start or be routed."""
 
     changes: tuple[Change, ...]
     source: str = ""
@@ -73,17 +73,16 @@ class Configure(Command, frozen=True):
 
 
 class ApplyFiles(Command, frozen=True):
-    """Apply the changed files of ``queues.d``: ``files`` are (name, content hash, commands in `encode`
-    form)."""
+    """Apply the changed files of ``queues.d``: (name, content hash, commands in `encode` form) of each."""
 
     files: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]
 
 
 class Delete(RequestsCommand, frozen=True):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
-    they get that and no more. ``mails``: so many owners' mails go out at most; ``cascade``: what waits for
-    them is deleted too; ``lenient``: one that has ended meanwhile is no failure;
-    ``history``: nor is one that had ended before, but it is told that its record stays."""
+    they get only that. ``mails``: most mails to owners. ``cascade``: delete dependent requests too.
+    ``lenient``: a request that has ended meanwhile is no failure. ``history``: nor is one that had ended
+    before; the answer says that its record stays."""
 
     kill: bool = False
     signal: int | None = None
@@ -96,14 +95,14 @@ class Delete(RequestsCommand, frozen=True):
 
 
 class HoldRequests(RequestsCommand, frozen=True):
-    """Hold waiting requests; ``letter``: u, o, s or several, "n": none (None: as the caller's role gives)."""
+    """Hold waiting requests. ``letter``: one or several of u, o, s, or "n" (None: by the caller's role)."""
 
     cmd: ClassVar[str] = "hold"
     letter: str | None = None
 
 
 class ReleaseRequests(RequestsCommand, frozen=True):
-    """Take holds off, as `HoldRequests` puts them on. ``lenient``: one that is not held is no failure."""
+    """Remove holds that `HoldRequests` has set. ``lenient``: a request that is not held is no failure."""
 
     cmd: ClassVar[str] = "release"
     letter: str | None = None
@@ -111,7 +110,7 @@ class ReleaseRequests(RequestsCommand, frozen=True):
 
 
 class MoveRequests(RequestsCommand, frozen=True):
-    """Move waiting requests into another queue (``ids``), or all of a queue (``source``)."""
+    """Move waiting requests (``ids``), or all of the queue ``source``, into another queue."""
 
     cmd: ClassVar[str] = "move"
     queue: str
@@ -119,8 +118,7 @@ class MoveRequests(RequestsCommand, frozen=True):
 
 
 class ModifyRequest(RequestsCommand, frozen=True):
-    """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
-    still matter."""
+    """Change what requests ask for, by path below `Spec`; of running ones only what still matters."""
 
     cmd: ClassVar[str] = "modify"
     values: dict[str, Any]
@@ -134,14 +132,14 @@ class RerunRequests(RequestsCommand, frozen=True):
 
 
 class SuspendRequests(RequestsCommand, frozen=True):
-    """Stop (or let go on, ``resume``) started requests."""
+    """Suspend started requests, or let suspended ones go on (``resume``)."""
 
     cmd: ClassVar[str] = "suspend"
     resume: bool = False
 
 
 class SignalRequests(RequestsCommand, frozen=True):
-    """Send a signal to all processes of running requests; 0: only see whether they run."""
+    """Send a signal to all processes of running requests; 0: only check that they run."""
 
     cmd: ClassVar[str] = "signal"
     signal: int
@@ -162,14 +160,14 @@ class ExchangeRequests(RequestsCommand, frozen=True):
 
 
 class ScheduleRequest(RequestsCommand, frozen=True):
-    """``schedule request ID first|next|now|system``."""
+    """Change the rank of a request: ``schedule request ID first|next|now|system``."""
 
     cmd: ClassVar[str] = "schedule"
     place: Literal["first", "next", "now", "system"]
 
 
 class AbortQueue(Command, frozen=True):
-    """TERM, after ``seconds`` KILL, to every running request of a queue."""
+    """End every running request of a queue: send TERM, and KILL after ``seconds``."""
 
     queue: str
     seconds: int = 60
@@ -182,8 +180,7 @@ class PurgeQueue(Command, frozen=True):
 
 
 class CorrectUsage(Command, frozen=True):
-    """Set the decayed use of a group, groups below it included, to ``ms`` (of what is charged); ``relative``:
-    change it by so much, never below 0."""
+    """Set decayed use of a group with those below it to ``ms``; ``relative``: change it, not below 0."""
 
     group: str
     ms: int
@@ -191,34 +188,32 @@ class CorrectUsage(Command, frozen=True):
 
 
 class SwitchShift(Command, frozen=True):
-    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the site's
-    zone)."""
+    """Put a shift in force until its next firing, or ``until`` (instant, or ``HH:MM`` in the site's zone)."""
 
     shift: str
     until: Instant | str | None = None
 
 
 class AutomaticShift(Command, frozen=True):
-    """Return to the shift that is due."""
+    """End a manual switch: put the shift in force that is due by its times."""
 
 
 class ReloadExits(Command, frozen=True):
-    """Load the exits again: the whole set is verified first, a broken one leaves the old set in force."""
+    """Load the user exits again, all or none. One wrong exit leaves the former ones in force."""
 
 
 class ReloadQueues(Command, frozen=True):
-    """Apply the files of ``queues.d`` that changed: all of them, or none if one is wrong."""
+    """Apply the changed files of ``queues.d``: all of them, or none if one is wrong."""
 
 
 class Shutdown(Command, frozen=True):
-    """Stop the daemon: leave running requests (default), wait for them (``drain``) or queue them again
-    (``requeue``)."""
+    """Stop the daemon: running requests run on (default), are awaited (``drain``) or queued (``requeue``)."""
 
     mode: Literal["leave", "drain", "requeue"] = "leave"
 
 
 class ListRequests(Query, frozen=True):
-    """Requests as objects (`explain.view`); no filter: all that have not ended."""
+    """Ask for requests as objects (`explain.view`); without a filter: all that have not ended."""
 
     ids: tuple[str, ...] = ()
     queue: str | None = None
@@ -228,13 +223,13 @@ class ListRequests(Query, frozen=True):
 
 
 class Why(Query, frozen=True):
-    """Ask why a request waits, or what ended it."""
+    """Ask why a request waits, or why it ended."""
 
     id: str
 
 
 class ShowObject(Query, frozen=True):
-    """``show WHAT [NAMES]`` as data; ``options`` e.g. ``{"next": 1209600000}``."""
+    """Ask for ``show WHAT [NAMES]`` as data; ``options``: such as ``{"next": 1209600000}``."""
 
     cmd: ClassVar[str] = "show"
     what: str
@@ -248,17 +243,17 @@ EACH_ALONE = (
     Delete, HoldRequests, ReleaseRequests, MoveRequests, ModifyRequest, RerunRequests, SuspendRequests,
     SignalRequests, WriteMessage, ScheduleRequest,
 )  # fmt: skip
-"""Commands that do to each request they name what they would do to it alone."""
+"""Commands that act on each named request as if it were named alone."""
 
 
 def encode(command: Command) -> dict[str, Any]:
-    """A command as plain JSON data, the same as after a way through a file: ``cmd`` and its fields."""
+    """Return a command as plain JSON data, as a file would hold it: ``cmd`` and its fields."""
     fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(command))
     return {"cmd": command.cmd, **fields}
 
 
 def decode(data: dict[str, Any]) -> Command:
-    """The command of `encode`'s data. Raises KeyError for an unknown name, ValidationError for bad fields."""
+    """Return the command that `encode` wrote. Raises KeyError (bad name), ValidationError (bad fields)."""
     fields = dict(data)
     command: Command = msgspec.convert(fields, COMMANDS[fields.pop("cmd")])
     return command

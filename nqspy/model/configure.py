@@ -1,5 +1,5 @@
-"""Changes of the settings: how one is carried out, and what a whole set of settings must satisfy. Handlers
-try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the site."""
+"""Changes of the settings: how each is carried out, and what the whole settings must satisfy. Handlers try
+changes on a copy and refuse bad ones; `lifecycle` carries out the same changes on the site."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -25,13 +25,13 @@ RENAMED = {"server/mail": "mail/command"}
 
 
 def renamed(path: str) -> str:
-    """The path that a setting has now."""
+    """Return the present path of a setting, which may have had another one."""
     return RENAMED.get(path, path)
 
 
 def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
-    """Carry the changes out in order. ``upsert``: a create of what exists alters it. Raises BadValue with one
-    line at the first that cannot be done; the settings are then half changed (use a copy)."""
+    """Carry out the changes in order. ``upsert``: creating an existing object changes it. Raises BadValue,
+    one line, at the first change that fails; the settings are then half changed, so use a copy."""
     for change in changes:
         apply_change(settings, change, upsert)
 
@@ -168,7 +168,7 @@ def _roles(value: Any) -> dict[str, str]:
 
 
 def copy_of(settings: Settings) -> Settings:
-    """A copy on which changes can be tried."""
+    """Return a copy of settings on which changes can be tried."""
     made = Settings(managers=dict(settings.managers))
     for kind in registry.singles():
         kind.put(made, tree.copy_node(kind.one(settings)))
@@ -178,9 +178,9 @@ def copy_of(settings: Settings) -> Settings:
 
 
 class Trial:
-    """Settings on which changes are tried: an object is copied when the first change touches it, the others
-    are shared with what stands. ``touched``: paths of the objects that changes have touched; ``plain``: all
-    changes were such that they cannot make anything wrong of what they do not touch."""
+    """Settings on which changes are tried. An object is copied when a change first touches it; the others are
+    shared with the original. ``touched``: paths of the touched objects. ``plain``: no change so far can make
+    an object wrong that it does not touch."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = copy(settings)
@@ -192,7 +192,7 @@ class Trial:
         self.plain = True
 
     def apply(self, change: Change, upsert: bool = False) -> None:
-        """Carries out one change. Raises BadValue."""
+        """Carry out one change. Raises BadValue."""
         kind, name, _ = registry.split(renamed(change.path))
         if kind is not None:
             for each in list(kind.all(self.settings)) if name == "*" else (name,):
@@ -208,8 +208,7 @@ class Trial:
 
 
 def is_plain(settings: Settings, change: Change) -> bool:
-    """True if a change, made on ``settings``, leaves everything right that is right and that it does not
-    touch. What is new is named by nothing else yet."""
+    """True if a change of ``settings`` can make nothing wrong that it does not touch."""
     kind, name, path = registry.split(renamed(change.path))
     if kind is None:
         return change.op != "delete"
@@ -219,18 +218,18 @@ def is_plain(settings: Settings, change: Change) -> bool:
 
 
 def dump(settings: Settings) -> dict[str, Any]:
-    """All settings as rows: path of each object -> its settings that differ from the defaults."""
+    """Return all settings as rows: path of each object -> its settings that differ from the defaults."""
     return {path: dump_object(settings, path) or {} for path in object_paths(settings)}
 
 
 def object_paths(settings: Settings) -> list[str]:
-    """Paths of all objects: ``queue/night``, ``global``, ``managers``."""
+    """Return the paths of all objects: ``queue/night``, ``global``, ``managers``."""
     many = (path for kind in registry.named() for path in kind.paths(settings))
     return [*(kind.head for kind in registry.singles()), "managers", *many]
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
-    """Return one object's row; None when it does not exist (any more)."""
+    """Return the row of one object; None: it does not exist."""
     if path == "managers":
         return dict(settings.managers)
     kind, name, _ = registry.split(path)
@@ -239,7 +238,7 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
 
 
 def ignored(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the settings of rows of `dump` that `load` leaves out: what declared them, or a word, is gone."""
+    """Yield the settings in rows of `dump` that `load` leaves out, as they or their words no longer exist."""
     for path, values in rows.items():
         kind, _, _ = registry.split(path)
         if kind is None:
@@ -251,7 +250,7 @@ def ignored(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def load(rows: dict[str, dict[str, Any]]) -> Settings:
-    """Settings from the rows of `dump`; objects in the order of the rows."""
+    """Return the settings in rows of `dump`; objects in the order of the rows."""
     settings = Settings()
     if command := rows.get("server", {}).get("mail"):
         rows = {**rows, "mail": {"command": command, **rows.get("mail", {})}}
@@ -270,8 +269,8 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
 
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
-    """Return what is wrong with a whole set of settings: unknown names, circles. ``touched``: paths of
-    objects changed since all was well (``queue/night``): only what these may have made wrong is looked at."""
+    """Return what is wrong with the whole settings, in lines: unknown names, circles. ``touched``: paths of
+    the objects changed since all was well (``queue/night``); only their effects are checked. None: all."""
     queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
     groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [
@@ -291,7 +290,7 @@ def _concerned(
     touched: Collection[str] | None,
     names: Callable[[T], Collection[str | None]],
 ) -> list[T]:
-    """All objects (``touched`` None), or those touched and those that name one that is no more."""
+    """Return all objects (``touched`` None), or those touched and those that name a deleted one."""
     if touched is None:
         return list(objects.values())
     own = sorted(path.partition("/")[2] for path in touched if path.startswith(f"{head}/"))

@@ -1,5 +1,5 @@
-"""Consumables: what is given out by the unit, each unit with a name of its own: GPUs, licences, barrier
-circuits. A unit is held by one attempt at most, from its start to its end."""
+"""Consumables: resources given out in single units, each with a name: GPUs, licences, barrier circuits. At
+most one attempt holds a unit, from its start to its end."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ Units = tuple[tuple[str, tuple[str, ...]], ...]
 Wanted = tuple[tuple[str, int], ...]
 """How many units of which consumables are asked for."""
 UnitHolders = dict[str, dict[str, Seq]]
-"""Who holds a unit, by consumable and unit; units that nobody holds are left out."""
+"""Holder of each held unit, by consumable and unit."""
 
 
 @dataclass(slots=True)
 class Consumable:
-    """A resource given out by the unit. Its units are named (``units``), counted (``count``) or found."""
+    """A resource given out in units. Its units are named (``units``), counted (``count``) or found."""
 
     name: str
     units: tuple[str, ...] = setting("names", (), "its units, like (0, 1, 2, 3); auto: the GPUs found")
@@ -42,7 +42,7 @@ class Consumable:
 
     @property
     def is_found(self) -> bool:
-        """True if its units are the devices that are found."""
+        """True if its units are the devices found on the machine."""
         return self.units == AUTO
 
 
@@ -53,11 +53,11 @@ VENDORS = {
     "HIP_VISIBLE_DEVICES": "amd",
     "GPU_DEVICE_ORDINAL": "amd",
 }
-"""Whose devices a variable names."""
+"""Vendor of the devices that a variable names."""
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Return the vendor of its units: by its variable, else the only vendor found; None: it is not known."""
+    """Return the vendor of a consumable's units, by its variable, else the only one found, or None."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -65,7 +65,7 @@ def vendor_of(consumable: Consumable, found: Found) -> str | None:
 
 
 def units_of(consumable: Consumable, found: Found) -> tuple[str, ...]:
-    """Return its units, in their order, offline ones included."""
+    """Return the units of a consumable in their order, offline ones included."""
     if consumable.is_found:
         vendor = vendor_of(consumable, found)
         return tuple(device.unit for device in found.devices if device.vendor == vendor)
@@ -73,24 +73,24 @@ def units_of(consumable: Consumable, found: Found) -> tuple[str, ...]:
 
 
 def device_of(consumable: Consumable, unit: str, found: Found) -> Device | None:
-    """The device that a unit stands for, None where none is known."""
+    """Return the device that a unit stands for; None: unknown."""
     vendor = vendor_of(consumable, found)
     same = (each for each in found.devices if (each.vendor, each.unit) == (vendor, unit))
     return next(same, None)
 
 
 def resource_of(name: str, unit: str) -> str:
-    """Return what a unit is called as a resource that is watched."""
+    """Return the name of a unit as a resource for probes: ``gpu[0]``."""
     return f"{name}[{unit}]"
 
 
 def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
-    """Return its units by their names as resources."""
+    """Return the units of a consumable by their names as resources (`resource_of`)."""
     return {resource_of(consumable.name, unit): unit for unit in units_of(consumable, found)}
 
 
 def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
-    """Return its units that are not given out, in their order: set offline, or broken."""
+    """Return the units of a consumable that are not given out, in their order: set offline, or broken."""
     away = set(consumable.offline)
     for resource, unit in resources_of(consumable, found).items() if resources else ():
         state = resources.get(resource)
@@ -99,13 +99,13 @@ def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, Res
 
 
 def hold(held: UnitHolders, seq: Seq, units: Units) -> None:
-    """Give these units to a request."""
+    """Record a request as the holder of these units."""
     for name, each in units:
         held.setdefault(name, {}).update(dict.fromkeys(each, seq))
 
 
 def release(held: UnitHolders, seq: Seq, units: Units) -> None:
-    """Take these units from a request."""
+    """Remove a request as the holder of these units."""
     for name, each in units:
         mine = held.get(name, {})
         for unit in each:
@@ -118,8 +118,8 @@ def release(held: UnitHolders, seq: Seq, units: Units) -> None:
 def wrong(
     holders: Iterable[tuple[Seq, Units, Wanted]], held: UnitHolders, away: UnitHolders
 ) -> Iterator[str]:
-    """Yield what is wrong with the holders of units, in words. ``holders``: attempts with their units, and
-    what they asked for; ``away``: holders of units when these went offline."""
+    """Yield errors in the records of holders of units, in words. ``holders``: attempts with their units and
+    the numbers that they asked for; ``away``: holders of units at the time when these went offline."""
     found: UnitHolders = {}
     for seq, units, wanted in holders:
         counts = {name: len(set(each)) for name, each in units}
@@ -137,11 +137,11 @@ def wrong(
 
 
 def wanted_key(wanted: Iterable[tuple[str, int]]) -> list[str]:
-    """``gpu=2``: what is asked for, a word each."""
+    """Return the wanted units as texts such as ``gpu=2``."""
     return [f"{name}={count}" for name, count in wanted]
 
 
 def wanted_in(key: str) -> Mapping[str, int]:
-    """Return what the words of a key of `columns.needs_key` ask for by the unit."""
+    """Return the numbers of units that a key of `columns.needs_key` asks for, by consumable."""
     pairs = (word.partition("=") for word in key.split("+"))
     return {name: int(count) for name, equals, count in pairs if equals}

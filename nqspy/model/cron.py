@@ -1,7 +1,7 @@
-"""Cron times on the wall: the days and minutes at which an expression fires by a clock that never jumps. The
-days of a year are bits of a whole number, the 1st of January bit 0: there are 14 kinds of years (leap or not,
-seven first days), so finding the next day is one look at each year, and what never fires is known at once.
-cronsim reads the expressions; what clock changes make of the times is `wall`'s."""
+"""Times of a cron expression: the days and minutes at which it fires, on a clock that never jumps. The days
+of a year are bits of a whole number, the 1st of January bit 0. There are 14 kinds of years (leap or not,
+seven first days), so the next day is found with one test a year, and an expression that never fires is
+recognised at once. cronsim parses the expressions; `wall` handles clock changes."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ from cronsim import CronSim, CronSimError
 from nqspy.model.errors import BadValue
 
 Sundays = Callable[[int], int]
-"""The days of a year that count as Sundays, as bits."""
+"""Function that returns the days of a year that count as Sundays, as bits."""
 
 YEARS = 41
 """Years that a search goes: all comes again within 40 (29th of February on a weekday, over 2100)."""
@@ -31,19 +31,19 @@ _MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(200
 
 
 def no_sundays(year: int) -> int:
-    """No days but the real ones count as Sundays."""
+    """Return no extra days: only real Sundays count as Sundays."""
     return 0
 
 
 def bits(days: Iterable[date]) -> int:
-    """Days of one year as bits."""
+    """Return days of one year as bits."""
     return _union(1 << day.timetuple().tm_yday - 1 for day in days)
 
 
 class _Year:
-    """The days of a kind of year: ``months[1..12]``, ``days[1..31]`` (by number in a month),
-    ``weekdays[0..6]`` from Sunday, ``nth[1..5]`` and ``last`` of their weekday in the month; ``ends`` of
-    months, and their last weekdays from Monday to Friday (``work_ends``)."""
+    """The days of one kind of year as bits: ``months[1..12]``; ``days[1..31]``, by number in the month;
+    ``weekdays[0..6]`` from Sunday; ``nth[1..5]`` and ``last`` of their weekday in the month; ``ends``: last
+    days of months; ``work_ends``: last days from Monday to Friday of months."""
 
     def __init__(self, year: int) -> None:
         self.months, self.days, self.weekdays, self.nth = [0] * 13, [0] * 32, [0] * 7, [0] * 6
@@ -66,8 +66,8 @@ _year = lru_cache(maxsize=14)(_Year)
 
 @dataclass(frozen=True)
 class Cron:
-    """An expression as it was read. ``wild``: minute or hour begins with a star: such times follow the clock
-    as it runs, others are certain times of the day (Debian's cron tells them apart in the same way)."""
+    """A parsed cron expression. ``wild``: minute or hour begins with a star, so its times follow the clock as
+    it runs; others are fixed times of the day (Debian's cron distinguishes them in the same way)."""
 
     times: tuple[int, ...] = field(hash=False)  # up to 1,440: hashing them would take long
     """Its times on a day that it fires, as minutes after midnight, in ascending order."""
@@ -79,7 +79,7 @@ class Cron:
     """Day of the month and weekday must both fit (one of them begins with a star); else one is enough."""
 
     def days(self, year: int, sundays: Sundays = no_sundays) -> int:
-        """The days of a year on which it fires, as bits."""
+        """Return the days of a year on which it fires, as bits."""
         return _days_of(self, year) if sundays is no_sundays else self._days(year, sundays)
 
     def _days(self, year: int, sundays: Sundays) -> int:
@@ -108,7 +108,7 @@ class Cron:
         return any(self.days(year) for year in _MODEL.values())
 
     def next(self, start: datetime, sundays: Sundays) -> datetime | None:
-        """The first time not before ``start`` (no zone); None when there is none within `YEARS`."""
+        """Return the first time, not before ``start`` (no zone); None: there is none within `YEARS`."""
         if start.second or start.microsecond:
             start = start.replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = self._next_day(start.date(), sundays)
@@ -120,7 +120,7 @@ class Cron:
         return None if day is None else _moment(day, self.times[0])
 
     def last(self, end: datetime, sundays: Sundays) -> datetime | None:
-        """The last time not after ``end`` (no zone); None when there is none within `YEARS`."""
+        """Return the last time, not after ``end`` (no zone); None: there is none within `YEARS`."""
         day = self._last_day(end.date(), sundays)
         if day == end.date():
             place = bisect_right(self.times, 60 * end.hour + end.minute)
@@ -153,7 +153,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def _first_day(year: int, days: int) -> date:
-    """The first of these days of a year."""
+    """Return the first of these days (bits) of a year."""
     return date(year, 1, 1) + timedelta(days=(days & -days).bit_length() - 1)
 
 
@@ -168,7 +168,7 @@ def _days_of(cron: Cron, year: int) -> int:
 
 @lru_cache(maxsize=1024)
 def read(text: str) -> Cron:
-    """A cron expression of five fields. Raises BadValue when it is none, or when it never fires."""
+    """Return a parsed cron expression of five fields. Raises BadValue if it is not valid, or never fires."""
     fields = text.upper().split()
     if len(fields) != 5:
         raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has five")
@@ -195,12 +195,12 @@ def read(text: str) -> Cron:
 
 
 def never(text: str) -> BadValue:
-    """Return what to say of an expression that no day fits."""
+    """Return the error for an expression that no day fits."""
     return BadValue(f"{text!r} is a cron time that never comes: no year has such a day")
 
 
 def _fits_alone(fields: list[str]) -> bool:
-    """True if day and month are both well written: what cronsim refuses then is their meeting."""
+    """True if day and month are both valid, so that cronsim refuses only their combination."""
     minute, hour, day, month, weekday = fields
     try:
         for one, other in ((day, "*"), ("1", month)):
@@ -212,8 +212,8 @@ def _fits_alone(fields: list[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def meeting(one: str, two: str) -> datetime | None:
-    """The first time on the wall from 2000 on at which both expressions fire; None when there is none. Days
-    that count as Sundays bring nothing new: every date is a Sunday once in 28 years."""
+    """Return the first time from 2000 on at which both expressions fire; None: there is none. Extra Sundays
+    do not matter: every date is a Sunday once in 28 years."""
     first, second = read(one), read(two)
     times = set(first.times) & set(second.times)
     for year in range(2000, 2028) if times else ():

@@ -1,5 +1,5 @@
-"""Domains: named, disjoint sets of PEs with rules of their own (semantics.md 1, interfaces.md 11).
-``application`` always exists and has every PE that no other has. PEs are numbered over the whole machine."""
+"""Domains: named, disjoint sets of PEs with own rules (semantics.md 1, interfaces.md 11). ``application``
+always exists and has every PE that no other domain has. PEs are numbered over the whole machine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.tree import setting
 
 APPLICATION = "application"
-"""The domain that has what no other has."""
+"""The domain that has all PEs that no other domain has."""
 
 GREATEST = 1 << 20
 """No machine has a PE with that number."""
@@ -63,7 +63,7 @@ class Domain:
 
 @cache
 def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
-    """The PEs that ranges like ``("0-3", "8")`` name, in ascending order. Raises BadValue."""
+    """Return the PEs named by ranges like ``("0-3", "8")``, in ascending order. Raises BadValue."""
     found: set[int] = set()
     for text in ranges:
         first, dash, last = text.partition("-")
@@ -78,7 +78,7 @@ def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def spans(pes: Iterable[int]) -> list[str]:
-    """Return what names these PEs, which come in ascending order: ``["0-3", "8"]``."""
+    """Return the ranges of these PEs, which come in ascending order: ``["0-3", "8"]``."""
     found: list[list[int]] = []
     for pe in pes:
         if found and found[-1][1] == pe - 1:
@@ -89,18 +89,18 @@ def spans(pes: Iterable[int]) -> list[str]:
 
 
 def account_key(domain: str, key: str) -> str:
-    """The key of an account (``g:GROUP``, ``u:GROUP:USER``) of a domain."""
+    """Return the key of an account (``g:GROUP``, ``u:GROUP:USER``) in a domain."""
     return key if domain == APPLICATION else f"{domain}/{key}"
 
 
 @lru_cache(1024)  # those of whoever runs are asked for again and again
 def account_keys(domain: str, group: str, owner: str) -> tuple[str, str]:
-    """The keys of the accounts of a group in a domain and of one of its users."""
+    """Return the keys of two accounts in a domain: that of a group, and that of one of its users."""
     return account_key(domain, f"g:{group}"), account_key(domain, f"u:{group}:{owner}")
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """The domain that an account is of, and its key there."""
+    """Return the domain of an account and its key there."""
     if key[1] == ":":
         return APPLICATION, key
     domain, _, bare = key.partition("/")
@@ -108,12 +108,12 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def names(domains: Mapping[str, Domain]) -> list[str]:
-    """All domains: ``application`` first, the others in the order of their making."""
+    """Return the names of all domains, ``application`` first, the others as they were created."""
     return [APPLICATION, *(name for name in domains if name != APPLICATION)]
 
 
 def home_of(domains: Mapping[str, Domain], pe: int) -> str:
-    """The domain that has a PE."""
+    """Return the domain that has a PE."""
     for each in domains.values():
         if each.name != APPLICATION and pe in numbers(each.pes):
             return each.name

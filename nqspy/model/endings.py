@@ -1,4 +1,4 @@
-"""Judges how requests ended. Every caller that must know if an end was good asks here."""
+"""How requests ended: every caller that must know if an end was good asks here."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class End(NamedTuple):
 
     @classmethod
     def of(cls, event: Any) -> End:
-        """Read an `Ended` event; any other event (`Deleted`, none) is a deletion before the start."""
+        """Return the end in an `Ended` event; any other event (`Deleted`, none): deleted before the start."""
         reason = getattr(event, "end_reason", None)
         return cls("deleted") if reason is None else cls(reason, event.exit_status, event.exit_signal)
 
     @classmethod
     def of_object(cls, row: Mapping[str, Any]) -> End:
-        """Read an object of ``qstat --json``."""
+        """Return the end in an object of ``qstat --json``."""
         return cls(row["end_reason"], row["exit_status"], row["exit_signal"])
 
     @property
@@ -61,7 +61,7 @@ class End(NamedTuple):
 
     @property
     def words(self) -> str:
-        """``exit, exit status 3``: the reason, and the status or signal where it says more."""
+        """Return the end in words, ``exit, exit status 3``: reason, and status or signal if of use."""
         said = [self.reason]
         if self.status is not None and (self.status or self.ok):
             said.append(f"exit status {self.status}")

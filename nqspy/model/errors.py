@@ -1,10 +1,10 @@
-"""Typed exceptions, each with one clear line for a person, and the catalogue of refusals: the one place of
-their codes, exit statuses and sentences.
+"""Exceptions with one clear line for people, and the catalogue of refusals: the one place of their codes,
+exit statuses and sentences.
 
-``code`` is the stable word for programs, the exit status that of the command line (PBS's numbers). A refusal
-is named where it is raised, with the values that its sentence names: ``Refusal("unknown_queue",
-queue="nope")``. A feature declares what only it says in its own file (`declare_refusals`). ``said`` is what
-the refusal quotes; another `Refusal` quoted there lends its code and its status.
+``code`` is the stable word for programs, ``status`` the exit status of the command line (PBS's numbers). Code
+raises a refusal by name, with the values of its sentence: ``Refusal("unknown_queue", queue="nope")``. A
+feature declares its own refusals in its file (`declare_refusals`). ``said`` is quoted text; if it is another
+`Refusal`, code and status are those of that one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,13 @@ from msgspec import Struct
 
 
 class NqspyError(Exception):
-    """Base of all errors of ours; its text is one line that says what is wrong and what would be right."""
+    """Base of all errors of nqspy; its text is one line: what is wrong and what would be right."""
 
 
 class Refusal(NqspyError):
-    """A command that is well formed but may not be done (no such queue, no right, above a limit). ``kind`` is
-    its name in the catalogue (`REFUSALS`), the values are those that its sentence names; the sentence is made
-    when it is asked for. ``code`` is a stable word for programs; ``status`` the exit status of the command
-    line: the kind's, or those of the refusal that ``said`` is."""
+    """A well-formed command that may not be done (no such queue, no right, above a limit). ``kind``: its name
+    in the catalogue (`REFUSALS`), with values for its sentence, which is made when read. ``code``: a stable
+    word for programs; ``status``: exit status of the command line. A refusal quoted in ``said`` sets both."""
 
     def __init__(self, kind: str, **values: Any) -> None:
         super().__init__(kind)
@@ -35,12 +34,12 @@ class Refusal(NqspyError):
         return REFUSALS[self.kind].sentence.format_map(self.values)
 
     def as_message(self) -> dict[str, Any]:
-        """Return the fields that programs get."""
+        """Return the fields that programs get: text, code and status."""
         return {"text": str(self), "code": self.code, "status": self.status}
 
     @classmethod
     def received(cls, data: Mapping[str, Any]) -> "Refusal":
-        """Return a refusal from a daemon's text, code and status; its kind is not known here."""
+        """Return a refusal from the text, code and status that a daemon sent; its kind is not known here."""
         refusal = cls("refused", said=data["text"])
         refusal.code, refusal.status = data["code"], data["status"]
         return refusal
@@ -52,20 +51,20 @@ def listed(names: Iterable[str]) -> str:
 
 
 def as_refusal(error: NqspyError) -> Refusal:
-    """Return the refusal that reports an error: itself, or that the command was not done."""
+    """Return an error as a refusal: itself if it is one, else a refusal "not done" that quotes it."""
     return error if isinstance(error, Refusal) else Refusal("not_done", said=error)
 
 
 class BadValue(NqspyError):
-    """A value that cannot be read (size, time, count, name); the text says which, and what is expected."""
+    """A value that cannot be read (size, time, count, name); the text names it and what is expected."""
 
 
 class Unreachable(NqspyError):
-    """No daemon answers in that home, or the connection broke before the answer came."""
+    """No daemon answers in this home, or the connection broke before the answer came."""
 
 
 class BrokenSite(NqspyError):
-    """An invariant of the site does not hold: a bug of ours, never a user's fault."""
+    """An invariant of the site does not hold: an error in nqspy, never the user's."""
 
 
 _MINE = "Unauthorized Request: "
@@ -348,7 +347,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
 
 
 class RefusalKind(Struct, frozen=True):
-    """Common part of all refusals of a kind; ``sentence`` names its values in braces."""
+    """Common part of all refusals of one kind; ``sentence`` names its values in braces."""
 
     code: str
     status: int
@@ -360,7 +359,7 @@ REFUSALS: dict[str, RefusalKind] = {}
 
 
 def declare_refusals(code: str, status: int, sentences: dict[str, str]) -> None:
-    """Add kinds of refusal by name, of a feature in its own file. Raises ValueError for a known one."""
+    """Add refusals of a feature by name, with their sentences. Raises ValueError for a known name."""
     for kind, sentence in sentences.items():
         if kind in REFUSALS:
             raise ValueError(f"there is a refusal {kind} already")

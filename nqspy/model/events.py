@@ -1,5 +1,6 @@
-"""Events: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
-Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state."""
+"""Events: facts that changed the site, one Struct a kind. Kinds are only added; a later field has a default.
+The journal holds ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
+"""
 
 import re
 from typing import Any, ClassVar, Literal
@@ -22,13 +23,13 @@ KINDS: dict[str, type["Event"]] = {}
 
 
 def written_name(cls: type) -> str:
-    """Return the name of a class as journal and wire write it: ``dependency_met`` of ``DependencyMet``."""
+    """Return the name of a class in journal and on the wire: ``dependency_met`` of ``DependencyMet``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 class Event(Struct, frozen=True, omit_defaults=True):
-    """Base of all events. ``kind``: its name in the journal, by default that of its class; ``version`` rises
-    with a field's meaning. The journal leaves out fields at their defaults: a default never changes."""
+    """Base of all events. ``kind``: its name in the journal, by default derived from its class. ``version``
+    rises when a field changes meaning. The journal leaves out default values, so a default never changes."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -49,8 +50,8 @@ class Recorded(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """A change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
-    JSON-able. create: value is a dict of settings by path below the object; add/remove: a list of names."""
+    """One change of the settings. ``op``: what is done; ``path``: as in `tree`; ``value``: JSON data: for
+    create a dict of settings by path below the object, for add and remove a list of names."""
 
     op: Literal["create", "set", "add", "remove", "delete"]
     path: str
@@ -76,7 +77,7 @@ class RequestsEvent(Event, frozen=True):
 
 
 class Submitted(RequestEvent, frozen=True):
-    """A request was accepted into a queue. ``key`` and ``digest`` make a repeated submission recognisable."""
+    """A request was accepted into a queue. ``key`` and ``digest`` identify a repeated submission."""
 
     spec: Spec
     queue: str
@@ -86,19 +87,19 @@ class Submitted(RequestEvent, frozen=True):
 
 
 class Routed(RequestEvent, frozen=True):
-    """A pipe queue passed a request on."""
+    """A pipe queue (``former``) passed a request on to another queue."""
 
     queue: str
     former: str
 
 
 class Eligible(RequestsEvent, frozen=True):
-    """The date of these waiting requests has come: they are queued from now on."""
+    """The dates of these waiting requests have come: they are queued from now on."""
 
 
 class Starting(AttemptEvent, frozen=True):
-    """A decision to start an attempt on these PEs and units; the executor may once it is committed.
-    ``until``: the end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`."""
+    """A pass decided to start an attempt on these PEs and units; after the commit the executor starts it.
+    ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`."""
 
     pes: tuple[int, ...]
     forced: bool = False
@@ -109,14 +110,14 @@ class Starting(AttemptEvent, frozen=True):
 
 
 class Started(AttemptEvent, frozen=True):
-    """The executor started an attempt; ``began``: when, where they could only tell of its end."""
+    """The executor started an attempt. ``began``: when, if it was reported only after the attempt's end."""
 
     pes: tuple[int, ...]
     began: Instant | None = None
 
 
 class Suspended(Event, Caused, frozen=True):
-    """An attempt was stopped by ``by``, for ``text``. ``parked``, ``leaving``: as `requests.Pause` has it."""
+    """An attempt was suspended by ``by``, for ``text``. ``parked``, ``leaving``: as in `requests.Pause`."""
 
     seq: Seq
     attempt: int
@@ -127,7 +128,7 @@ class Suspended(Event, Caused, frozen=True):
 
 
 class Resumed(Event, Caused, frozen=True):
-    """A suspended attempt goes on; ``pes``: the PEs it has from now on, none: those it had."""
+    """A suspended attempt goes on; ``pes``: the PEs that it has from now on, empty: those it had."""
 
     seq: Seq
     attempt: int
@@ -136,14 +137,15 @@ class Resumed(Event, Caused, frozen=True):
 
 
 class Exiting(AttemptEvent, frozen=True):
-    """An attempt's processes have ended, its PEs are free; its output is still delivered, ``text``: why."""
+    """The processes of an attempt have ended and its PEs are free; its output is being delivered. ``text``:
+    why it cannot be delivered yet."""
 
     used: Used = Used()
     text: str = ""
 
 
 class Ended(AttemptEvent, frozen=True):
-    """An attempt ended, and the request with it. ``stdout`` and ``stderr``: where its output lies."""
+    """An attempt ended, and the request with it. ``stdout``, ``stderr``: paths of its output."""
 
     end_reason: EndReason
     exit_status: int | None = None
@@ -155,8 +157,8 @@ class Ended(AttemptEvent, frozen=True):
 
 
 class Requeued(AttemptEvent, frozen=True):
-    """An attempt ended, its request waits again, dated as before. ``losses``, ``retry``: as in `Request`;
-    ``stdout``, ``stderr``: where its output lies, as in `AttemptOutput`; None: it never ran."""
+    """An attempt ended and its request waits again, with its old date. ``losses``, ``retry``: as in
+    `Request`. ``stdout``, ``stderr``: paths of its output, as in `AttemptOutput`; None: it never ran."""
 
     text: str
     used: Used = Used()
@@ -167,8 +169,8 @@ class Requeued(AttemptEvent, frozen=True):
 
 
 class Held(Event, Caused, frozen=True):
-    """Waiting requests were held; ``letter`` u (owner), o (operator), s (system). ``indices``, here and
-    below: of an array, those that it is about, if not all."""
+    """Waiting requests were held. ``letter``: u (owner), o (operator), s (system). ``indices``, also in
+    events below: the concerned indices of an array; empty: all."""
 
     seqs: tuple[Seq, ...]
     letter: str
@@ -178,7 +180,7 @@ class Held(Event, Caused, frozen=True):
 
 
 class Released(RequestsEvent, frozen=True):
-    """Holds were taken off; ``letters`` are those taken. ``aging``: age counts from now on (`age_from`)."""
+    """Hold ``letters`` were removed. ``aging``: age in the queue counts from now on (`age_from`)."""
 
     letters: str
     who: str
@@ -187,7 +189,7 @@ class Released(RequestsEvent, frozen=True):
 
 
 class Redated(RequestsEvent, frozen=True):
-    """Waiting requests got a new date in queue, one event however many. ``place`` as in `Redating`."""
+    """Waiting requests got a new date in queue, all in one event. ``place``: as in `Redating`."""
 
     date: Instant
     cause: Seq | None
@@ -196,8 +198,8 @@ class Redated(RequestsEvent, frozen=True):
 
 
 class DependencyMet(RequestsEvent, frozen=True):
-    """The wait of these requests for ``prerequisite`` (``words``) is over, or counts as over; one that awaits
-    nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
+    """These requests no longer wait for ``prerequisite`` (conditions ``words``); one that waits for nothing
+    more is queued. ``aging``: as in `Released`; ``what``: how the prerequisite ended."""
 
     prerequisite: Seq
     words: tuple[AfterWord, ...]
@@ -208,7 +210,7 @@ class DependencyMet(RequestsEvent, frozen=True):
 
 
 class DependencyFailed(RequestsEvent, frozen=True):
-    """Requests that wait for ``prerequisite`` (``words``) in vain: an operator releases them."""
+    """Requests wait in vain for ``prerequisite`` (conditions ``words``), until an operator releases them."""
 
     prerequisite: Seq
     words: tuple[AfterWord, ...]
@@ -217,28 +219,28 @@ class DependencyFailed(RequestsEvent, frozen=True):
 
 
 class Ranked(RequestEvent, frozen=True):
-    """``schedule request``: rank 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
+    """``schedule request`` set a rank: 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
 
     rank: int
     who: str
 
 
 class Moved(RequestsEvent, frozen=True):
-    """Waiting requests were moved into another queue by a person."""
+    """A person moved waiting requests into another queue."""
 
     queue: str
     who: str
 
 
 class Modified(RequestEvent, frozen=True):
-    """A request asks for something else; ``spec`` is the whole new specification."""
+    """A request asks for something else; ``spec`` is its whole new specification."""
 
     spec: Spec
     who: str
 
 
 class Deleting(Event, Caused, frozen=True):
-    """A started request is ordered to end, or to run again (``rerun``); ``text``: why."""
+    """A started request got the order to end, or to run again (``rerun``); ``text``: why."""
 
     seq: Seq
     attempt: int
@@ -248,7 +250,7 @@ class Deleting(Event, Caused, frozen=True):
 
 
 class Deleted(RequestEvent, frozen=True):
-    """A waiting request was deleted: it has ended without having run."""
+    """A waiting request was deleted: it ended without having run."""
 
     who: str
     text: str = ""
@@ -256,9 +258,10 @@ class Deleted(RequestEvent, frozen=True):
 
 
 class Decided(Event, frozen=True):
-    """A pass acted: its input, and failures of exits; its starts follow as events. ``samples`` are charged;
-    ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, source,
-    text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks asked, ``asked``: when."""
+    """A pass decided: its input, and failures of exits; its starts follow as events. ``as_of``: last event
+    that it saw. ``samples``: use, which is charged. ``short_of_pes``: some request waited only for PEs.
+    ``wait``: why examined requests wait (seq, code, source, text). ``ready``: ("GROUP:OWNER", PEs), see
+    `balance`. ``exits``: hooks that were asked; ``asked``: when."""
 
     as_of: int
     samples: tuple[tuple[Seq, Used], ...] = ()
@@ -271,9 +274,9 @@ class Decided(Event, frozen=True):
 
 
 class Reserved(Event, frozen=True):
-    """Waiting requests were promised a start, or an earlier one, or it is told why that could not be kept;
-    None: the promise is taken back, for a cause in ``causes``. ``as_of``: the number of the event by which
-    something had become free when all promises were last gone through."""
+    """Waiting requests got a reserved start, an earlier one, or the cause of a delay; None: the reservation
+    is taken back, for a cause in ``causes``. ``as_of``: number of the last event that freed something before
+    all reservations were last examined."""
 
     starts: dict[Seq, Reservation | None]
     as_of: int = 0
@@ -281,7 +284,7 @@ class Reserved(Event, frozen=True):
 
     @property
     def seqs(self) -> tuple[Seq, ...]:
-        """The requests."""
+        """Sequence numbers of the requests."""
         return tuple(self.starts)
 
 
@@ -292,7 +295,7 @@ class Parted(RequestEvent, frozen=True):
 
 
 class MovedOut(AttemptEvent, frozen=True):
-    """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms;
+    """A suspended attempt has left its PEs, which are free now. ``took``: time that this took (ms);
     ``paged``: bytes that left the memory meanwhile."""
 
     took: int = 0
@@ -300,7 +303,7 @@ class MovedOut(AttemptEvent, frozen=True):
 
 
 class Promised(Event, frozen=True):
-    """A feature has promised ``value`` under ``key``, or taken it back (null)."""
+    """A feature stored ``value`` under ``key`` for later passes, or deleted it (null); see `model.facts`."""
 
     feature: str
     key: str
@@ -308,7 +311,7 @@ class Promised(Event, frozen=True):
 
 
 class ShiftChanged(Event, frozen=True):
-    """Another shift is in force. ``fired``: the firing this belongs to; ``manual``: an operator switched."""
+    """Another shift is in force. ``fired``: the firing that caused it; ``manual``: an operator switched."""
 
     shift: str | None
     former: str | None
@@ -318,14 +321,14 @@ class ShiftChanged(Event, frozen=True):
 
 
 class ShiftFailed(Event, frozen=True):
-    """Entering a shift failed: the former settings stay; it is tried again."""
+    """A shift could not be put in force: the former settings stay, and it is tried again."""
 
     shift: str
     text: str
 
 
 class SettingsChanged(Event, frozen=True):
-    """Settings were changed, all of these or none."""
+    """Settings were changed, by all of these changes."""
 
     changes: tuple[Change, ...]
     who: str = ""
@@ -333,7 +336,7 @@ class SettingsChanged(Event, frozen=True):
 
 
 class UsageCorrected(Event, frozen=True):
-    """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
+    """A manager changed the decayed use (ms) of a group and those below it, from ``former`` to ``value``."""
 
     group: str
     former: int
@@ -342,8 +345,8 @@ class UsageCorrected(Event, frozen=True):
 
 
 class MachineFound(Event, frozen=True):
-    """Machine as found at start, or when CPUs went or came: the CPUs that PEs stand for, in order;
-    ``offline``: PEs without their CPU; ``devices``: what can be given out by the unit."""
+    """The machine as found at the start, or after CPUs went or came. ``cpus``: the CPUs of the PEs, in order;
+    ``memory``: bytes; ``offline``: PEs without their CPU; ``devices``: those that can be given out."""
 
     cpus: tuple[int, ...]
     memory: int
@@ -360,7 +363,7 @@ class FilesApplied(Event, frozen=True):
 
 
 class LoadedExits(Event, frozen=True):
-    """User exits were loaded and replace all former ones: content hashes by name. `Journal.blob` has them."""
+    """User exits were loaded in place of all former ones: content hashes by name; see `Journal.blob`."""
 
     kind: ClassVar[str] = "exits_loaded"
     files: tuple[tuple[str, str], ...]
@@ -383,7 +386,7 @@ class ResourceChanged(Event, frozen=True):
 
 
 class PressureChanged(Event, frozen=True):
-    """State of the memory: requests give way (``high``), may come back (``calm``) or neither (``tight``).
+    """The state of the memory: requests give way (``high``), return (``calm``) or neither (``tight``).
     ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
 
     kind: ClassVar[str] = "pressure"
@@ -396,7 +399,7 @@ class PressureChanged(Event, frozen=True):
 
 
 class Restored(Event, frozen=True):
-    """A backup was restored. ``next_seq``: the first number never given out; ``attempts``: the last since."""
+    """A backup was restored. ``next_seq``: first number never given out; ``attempts``: last ones since it."""
 
     text: str
     next_seq: Seq
@@ -404,7 +407,7 @@ class Restored(Event, frozen=True):
 
 
 class Alarm(Event, frozen=True):
-    """Something the managers must know. ``since``: when it began, if earlier; ``failures``: no pass's."""
+    """Something that managers must know. ``since``: when it began, if earlier; ``failures``: of exits."""
 
     who: str
     text: str
@@ -413,17 +416,17 @@ class Alarm(Event, frozen=True):
 
 
 class DaemonStarted(Event, frozen=True):
-    """A daemon took the installation over. ``last``: instant of the last event; ``clean``: it was stopped."""
+    """A daemon took over. ``last``: instant of the last event; ``clean``: the former one was stopped."""
 
     last: Instant
     clean: bool
 
 
 class Reported(Event, frozen=True):
-    """The report of the night that began on ``day`` (YYYY-MM-DD) was made: from the events up to number
-    ``as_of``, at instant ``taken``; ``mails`` go out from here on. What was known then beside the journal is
-    kept with it: ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues
-    waited: sequence number or queue, code, source, text)."""
+    """The report of the night that began on ``day`` (YYYY-MM-DD) was made at instant ``taken``, from events
+    up to number ``as_of``; ``mails`` are sent from here on. Data that the journal lacks is kept too:
+    ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues waited: sequence
+    number or queue, code, source, text)."""
 
     day: str
     as_of: int
@@ -440,11 +443,11 @@ _decoders = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
 
 
 def encode(event: Event) -> bytes:
-    """JSON of an event's fields."""
+    """Return the fields of an event as JSON."""
     return _encoder.encode(event)
 
 
 def decode(kind: str, fields: bytes | str) -> Event:
-    """The event of that kind with those fields. Raises KeyError, ValidationError for bad fields."""
+    """Return the event of a kind with these fields (JSON). Raises KeyError, ValidationError (bad fields)."""
     event: Event = _decoders[kind].decode(fields)
     return event

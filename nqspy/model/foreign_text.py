@@ -1,16 +1,16 @@
-"""Texts of other systems: byte order marks, CR LF, UTF-16. The clients import this: it imports nothing."""
+"""Texts from other systems: byte order marks, CR LF, UTF-16. Clients import it, so it imports nothing."""
 
 MARK = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class ForeignText(Exception):
-    """A text that cannot be read; its text says what would be right."""
+    """A text that cannot be read; its message says what would be right."""
 
 
 def converted(data: bytes) -> tuple[bytes, list[str]]:
     """Return the text as Linux writes it, and a note for each change. Raises ForeignText for UTF-16. A text
-    that holds a NUL is a program's and keeps its bytes; so do a few CR LF among lines that end in LF."""
+    with a NUL is a program's and stays as it is; so do a few CR LF among lines that end in LF."""
     even, odd = data[:4:2], data[1:4:2]  # of the first two characters
     ascii_utf16 = any(
         high == b"\0\0" and low.isascii() and b"\0" not in low for low, high in ((even, odd), (odd, even))

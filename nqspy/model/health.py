@@ -1,4 +1,4 @@
-"""Health of what requests depend on: probes of resources, and the memory that people and requests share."""
+"""Health of resources that requests need: probes, and the memory that people and requests share."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +14,7 @@ Health = Literal["ok", "broken"]
 @dataclass(slots=True)
 class Probe:
     """A check of one resource, run beside the daemon. Exactly one of ``command``, ``tcp``, ``http`` and
-    ``file`` says what is tried; times are real time. ``unit``: no setting, the one it is tried for."""
+    ``file`` is tried; times are real time. ``unit`` is no setting: the unit of a consumable that is tried."""
 
     name: str
     command: str | None = setting(
@@ -47,12 +47,12 @@ KINDS = ("command", "tcp", "http", "file")
 
 
 def kind_of(probe: Probe) -> tuple[str, str]:
-    """Return what a probe tries: one of KINDS, and its value. Raises StopIteration for nothing."""
+    """Return what a probe tries: one of KINDS, and its value. Raises StopIteration if it has none."""
     return next((kind, value) for kind in KINDS if (value := getattr(probe, kind)) is not None)
 
 
 def address_of(text: str) -> tuple[str, int] | None:
-    """Host and port of ``HOST:PORT``, ``[2001:db8::1]:80``; None when it is none."""
+    """Return host and port of ``HOST:PORT`` or ``[2001:db8::1]:80``; None: it is no address."""
     host, colon, port = text.rpartition(":")
     if host[:1] == "[" and host[-1:] == "]":
         host = host[1:-1]
@@ -63,7 +63,7 @@ def address_of(text: str) -> tuple[str, int] | None:
 
 
 def wrong_of(probe: Probe) -> str | None:
-    """Return what is wrong with a probe as a whole, in a sentence; None when nothing is."""
+    """Return what is wrong with a probe as a whole, in a sentence; None: nothing."""
     given = [kind for kind in KINDS if getattr(probe, kind) is not None]
     if len(given) != 1:
         fault = f"not {' and '.join(given)}" if given else "it has none"
@@ -82,7 +82,7 @@ def wrong_of(probe: Probe) -> str | None:
 
 
 class ResourceState(Struct, frozen=True):
-    """Last result of a probe: ``ok`` or ``broken``, since when, and what it said."""
+    """Last result of a probe: ``ok`` or ``broken``, since when, and its text."""
 
     state: Health
     since: Instant
@@ -94,9 +94,9 @@ Level = Literal["high", "tight", "calm"]
 
 
 class Pressure(Struct, frozen=True):
-    """State of the machine's memory when that last mattered. ``used`` is per cent in use of ``total`` bytes,
-    ``resident`` bytes in memory by request; ``people``: some work at a terminal; ``answered``: since then a
-    request gave way or came back, so that the next decision needs a new reading."""
+    """State of the machine's memory when it last mattered. ``used``: per cent in use of ``total`` bytes;
+    ``resident``: bytes in memory by request; ``people``: some work at a terminal. ``answered``: a request
+    gave way or returned since then, so the next decision needs a new reading."""
 
     level: Level = "calm"
     at: Instant = Instant(0)

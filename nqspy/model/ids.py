@@ -1,4 +1,4 @@
-"""Names of things: instants, sequence numbers and request identifiers."""
+"""Instants, sequence numbers and identifiers of requests."""
 
 from collections.abc import Collection
 from typing import NewType
@@ -18,7 +18,7 @@ Instant = NewType("Instant", int)
 """Milliseconds since the epoch, UTC: no drift, exact ties, the same live and simulated."""
 
 Seq = int
-"""Identity of whatever can hold PEs, as one integer: of a request its sequence number, from 1 upward and
+"""Identity of a request, array or index as one integer: of a request its sequence number, from 1 upward and
 never reused; of an array, and of one index of it, that number with a mark above it (`keys`), so that
 dictionaries, columns and rows need but one kind of number. `full_id` writes it for people."""
 
@@ -29,8 +29,8 @@ DAY = 24 * HOUR
 
 
 def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | None:
-    """Return what ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names, and of ``17[3-9]`` the array and
-    its indices as written (else empty); None: nothing of a home with these ``names`` (None: any)."""
+    """Return the request or array that ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names; for
+    ``17[3-9]`` the array, and its indices as text (else empty). None: not of these ``names`` (None: any)."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")
@@ -53,7 +53,7 @@ def _is_number(text: str) -> bool:
 
 
 def request_named(text: str, names: Collection[str]) -> Seq | None:
-    """Return what an identifier names, ``17[3].ymp`` too; None: nothing of these names, or many indices."""
+    """Return the request that an identifier names, even ``17[3].ymp``; None: of no such home, or several."""
     seq, some = parse_named(text, names) or (None, "")
     if seq is None or not some:
         return seq
@@ -61,5 +61,5 @@ def request_named(text: str, names: Collection[str]) -> Seq | None:
 
 
 def full_id(seq: Seq, host: str) -> str:
-    """The identifier of a request: ``17.ymp``, of an array ``17[].ymp``, of one index of it ``17[3].ymp``."""
+    """Return the identifier of a request: ``17.ymp``, an array ``17[].ymp``, or its index ``17[3].ymp``."""
     return f"{name_of(seq)}.{host}"

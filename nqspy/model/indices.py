@@ -1,6 +1,6 @@
 """Sets of indices of an array as runs ``(first, last, step)``: a hundred thousand indices are one run. Runs
 are in ascending order and do not interleave: each begins after the last index of the one before. A set is a
-plain tuple of them, so that events and rows carry it as it is; the empty tuple is the empty set."""
+plain tuple of runs, so events and rows carry it as it is; the empty tuple is the empty set."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -17,23 +17,23 @@ Run = tuple[int, int, int]
 Runs = tuple[Run, ...]
 
 MOST_RUNS = 5_000
-"""Of how many runs: all are written when one begins, and told to jobs in a variable (128 KiB at most)."""
+"""Most runs of a set: all are written when an index begins, and passed to jobs in a variable (128 KiB)."""
 
 SHOWN = 8
 """Runs of a set that a sentence names."""
 _FEW = 16
-"""Runs of which it is looked whether they make one."""
+"""Most runs that are tested for being one run together."""
 
 _first, _last = itemgetter(0), itemgetter(1)
 
 
 def read(text: str) -> Runs:
-    """Return the set that ``1-10,15,20-30:5`` names. Raises BadValue."""
+    """Return the set of indices in a text like ``1-10,15,20-30:5``. Raises BadValue."""
     return _tidy(lambda: keys.read_indices(text))
 
 
 def tidy(runs: Iterable[Run]) -> Runs:
-    """Return the set that any runs make. Raises BadValue."""
+    """Return the set of indices in any runs, which may overlap. Raises BadValue."""
     return _tidy(lambda: keys.checked_runs(list(runs)))
 
 
@@ -48,34 +48,34 @@ def _tidy(runs: Callable[[], list[Run]]) -> Runs:
 
 
 def show(runs: Runs) -> str:
-    """The set as people write it."""
+    """Return a set as people write it: ``1-10,15,20-30:5``."""
     return ",".join(map(_shown, runs))
 
 
 def brief(runs: Iterable[Run]) -> str:
-    """Return the set as sentences have it: its first pieces, if it has many."""
+    """Return a set as text for a sentence: only its first pieces, if it has many."""
     some = tuple(islice(runs, SHOWN + 1))
     return show(some) if len(some) <= SHOWN else f"{show(some[:SHOWN])},..."
 
 
 def of(numbers: Iterable[int]) -> Runs:
-    """The set of these indices."""
+    """Return the set of these indices."""
     return _packed(sorted(set(numbers)))
 
 
 def each(runs: Runs) -> Iterator[int]:
-    """The indices in ascending order."""
+    """Yield the indices of a set in ascending order."""
     for first, last, step in runs:
         yield from range(first, last + 1, step)
 
 
 def count(runs: Iterable[Run]) -> int:
-    """Return how many there are."""
+    """Return the number of indices in a set."""
     return sum((last - first) // step + 1 for first, last, step in runs)
 
 
 def nth(runs: Runs, number: int) -> int:
-    """The index at that place, from 0. Raises IndexError."""
+    """Return the index at a place (from 0) of a set. Raises IndexError."""
     for run in runs:
         size = count((run,))
         if number < size:
@@ -85,7 +85,7 @@ def nth(runs: Runs, number: int) -> int:
 
 
 def has(runs: Runs, index: int) -> bool:
-    """True if it is one of them."""
+    """True if an index is in the set."""
     place = _place(runs, index)
     return place < len(runs) and runs[place][0] <= index and not (index - runs[place][0]) % runs[place][2]
 
@@ -110,7 +110,7 @@ def add(runs: Runs, index: int) -> Runs:
 
 
 def plus(one: Runs, other: Runs) -> Runs:
-    """All that are in one of both."""
+    """Return the indices that are in one of two sets."""
     if not one or not other:
         return one or other
     more = minus(other, one)
@@ -122,7 +122,7 @@ def plus(one: Runs, other: Runs) -> Runs:
 
 
 def minus(one: Runs, other: Runs) -> Runs:
-    """Return those of one that are not in the other."""
+    """Return the indices of one set that are not in the other."""
     if not one or not other:
         return one
     begin, end = _place(one, other[0][0]), bisect_right(one, other[-1][1], key=_first)
@@ -132,12 +132,12 @@ def minus(one: Runs, other: Runs) -> Runs:
 
 
 def pieces(one: Runs, other: Runs) -> Iterator[Run]:
-    """Return the same piece by piece, neighbours not joined: there may be very many."""
+    """Yield the runs of `minus`, without joining neighbours: there may be very many."""
     return chain.from_iterable(_cut(run, _near(other, run)) for run in one)
 
 
 def both(one: Runs, other: Runs) -> Runs:
-    """Return those that are in both."""
+    """Return the indices that are in both sets."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     found = (_common(run, near) for run in few for near in _near(many, run))
     return tuple(run for run in found if run is not None)
@@ -149,17 +149,17 @@ def _run(first: int, last: int, step: int) -> Run:
 
 
 def _place(runs: Runs, index: int) -> int:
-    """The place of the first run that does not end before an index."""
+    """Return the place of the first run that does not end before an index."""
     return bisect_left(runs, index, key=_last)
 
 
 def _near(runs: Runs, run: Run) -> Runs:
-    """The runs that lie between the first and the last index of one, in part at least."""
+    """Return the runs that overlap the range of another run."""
     return runs[_place(runs, run[0]) : bisect_right(runs, run[1], key=_first)]
 
 
 def _common(one: Run, other: Run) -> Run | None:
-    """The indices that are in both runs: they are a run, by the Chinese remainder theorem."""
+    """Return the indices that are in both runs: a run, by the Chinese remainder theorem; None: none."""
     (first, last, step), (begin, end, stride) = one, other
     divisor = gcd(step, stride)
     if (begin - first) % divisor:
@@ -173,7 +173,7 @@ def _common(one: Run, other: Run) -> Run | None:
 
 
 def _cut(run: Run, by: Runs) -> Iterator[Run]:
-    """A run without what these have of it."""
+    """Yield the runs that remain of a run without these indices."""
     first, last, step = run
     for each in by:
         out = _common((first, last, step), each) if first <= last else None
@@ -188,7 +188,7 @@ def _cut(run: Run, by: Runs) -> Iterator[Run]:
 
 
 def _gaps(out: Run, step: int) -> Iterable[Run]:
-    """Return what a run with this step keeps between the indices that are cut out of it."""
+    """Return the runs that remain between the indices that are cut out of a run with this step."""
     first, last, stride = out
     if first == last or stride == step:
         return ()
@@ -198,7 +198,7 @@ def _gaps(out: Run, step: int) -> Iterable[Run]:
 
 
 def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
-    """Runs in order of their firsts, without interleaving; ``most``: as in `_loose`."""
+    """Return runs, given in order of their firsts, as a set without interleaving; ``most``: see `_loose`."""
     found: list[Run] = []
     tangle: list[Run] = []
     end = -1
@@ -214,7 +214,8 @@ def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
 
 
 def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
-    """Return the same in runs that do not interleave; ``most``: looked at one by one. Raises BadValue."""
+    """Return overlapping runs as runs that do not interleave. Raises BadValue if more than ``most`` indices
+    would have to be examined singly."""
     if len(tangle) <= 1:
         return tangle
     whole = _as_one(tangle)
@@ -226,7 +227,7 @@ def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
 
 
 def _as_one(tangle: list[Run]) -> Run | None:
-    """The run that a few runs make together, such as the odd and the even indices."""
+    """Return the run that a few runs make together, such as odd and even indices; None: there is none."""
     first, last = tangle[0][0], max(map(_last, tangle))
     step = gcd(*(run[0] - first for run in tangle), *(run[2] for run in tangle if run[0] < run[1]))
     if len(tangle) > _FEW or not step or count(tangle) != (last - first) // step + 1:
@@ -235,7 +236,7 @@ def _as_one(tangle: list[Run]) -> Run | None:
 
 
 def _packed(numbers: list[int]) -> Runs:
-    """Ascending indices as runs."""
+    """Return indices in ascending order as runs."""
     found: list[Run] = []
     first = last = numbers[0] if numbers else 0
     step = 0  # as long as the run has but one
@@ -251,7 +252,8 @@ def _packed(numbers: list[int]) -> Runs:
 
 
 def _joined(runs: list[Run]) -> list[Run]:
-    """Join neighbours that go on in the same step: two single indices if adjacent, or if a third goes on."""
+    """Return runs with those neighbours joined that go on in the same step. Two single indices are joined if
+    they are adjacent, or if a third goes on."""
     found: list[Run] = []
     for run in runs:
         first, end, stride = found[-1] if found else run

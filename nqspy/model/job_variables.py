@@ -1,5 +1,5 @@
-"""Names of the environment variables that the daemon gives to jobs. A submission from inside a job leaves
-them behind: they tell of the outer job, not of the new one. For clients: it imports nothing."""
+"""Names of the environment variables that jobs get from the daemon. A submission from inside a job leaves
+them out: they describe the outer job, not the new one. Clients import this file, so it imports nothing."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ NUMBERED = "NQSPY_DEPENDENCY_"
 
 
 def leave_behind(variables: "Mapping[str, str]", *, stays: str = "") -> dict[str, str]:
-    """Return the variables without those of the job that they come from; all of them outside of a job. A
+    """Return the variables without those of the job in which they were read; outside of a job all. A
     ``TMPDIR`` that is not the job's scratch folder is the user's own and stays, and so does ``stays``."""
     if ATTEMPT not in variables:
         return dict(variables)

@@ -1,4 +1,4 @@
-"""Requests, arrays and indices as integers: sequence number, and above it the index. It imports nothing."""
+"""Requests, arrays and indices as integers: sequence number, and above it the index. Imports nothing."""
 
 _NUMBER_BITS = 40
 _NUMBERS = (1 << _NUMBER_BITS) - 1
@@ -10,47 +10,47 @@ GREATEST_INDEX = 4_000_000
 PLAIN = _NUMBERS
 """The greatest number that a request which is no part of an array can have."""
 ARRAYS = _WHOLE << _NUMBER_BITS
-"""What the number of an array is above its sequence number."""
+"""Difference between the key of an array and its sequence number."""
 
 
 def array_key(number: int) -> int:
-    """The array of that sequence number."""
+    """Return the key of the array with that sequence number."""
     return _WHOLE << _NUMBER_BITS | number
 
 
 def member(array: int, index: int) -> int:
-    """Return one index of an array."""
+    """Return the key of one index of an array."""
     return (index + 1) << _NUMBER_BITS | (array & _NUMBERS)
 
 
 def number_of(seq: int) -> int:
-    """The sequence number that people see."""
+    """Return the sequence number that people see."""
     return seq & _NUMBERS
 
 
 def is_array(seq: int) -> bool:
-    """True if it is a whole array."""
+    """True if a key is that of a whole array."""
     return seq >> _NUMBER_BITS == _WHOLE
 
 
 def index_of(seq: int) -> int | None:
-    """Which index of an array it is; None of a request of its own and of a whole array."""
+    """Return the array index in a key; None: the key is that of a plain request or a whole array."""
     code = seq >> _NUMBER_BITS
     return code - 1 if 0 < code < _WHOLE else None
 
 
 def array_of(seq: int) -> int | None:
-    """The array that an index belongs to; None where it is none."""
+    """Return the key of the array that an index belongs to; None: the key is not that of an index."""
     return None if seq <= _NUMBERS or index_of(seq) is None else array_key(number_of(seq))
 
 
 def rank_of(seq: int) -> int:
-    """Return what orders requests by number, an array behind its indices that are requests of their own."""
+    """Return a number that sorts requests by sequence number, an array after its indices."""
     return (seq & _NUMBERS) << _CODE_BITS | seq >> _NUMBER_BITS
 
 
 def rank_in_list(seq: int) -> int:
-    """Return a number that sorts a list by sequence numbers, an array before its indices."""
+    """Return a number that sorts requests by sequence number, an array before its indices."""
     return (seq & _NUMBERS) << _CODE_BITS | ((seq >> _NUMBER_BITS) + 1 & _WHOLE)
 
 
@@ -69,7 +69,7 @@ MOST_WRITTEN = 50_000
 
 
 def read_indices(text: str) -> list[tuple[int, int, int]]:
-    """Return the runs that ``1-10,15,20-30:5`` names, as they were written. Raises ValueError."""
+    """Return the runs of indices in a text like ``1-10,15,20-30:5``, as written. Raises ValueError."""
     pieces = text.split(",")
     if len(pieces) > MOST_WRITTEN:
         raise ValueError(f"{len(pieces)} pieces like 20-30:5 are more than the {MOST_WRITTEN} one may write")
@@ -77,7 +77,7 @@ def read_indices(text: str) -> list[tuple[int, int, int]]:
 
 
 def checked_runs(runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return each run with the last index that it reaches. Raises ValueError."""
+    """Return these runs, each with the last index that it reaches. Raises ValueError."""
     found, total = [], 0
     for first, last, step in runs:
         if last > GREATEST_INDEX:

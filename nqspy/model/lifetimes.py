@@ -1,7 +1,7 @@
-"""Run times of requests that have ended: the last lifetimes of each owner, name and size, in wall time and as
-parts of their wall limits and best guesses. `backfill=probable` rests on them (time-ahead.md 1), what is told
-of starts to come (3), and notes to owners on their limits. A lifetime is that of an attempt that ended by
-itself or by a limit; of others it is only known that they would have run longer."""
+"""Run times of requests that have ended: the last lifetimes of each owner, name and size, as wall times and
+as parts of wall limits and best guesses. `backfill=probable` (time-ahead.md 1), estimates of coming starts
+(3) and notes to owners on their limits use them. A lifetime is that of an attempt that ended by itself or by
+a limit; for other attempts only a lower bound would be known."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,29 +13,29 @@ from nqspy.model import events as ev
 from nqspy.model.requests import Request
 
 WHOLE = 1_000
-"""The part of one that ran as long as it may; parts are rounded up."""
+"""Part of a run that used its whole wall limit (thousandths); parts are rounded up."""
 PER_KEY = 50
-"""Lifetimes of one owner, name and size: so many can tell a chance of 98 in 100."""
+"""Lifetimes stored for one owner, name and size: enough for a probability of 98 in 100."""
 KEYS = 2_000
-"""Owners, names and sizes: those of which none has ended for longest are forgotten first."""
+"""Most keys (owner, name, size) that are stored; those with the oldest last end are dropped first."""
 FARTHEST = 1_000_000
-"""Thousandths of a best guess at most: whoever ran longer was a thousand times as long as guessed."""
+"""Greatest stored part of a best guess (thousandths): a run a thousand times as long as guessed."""
 ENOUGH, RECENT = 3, 16
-"""Of fewer alike a wider kind is asked; of a wider kind so many are known."""
+"""Least number of runs of a kind, else a wider kind is used; runs that are stored of a wider kind."""
 
 Key = tuple[str, str, int]
 """Owner, name, PEs."""
 Kind = tuple[str, ...]
-"""A wider one: owner and name, owner, nothing."""
+"""A wider kind than a key: owner and name, owner alone, or all."""
 
 _INFORMATIVE = frozenset(("exit", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit"))
 _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
-"""Signals by which programs end themselves: ILL TRAP ABRT BUS FPE SEGV SYS. Others somebody has sent."""
+"""Signals by which programs end themselves: ILL TRAP ABRT BUS FPE SEGV SYS. Others were sent."""
 
 
 class Lived(NamedTuple):
-    """Wall time (ms) of one that ended, which part of its wall limit that was (thousandths; 0: it had none),
-    and how many thousandths of its owner's best guess (0: none was given)."""
+    """One run: wall time (ms), the part of its wall limit (thousandths; 0: no limit), and the part of its
+    owner's best guess (thousandths; 0: no guess)."""
 
     wall: int
     part: int
@@ -43,13 +43,14 @@ class Lived(NamedTuple):
 
 
 class Lifetime(Struct, frozen=True):
-    """``runs``: of the last that ended, oldest first; ``last``: number of the event by which one did."""
+    """Last ``runs`` of one owner, name and size, oldest first; ``last``: number of the last end's event."""
 
     runs: tuple[Lived, ...]
     last: int
 
     def sure_part(self, percent: float) -> int:
-        """The least part by which the next has ended with that chance; `WHOLE`: only its limit is."""
+        """Return the least part (thousandths) of its wall limit within which the next run ends with a
+        probability of ``percent``; `WHOLE`: no less than the limit."""
         parts = sorted(run.part for run in self.runs if run.part)
         place = int(-(-percent * (len(parts) + 1) // 100))
         return parts[place - 1] if place <= len(parts) else WHOLE
@@ -57,16 +58,16 @@ class Lifetime(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Lifetimes:
-    """Known lifetimes, in the order in which one ended last; ``wider``: the last of each wider kind, which
-    follows from it (after a restart with those of one key side by side). ``closed``: nothing is learnt any
-    more (what a look ahead makes up is no evidence)."""
+    """Known lifetimes, by the order of last ends. ``wider``: the last runs of each wider kind; after a
+    restart it is rebuilt from the keys, one key after another. ``closed``: nothing more is recorded, because
+    results of a simulation are no evidence."""
 
     known: dict[Key, Lifetime] = field(default_factory=dict)
     closed: bool = field(default=False, compare=False)
     wider: dict[Kind, tuple[Lived, ...]] = field(default_factory=dict, compare=False)
 
     def add(self, key: Key, run: Lived, n: int) -> Iterator[Key]:
-        """Yield one more ended, by event ``n``; gives the keys that have changed or are forgotten."""
+        """Record a run that ended by event ``n``. Yield the keys that changed or were dropped."""
         if self.closed:
             return
         former = self.known.pop(key, None)
@@ -87,12 +88,13 @@ class Lifetimes:
             del self.wider[next(iter(self.wider))]
 
     def sure(self, key: Key, percent: float) -> int:
-        """The least part of its limit by which a request of that key has ended with that chance."""
+        """Return the least part (thousandths) of its wall limit within which a request of this key ends with
+        that probability (per cent)."""
         found = self.known.get(key)
         return WHOLE if found is None else found.sure_part(percent)
 
     def kinds(self, key: Key) -> Iterator[Sequence[Lived]]:
-        """Last runs of those like it, of ever wider kinds with enough of them; of all, however few."""
+        """Yield the last runs of ever wider kinds of similar requests, if enough; last those of all."""
         found = self.known.get(key)
         if found is not None and len(found.runs) >= ENOUGH:
             yield found.runs[-RECENT:]
@@ -102,20 +104,20 @@ class Lifetimes:
                 yield runs
 
     def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
-        """Return the same without those of all owners."""
+        """Return the same as `kinds`, without the last, which has runs of all owners."""
         return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
-        """The last runs of all."""
+        """Return the last runs of all requests."""
         return self.wider.get((), ())
 
     def copy(self, closed: bool = False) -> "Lifetimes":
-        """A copy of its own."""
+        """Return an independent copy; ``closed``: it records nothing."""
         return Lifetimes(dict(self.known), closed, dict(self.wider))
 
     @classmethod
     def of(cls, known: Mapping[Key, Lifetime]) -> "Lifetimes":
-        """Return what was kept, in any order."""
+        """Return lifetimes from stored ones, which may be in any order."""
         made = cls(dict(sorted(known.items(), key=lambda each: each[1].last)))
         for key, lifetime in made.known.items():
             made._widen(key, lifetime.runs[-RECENT:])
@@ -128,13 +130,13 @@ def _wider(key: Key) -> tuple[Kind, ...]:
 
 
 def key_of(request: Request) -> Key:
-    """Return the key under which a request's lifetime is kept."""
+    """Return the key (owner, name, PEs) under which the lifetime of a request is stored."""
     spec = request.spec
     return spec.owner, spec.name, spec.ask.pes
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
-    """Return what an end says of run times, by wall limit and best guess (ms; None: none); None: nothing."""
+    """Return the run to record at an end, with wall limit and best guess (ms; None: none), or None."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _INFORMATIVE and not crashed:
         return None
@@ -143,27 +145,27 @@ def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Live
 
 
 def _part(wall: int, of: int | None, most: int) -> int:
-    """Return how many thousandths, rounded up, 1 at least; 0: of nothing."""
+    """Return ``wall`` as thousandths of ``of``, rounded up, from 1 to ``most``; 0: ``of`` is nothing."""
     return min(most, max(1, -(-wall * WHOLE // of))) if of and of > 0 else 0
 
 
 RECENT_MOVES = 20
-"""So many of the last moves say how long the next ones take."""
+"""Number of last moves from which the time of the next is estimated."""
 MeasuredMove = tuple[int, int]
-"""How many PEs one left, and how long that took, ms."""
+"""Number of PEs that a job left, and the time that it took (ms)."""
 
 
 def with_move(moves: Sequence[MeasuredMove], pes: int, took: int) -> tuple[MeasuredMove, ...]:
-    """The last moves, with one more."""
+    """Return the last moves with one more: a job that left so many PEs took ``took`` ms."""
     return (*moves, (pes, took))[-RECENT_MOVES:]
 
 
 def mean_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """Return how long a move took for each PE, on the average (ms); None: there was none."""
+    """Return the mean time (ms) of a move for each PE that was left; None: there was no move."""
     pes = sum(pes for pes, _ in moves)
     return sum(took for _, took in moves) / pes if pes else None
 
 
 def slowest_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """Return the same of the one that took longest for its PEs."""
+    """Return the time (ms) for each PE of the move that was slowest for its PEs; None: there was no move."""
     return max((took / pes for pes, took in moves if pes), default=None)

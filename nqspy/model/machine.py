@@ -1,4 +1,4 @@
-"""The machine and the installation: PEs, memory, names and times that hold for the whole site."""
+"""The machine and the installation: PEs, memory, names, and times that hold for the whole site."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -17,7 +17,7 @@ SCRIPT_MAX = 64 << 20
 """Bytes of a script that a message has room for."""
 RUN = "it names a program that the daemon runs"
 AUTH = "the mail server is told a password"
-"""Why a setting is the home's owner's alone."""
+"""Reasons why only the home's owner may change a setting."""
 SHELL_STRATEGY = re.compile(r"login|login_each|free|fixed=/.+")
 """The values of `Server.shell_strategy`."""
 
@@ -42,8 +42,8 @@ class Machine:
 
 
 class Device(Struct, frozen=True):
-    """A device that can be given out: its vendor (``nvidia`` or ``amd``), its name, its device files, their
-    numbers (``195:0``), and the CPUs that are near to it; none where that is not known."""
+    """A device that can be given out. ``vendor``: ``nvidia`` or ``amd``; ``unit``: its name; ``files``:
+    device files; ``cpus``: CPUs near it (empty: unknown); ``numbers``: of the device files (``195:0``)."""
 
     vendor: str
     unit: str
@@ -53,8 +53,8 @@ class Device(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Machine as the executor found it: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs
-    without their CPU for now; ``devices``: those that can be given out (`consumables`)."""
+    """Machine as the executor found it. ``cpus``: CPU number of each PE; ``memory``: bytes; ``offline``: PEs
+    that lack their CPU now; ``devices``: those that can be given out (`consumables`)."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0
@@ -62,8 +62,8 @@ class Found(Struct, frozen=True):
     devices: tuple[Device, ...] = ()
 
     def updated(self, now: "Found", busy: bool) -> "Found":
-        """Return what is known once the executor has found ``now``: while requests run (``busy``) a PE keeps
-        its number and CPU, one without its CPU is offline, new CPUs become further PEs."""
+        """Return the machine after the executor found ``now``. While requests run (``busy``) each PE keeps
+        its number and CPU; a PE without its CPU is offline, and new CPUs become further PEs."""
         if not busy:
             return now
         cpus = (*self.cpus, *(cpu for cpu in now.cpus if cpu not in self.cpus))
@@ -73,7 +73,7 @@ class Found(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Server:
-    """The installation."""
+    """Settings of the installation."""
 
     name: str | None = setting(
         "name", None, "host part of identifiers; auto: the short host name", nothing="auto"
@@ -127,7 +127,7 @@ WAYS = ("command", "sendmail", "smtp")
 
 @dataclass(slots=True)
 class Mail:
-    """Ways by which mails leave: by the first of command, sendmail and smtp that is set; none: no mail."""
+    """Ways to send mail: the first of command, sendmail and smtp that is set; none: no mail."""
 
     command: str | None = setting("text", None, "shell command that mails are fed to", guard=RUN)
     sendmail: str | None = setting(
@@ -152,13 +152,13 @@ class Mail:
 
     @property
     def on(self) -> bool:
-        """True if there is any way."""
+        """True if some way to send mail is set."""
         return any(getattr(self, way) for way in WAYS)
 
 
 @dataclass(slots=True)
 class Deciding:
-    """The process in which passes and user exits run."""
+    """Settings of the process in which passes and user exits run."""
 
     memory: int = setting(
         "size", 1 << 30, "memory that the process of the user exits may take beyond what it begins with",
@@ -168,7 +168,7 @@ class Deciding:
 
 @dataclass(slots=True)
 class ExitSettings:
-    """Settings of an exit module: switched on or off, its budget, and its own settings as written."""
+    """Settings of one exit module: enabled, its budget, and its own settings as written."""
 
     name: str
     enabled: bool = setting("flag", True, "whether it is called", operator=True)
@@ -177,19 +177,20 @@ class ExitSettings:
 
 
 def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
-    """Return those of so many PEs that are set offline."""
+    """Return the PEs below ``pes`` that are set offline."""
     return tuple(pe for pe in numbers(machine.offline) if pe < pes) if machine.offline else ()
 
 
 def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
-    """All of them, in ascending order. No PE goes with its CPU where there are more PEs than CPUs."""
+    """Return all offline PEs in ascending order: set offline, or without their CPU. If there are more PEs
+    than CPUs, no PE depends on a CPU."""
     lost = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
     shut = set_offline(machine, pes)
     return tuple(sorted({*lost, *shut})) if shut else lost
 
 
 def no_pe(pe: int, pes: int) -> str:
-    """That there is no such PE to be set offline."""
+    """Return the error text for a PE that the machine does not have."""
     return f"machine offline: there is no PE {pe}; the machine has {pes}, numbered from 0"
 
 
@@ -198,7 +199,7 @@ Coordinate = tuple[int, int, int]
 
 
 class Torus(Struct, frozen=True):
-    """PEs along x, y and z, of which ``per_node`` beside each other along x are a node."""
+    """A torus of PEs along x, y and z; ``per_node`` PEs side by side along x are a node."""
 
     x: int
     y: int
@@ -207,16 +208,16 @@ class Torus(Struct, frozen=True):
 
     @property
     def pes(self) -> int:
-        """Return how many there are."""
+        """Number of PEs."""
         return self.x * self.y * self.z
 
     @property
     def nodes(self) -> Coordinate:
-        """Nodes along x, y and z."""
+        """Number of nodes along x, y and z."""
         return self.x // self.per_node, self.y, self.z
 
     def at(self, pe: int) -> Coordinate:
-        """Return where a PE lies. Its node is at the same y and z, and at ``x // per_node``."""
+        """Return the coordinate of a PE. Its node is at the same y and z, and at ``x // per_node``."""
         return pe % self.x, pe // self.x % self.y, pe // (self.x * self.y)
 
     def __str__(self) -> str:
@@ -225,7 +226,7 @@ class Torus(Struct, frozen=True):
 
 @cache
 def read_shape(shape: str, per_node: int = 1) -> Torus:
-    """The torus that a text like ``8x8x4`` says. Raises BadValue."""
+    """Return the torus of a text like ``8x8x4``. Raises BadValue."""
     words = shape.split("x")
     if len(words) != 3 or not all(w.isascii() and w.isdigit() and len(w) < 8 and int(w) for w in words):
         raise BadValue(f"{shape[:40]!r} is no shape; write PEs along x, y and z: 8x8x4")
@@ -234,29 +235,29 @@ def read_shape(shape: str, per_node: int = 1) -> Torus:
 
 
 def torus_of(machine: Machine) -> Torus | None:
-    """The torus of a machine; None where none is said."""
+    """Return the torus of a machine; None: no shape is set."""
     return None if machine.shape is None else read_shape(machine.shape, machine.pes_per_node)
 
 
 def base_in(torus: Torus, pes: Collection[int]) -> tuple[int, Coordinate] | None:
-    """BASE: the lowest of some PEs, and where it lies; None where there are no PEs."""
+    """Return the lowest of some PEs (BASE) and its coordinate; None: there are no PEs."""
     base = min(pes, default=None)
     return None if base is None else (base, torus.at(base))
 
 
 def base_of(pes: Collection[int], torus: Torus | None) -> str | None:
-    """Return the same for people, ``64 (0,0,1)``; None also where no shape is said."""
+    """Return the lowest of some PEs with its coordinate, ``64 (0,0,1)``; None: no PEs, or no shape is set."""
     found = None if torus is None else base_in(torus, pes)
     return None if found is None else f"{found[0]} ({written(found[1])})"
 
 
 def written(coordinate: Coordinate) -> str:
-    """``0,0,1``."""
+    """Return a coordinate as text: ``0,0,1``."""
     return ",".join(map(str, coordinate))
 
 
 def check_machine(machine: Machine) -> Iterable[str]:
-    """Yield a line for each wrong setting of the machine: PEs that are set offline, the shape."""
+    """Yield a line for each wrong setting of the machine: offline PEs, the shape."""
     try:
         last = max(numbers(machine.offline), default=-1)
         if last >= (machine.pes or GREATEST):
@@ -282,7 +283,7 @@ def check_machine(machine: Machine) -> Iterable[str]:
 
 
 def suggestion(pes: int, per_node: int) -> str:
-    """A shape that would do for so many PEs, with sides that differ least."""
+    """Return text with a shape that fits so many PEs, with sides that differ least."""
     if pes % per_node:
         return f"{pes} PEs are no whole nodes of pes_per_node={per_node}"
     sides = [n for n in range(1, pes + 1) if pes % n == 0]
@@ -294,7 +295,7 @@ def suggestion(pes: int, per_node: int) -> str:
 
 @dataclass(slots=True)
 class Backup:
-    """Copies of the database that are made by themselves."""
+    """Settings of automatic copies of the database."""
 
     every: int | None = setting(
         "time", DAY, "time between two backups; off: none by itself", low=60_000, nothing="off"
@@ -304,7 +305,7 @@ class Backup:
 
 @dataclass(slots=True)
 class History:
-    """Age at which events move from the database into files, and reports are removed."""
+    """Settings of the ages at which events move from the database into files, and reports are removed."""
 
     keep: int | None = setting(
         "time", 90 * DAY, "age at which events and ended requests move into files", low=14 * DAY,

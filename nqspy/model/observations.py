@@ -1,4 +1,4 @@
-"""Observations of the executor: reports of attempts while they run, and what a scan after a restart finds."""
+"""Observations: what the executor reports of running attempts, and what a scan finds after a restart."""
 
 from msgspec import Struct
 
@@ -9,14 +9,14 @@ from nqspy.model.requests import Ending, Used
 
 
 class Observation(Struct, frozen=True):
-    """Base of all observations of an attempt; one of an attempt no longer in force is ignored."""
+    """Base of all observations of an attempt. An observation of an attempt that is over is ignored."""
 
     seq: Seq
     attempt: int
 
 
 class ObservedRunning(Observation, frozen=True):
-    """An attempt runs: just started, or found running after a restart (with what it has used so far)."""
+    """An attempt runs: it was just started, or was found running after a restart, with its use so far."""
 
     used: Used = Used()
 
@@ -29,19 +29,19 @@ class ObservedUse(Observation, frozen=True):
 
 class ObservedNote(Observation, frozen=True):
     """A note on an attempt that was started: what it waits for before its script begins, or how it differs
-    from what its owner expects. An empty ``text`` takes the note back."""
+    from what its owner expects. An empty ``text`` removes the note."""
 
     text: str = ""
 
 
 class ObservedMovedOut(Observation, frozen=True):
-    """A suspended attempt has moved out: its processes stand still, ``paged`` bytes were paged out."""
+    """A suspended attempt has moved out: its processes are stopped, and ``paged`` bytes were paged out."""
 
     paged: int = 0
 
 
 class ObservedExiting(Observation, frozen=True):
-    """An attempt's processes have ended, its output is still being delivered; ``text``: why it cannot be."""
+    """The processes of an attempt have ended; its output is being delivered. ``text``: why it cannot be."""
 
     used: Used = Used()
     text: str = ""
@@ -54,24 +54,24 @@ class ObservedEnded(Observation, frozen=True):
 
 
 class ObservedNotStarted(Observation, frozen=True):
-    """An attempt could not be started, for a reason of the request's own (folder, shell): ``text``."""
+    """An attempt could not be started, for a reason of its own request (folder, shell): ``text``."""
 
     text: str = ""
 
 
 class ObservedVoid(Observation, frozen=True):
-    """An attempt was never begun and never will be, through no fault of the request (claimed as void by a
-    restart, no room on the disk): it may be started anew. ``text`` says why; ``later``: the cause lies
-    outside the queue and may last, so the next attempt backs off."""
+    """An attempt was never begun and never will be, through no fault of its request (claimed as void after a
+    restart, disk full): it may be started anew. ``text``: why. ``later``: the cause lies outside the queue
+    and may last, so the next attempt backs off."""
 
     text: str = "the daemon stopped before"
     later: bool = False
 
 
 class ObservedLost(Observation, frozen=True):
-    """An attempt has vanished without a record of its end; ``text`` says why where that is known; ``unsure``:
-    some of its processes may still run; ``brief``: it was lost within a minute of real time from its start;
-    ``stdout`` and ``stderr``: what it had written, in the spool."""
+    """An attempt has vanished without a record of its end. ``text``: why, if known. ``unsure``: some of its
+    processes may still run. ``brief``: it was lost within a minute of real time after its start. ``stdout``,
+    ``stderr``: its output so far, in the spool."""
 
     used: Used = Used()
     text: str = ""
@@ -82,18 +82,18 @@ class ObservedLost(Observation, frozen=True):
 
 
 class ObservedStray(Observation, frozen=True):
-    """The spool holds an attempt that was not expected: ``fate`` is what became of it (``alive``, ``done``,
+    """The spool holds an attempt that was not expected. ``fate``: what became of it (``alive``, ``done``,
     ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
 
     fate: str = "done"
 
 
 class SiteObservation(Struct, frozen=True):
-    """Base of what is seen of the machine and the site rather than of an attempt."""
+    """Base of observations of the machine and the site, not of an attempt."""
 
 
 class ObservedResource(SiteObservation, frozen=True):
-    """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
+    """The resource of a probe broke, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
 
     name: str
     state: Health
@@ -101,7 +101,7 @@ class ObservedResource(SiteObservation, frozen=True):
 
 
 class ObservedPressure(SiteObservation, frozen=True):
-    """State of the machine's memory: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
+    """State of the machine's memory. ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in
     memory by request; ``people``: some work at a terminal."""
 
     level: Level
@@ -113,7 +113,7 @@ class ObservedPressure(SiteObservation, frozen=True):
 
 
 class ObservedMachine(SiteObservation, frozen=True):
-    """CPUs went or came, or devices that can be given out: what there is now, memory in bytes."""
+    """CPUs or devices went or came: all that there are now, and the memory in bytes."""
 
     cpus: tuple[int, ...]
     memory: int

@@ -116,15 +116,15 @@ RESOURCE_NAMES = (
     "nodes", "select", "place", "software", "host", "vnode", "arch", "filesystems", "ppn", "mpiprocs",
     "ompthreads", "property",
 )  # fmt: skip
-"""Names of ``-l`` that every site gives out; a consumable has another one."""
+"""Names of ``-l`` at every site; no consumable may have one of them."""
 GPUS = ("gpus", "ngpus")
-"""Other words for the consumable ``gpu``, where no consumable bears them."""
+"""Other words for the consumable ``gpu``, unless a consumable has that name."""
 _LONG = 5
-"""Letters of names among which one that has a slip is recognised."""
+"""Least length of names in which a typing error is recognised."""
 
 
 def resource_named(name: str) -> str:
-    """Return the name of `RESOURCE_NAMES` that this is, or from which it differs by one letter, else ""."""
+    """Return the name in `RESOURCE_NAMES` that this is, perhaps with a typing error; else ""."""
     if name in RESOURCE_NAMES or name in GPUS:
         return name if name in RESOURCE_NAMES else ""
     for each in RESOURCE_NAMES:

@@ -1,4 +1,4 @@
-"""Output paths of a request (interfaces.md 11): default, named and filled in; others that write there."""
+"""Output paths of a request (interfaces.md 11): default, named, filled in; requests that share one."""
 
 import re
 from collections.abc import Iterator
@@ -14,9 +14,10 @@ _GAP = re.compile(
 
 
 def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 1) -> str:
-    """Fill a path in: ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u``
-    the owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the index of an array, else the attempt, ``%%`` a
-    percent sign; others stay. ``$PBS_ARRAY_INDEX``: the index or empty (of an array ``^array_index^``)."""
+    """Return a path with its gaps filled: ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number,
+    ``%x`` the name, ``%u`` the owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the array index or
+    attempt, ``%%`` a percent sign. ``$PBS_ARRAY_INDEX``: the index or empty (of an array ``^array_index^``).
+    """
     if "%" not in path and "$" not in path and "^" not in path:
         return path
     letters = {
@@ -27,12 +28,12 @@ def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 
 
 
 def attempt_mark(id: str, attempt: int) -> str:
-    """The line above the output of a further attempt, where it stands behind that of the one before."""
+    """Return the line above the output of a further attempt that is appended to a former one."""
     return f"---- nqspy: attempt {attempt} of {id} ----"
 
 
 def suffix(seq: Seq) -> str:
-    """The end of a default name: ``17``, of an index ``17.3``, of a whole array ``17.^array_index^``."""
+    """Return the end of a default name: ``17``, of an index ``17.3``, of an array ``17.^array_index^``."""
     index = _index(seq)
     return f"{number_of(seq)}.{index}" if index else str(number_of(seq))
 
@@ -43,19 +44,19 @@ def _index(seq: Seq) -> str:
 
 
 def default_name(seq: Seq, spec: Spec, letter: str) -> str:
-    """Name of an output that has no path of its own: ``NAME.o17``, ``NAME.e17``, ``NAME.l17`` (log)."""
+    """Return the name of an output without a path: ``NAME.o17``, ``NAME.e17``, ``NAME.l17`` (log)."""
     return f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
 
 
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
-    """Default place of an output: where its request was submitted, or (kept) in its owner's home."""
+    """Return the default path of an output: in the folder of submission, or (``keep``) at home."""
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{default_name(seq, spec, letter)}"
 
 
 def shown_paths(
     request: Request, host: str, stdout: str | None = None, stderr: str | None = None
 ) -> tuple[str, str]:
-    """Return where output and errors go, or have gone (``stdout``, ``stderr``), names filled in."""
+    """Return the paths of output and errors, filled in; ``stdout``, ``stderr``: where they are, if known."""
     seq, spec, attempt = request.seq, request.spec, max(1, request.attempts)
     wish = spec.output
     named = {option: fill(path, seq, spec, request.queue, host, attempt) for option, path in streams(spec)}
@@ -66,14 +67,14 @@ def shown_paths(
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """Name of an output in a folder that its owner named; in PBS's dialect ``17.ymp.OU``, ``17.ymp.ER``."""
+    """Return the name of an output in a folder that its owner named; for PBS ``17.ymp.OU`` or ``.ER``."""
     if spec.dialect != "pbs":
         return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"
 
 
 def streams(spec: Spec) -> Iterator[tuple[str, str]]:
-    """The paths that its owner named, as they were written, with the option that names each."""
+    """Yield the paths that the owner named, as written, each after the option that names it."""
     output = spec.output
     if output.stdout is not None and not output.keep_stdout:
         yield "-o", output.stdout
@@ -82,8 +83,8 @@ def streams(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
-    """The files that its owner named, each by its `plain` path; folders and devices are left out: several
-    requests may write there. One that both streams go to counts once."""
+    """Return the files that the owner named, each by its `plain` path and once. Folders and devices are left
+    out, since several requests may write there."""
     if (spec.output.stdout is None and spec.output.stderr is None) or is_array(seq):
         return []
     named = (plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec))
@@ -91,7 +92,7 @@ def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
 
 
 def of_all_indices(seq: Seq, spec: Spec, queue: str) -> set[str]:
-    """The files that all indices of an array write; ``seq``: the array's, or that of one of its indices."""
+    """Return the files that all indices of an array write. ``seq``: of the array or of one of its indices."""
     if spec.array is None or indices.count(spec.array.indices) < 2:
         return set()
     one = index_of(seq) or 0
@@ -100,8 +101,8 @@ def of_all_indices(seq: Seq, spec: Spec, queue: str) -> set[str]:
 
 
 def plain(path: str) -> str:
-    """A path as all that lead to its file by their names alone are written: without ``//``, ``.`` and ``..``;
-    one that can only be a folder ends with a slash. Symbolic links are not seen."""
+    """Return a path without ``//``, ``.`` and ``..``, so that equal files have equal paths; one that can only
+    be a folder ends with a slash. Symbolic links are not followed."""
     if "//" not in path and "/." not in path and path[:1] != ".":
         return path
     names = path.split("/")

@@ -1,4 +1,4 @@
-"""People: resource groups (departments) in the share tree, how use is charged, and roles."""
+"""People: resource groups (departments) in the share tree, the charge of use, and roles."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ DEFAULT_GROUP = "default"
 
 @dataclass(slots=True)
 class Group:
-    """A resource group, a node of the share tree; ``share`` is a weight among siblings, users are leaves."""
+    """A resource group, a node of the share tree. ``share``: weight among its siblings; users are leaves."""
 
     name: str
     parent: str | None = setting("name", None, "group above it; none: directly under the root")
@@ -36,7 +36,7 @@ class Group:
 
 @dataclass(slots=True)
 class Usage:
-    """Charging and decay of use."""
+    """Settings of charging and decay of use."""
 
     half_life: int = setting("time", 24 * 3_600_000, "time after which half of a use is forgotten", low=1)
     charge: str = setting(
@@ -53,9 +53,9 @@ class Usage:
 
 
 class Caller(Struct, frozen=True):
-    """A caller: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
-    Unix groups. ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``): managers
-    without being named."""
+    """The caller of a command as the kernel names the peer of the socket, never as a client says. ``groups``:
+    its Unix groups. ``trusted``: the home's owner, root or the daemon itself (shifts, ``queues.d``), which
+    are managers without being named."""
 
     user: str
     uid: int
@@ -65,12 +65,12 @@ class Caller(Struct, frozen=True):
 
     @property
     def nameless(self) -> bool:
-        """True if the user database has no name for the caller, other than root and the home's owner."""
+        """True if the user database has no name for the caller, unless it is root or the home's owner."""
         return self.user == str(self.uid) and not self.trusted
 
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
-    """True if lists of users and Unix groups let in a user of these groups; empty lists let in all."""
+    """True if lists of users and Unix groups admit a user of these groups; empty lists admit all."""
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 
@@ -78,31 +78,30 @@ _ADDRESS = re.compile(r"(?![-.])([\w.#$&'*+=?^{}~-]+@[\w.-]+|[\w.+-]+)", re.ASCI
 
 
 def is_address(text: str) -> bool:
-    """True if mail can be sent there: the name of a local user, or ``name@domain`` (RFC 5322's dot-atoms, so
-    nothing in it can be taken for an option, a second address or another header; and without the letters by
-    which a mail program takes it for a program, a file or a way)."""
+    """True if mail can be sent to a text: the name of a local user, or ``name@domain`` (dot-atoms of RFC
+    5322). It cannot be an option, a second address, another header, a program, a file or a route."""
     return len(text) <= 254 and _ADDRESS.fullmatch(text) is not None
 
 
 def addresses_in(text: str) -> list[str]:
-    """The words of a list of addresses, which commas separate."""
+    """Return the addresses in a text, where commas separate them."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 
 def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:
-    """The groups, and ``default``, which stands at the root with share 1 even where it was not created."""
+    """Return the groups with ``default``, which is at the root with share 1 even if it was not created."""
     return {**groups, DEFAULT_GROUP: groups.get(DEFAULT_GROUP) or Group(DEFAULT_GROUP)}
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Each group's part of the whole: the product of its shares up to the root, or to a missing parent."""
+    """Return each group's part of the whole: the product of its shares up to the root or a missing parent."""
     return entitled_now(groups, groups)
 
 
 def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[str, float]:
-    """Each group's part of the whole while only the ``active`` groups have work: what an idle group is
-    entitled to goes to its siblings by weight, an idle subtree's to its parent's siblings. A group is active
-    with any group below it that has a share. An idle one gets its part if it became active alone."""
+    """Return each group's part of the whole while only ``active`` groups have work. The part of an idle group
+    goes to its siblings by weight, that of an idle subtree to the siblings of its parent. A group is active
+    with any group below it that has a share. An idle group gets the part that it would have if active."""
     children: dict[str | None, list[str]] = {}
     for name, group in groups.items():
         children.setdefault(_parent(group, groups), []).append(name)
@@ -125,7 +124,7 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
 
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Return those of these groups that are entitled to nothing: unknown, of share 0, or below such a one."""
+    """Return those of these groups that have no entitlement: unknown, of share 0, or below such."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(n for n in names if n not in known or not all(known[g].share for g in lineage(known, n)))
 
@@ -137,7 +136,7 @@ def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
 def walk(
     groups: Mapping[str, Group], parent: str | None = None, depth: int = 0
 ) -> Iterator[tuple[Group, int]]:
-    """The share tree, parents before children, with the depth of each group below the root."""
+    """Yield the groups of the share tree, parents before children, each with its depth below the root."""
     for group in groups.values():
         if group.parent == parent:
             yield group, depth
@@ -145,7 +144,7 @@ def walk(
 
 
 def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
-    """A group and all above it, itself first; only the name where there is no such group."""
+    """Return the name of a group and of all above it, its own first; an unknown group only by its name."""
     found = [name]
     while (group := groups.get(found[-1])) is not None and _parent(group, groups) not in (None, *found):
         found.append(str(group.parent))
@@ -153,10 +152,10 @@ def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
 
 
 def capped_pes(limit: float, pes: int) -> int:
-    """Whole PEs, rounded up, that a group with that ``limit`` (percent) may hold of the machine's ``pes``."""
+    """Return how many PEs (rounded up) of ``pes`` a group with a ``limit`` in per cent may hold."""
     return ceil(round(limit * pes / 100, 9))
 
 
 def capped_use(limit: float, pes: int, half_life: int) -> float:
-    """Decayed use (ms) that a group with that ``limit`` (percent) may have, of ``pes`` PEs always busy."""
+    """Return the decayed use (ms) that a group with a ``limit`` in per cent may have, of ``pes`` busy PEs."""
     return lasting_use(limit / 100 * pes, half_life)

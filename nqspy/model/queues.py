@@ -12,7 +12,7 @@ from nqspy.model.tree import added_settings, branch, declared, get, setting
 @dataclass(slots=True)
 class Factors:
     """Weights of the intra-queue priority ``P = share*s + cpu*c + memory*m + time*t`` (seed 003, 5.1;
-    semantics.md 1). None: the site's default weight. All zero is FIFO by date in queue."""
+    semantics.md 1). None: the site's default weight. All zero: first in, first out by date in queue."""
 
     share: int | None = setting("count", None, "weight of the fair-share term", nothing="default")
     cpu: int | None = setting(
@@ -24,12 +24,12 @@ class Factors:
     time: int | None = setting("count", None, "weight of the time in queue", nothing="default")
 
     def over(self, default: "Factors") -> "Weights":
-        """Return these weights, with the site's where none is set."""
+        """Return these weights, with those of the site where none is set."""
         both = zip(self.all(), default.all(), strict=True)
         return Weights(*[own if own is not None else base or 0 for own, base in both])
 
     def all(self) -> tuple[int | None, ...]:
-        """The four weights in the order share, cpu, memory, time."""
+        """Return the four weights in the order share, cpu, memory, time."""
         return (self.share, self.cpu, self.memory, self.time)
 
 
@@ -42,10 +42,10 @@ class Weights(Struct, frozen=True):
     time: int
 
     def tau_max(self) -> float | None:
-        """Greatest ratio of the wait of the queue's longest waiter to that of a request that overtakes it,
-        ``T/(T-S-C-M)``; None where there is no bound (seed 003, 6.1). Only against the longest waiter: its
-        time factor is 1, so that what overtakes it has a factor of at least 1/tau_max. Two others may both
-        have a small one (waits of 10 s and 5 min beside one of 10 min), and then the other terms decide."""
+        """Return the greatest ratio of the wait of the queue's longest waiting request to that of a request
+        that overtakes it, ``T/(T-S-C-M)``; None: no bound (seed 003, 6.1). It holds only against the longest
+        waiting one, whose time factor is 1, so what overtakes it has a factor of at least 1/tau_max. Two
+        others may both have a small one (waits of 10 s and 5 min beside one of 10 min)."""
         rest = self.time - self.share - self.cpu - self.memory
         return self.time / rest if rest > 0 else None
 
@@ -91,9 +91,9 @@ def _units_held(whose: str) -> Any:
 
 @dataclass(slots=True, kw_only=True)
 class RunningLimits:
-    """Limits on what runs at a time under a queue, a complex or the whole site. None = unlimited. Fields are
-    the limits that exits and displays read by name; further limits are declared by the files of `core.gate`
-    that apply them. A base class and no branch, so that the paths are ``queue/night/run_limit``."""
+    """Limits on what runs at a time in a queue, a complex or the whole site. None: unlimited. The fields are
+    limits that exits and displays read by name; files of `core.gate` declare the limits that they apply. It
+    is a base class and no branch, so that paths are ``queue/night/run_limit``."""
 
     run_limit: int | None = setting("count", None, "requests running at a time")
     user_limit: int | None = setting("count", None, "requests of one user running at a time")
@@ -165,18 +165,18 @@ class Queue(RunningLimits):
 
 
 def is_heeded(kind: str, path: str) -> bool:
-    """True if queues of that kind, ``batch`` or ``pipe``, heed the setting at that path below them."""
+    """True if queues of a kind (``batch`` or ``pipe``) use the setting at that path below them."""
     info = declared(Queue).get(path)
     return info is None or info.pipes == "too" or (info.pipes == "only") == (kind == "pipe")
 
 
 def accepts(queue: Queue, path: str, value: Any) -> bool:
-    """True if the queue heeds the setting, or the value takes it back: old sites may have unheeded ones."""
+    """True if a queue uses the setting, or the value is its default: old sites may have unused settings."""
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 
 
 def without_effect(queues: Iterable[Queue]) -> Iterator[str]:
-    """Yield a line for each setting of a queue that queues of its kind do not heed."""
+    """Yield a line for each setting of a queue that has no effect in queues of its kind."""
     for queue in queues:
         for path, info in declared(Queue).items():
             if get(queue, path) != info.default and not is_heeded(queue.kind, path):
@@ -207,7 +207,7 @@ class Global(RunningLimits):
 
 @dataclass(slots=True)
 class Defaults:
-    """Values where a request says nothing."""
+    """Settings that apply where a request gives no value."""
 
     queue: str | None = setting("name", None, "queue of a request that names none")
     mpprun_queue: str | None = setting("name", None, "queue of the applications that mpprun starts")

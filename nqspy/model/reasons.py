@@ -1,7 +1,7 @@
-"""Reasons why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
-different codes. A reason is data: its kind, its source, a few values. A file that gives reasons declares
-their kinds with their sentences (`reason_kinds`), so a feature stays one file. What they add up to is the
-catalogue, `KINDS`. No code looks into a text to learn what a reason means."""
+"""Reasons why a request does not start now, with codes and the name of what refuses; *later*, *never* and
+*broken* have different codes. A reason is data: kind, source, a few values. A file that gives reasons
+declares their kinds with their sentences (`reason_kinds`), and all together are the catalogue `KINDS`. No
+code reads a text to learn what a reason means."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -18,7 +18,7 @@ from nqspy.model.units import format_size, format_time
 
 
 class ReasonCode(StrEnum):
-    """Kind of thing that blocks a request."""
+    """Code of what blocks a request."""
 
     LIMIT = "LIMIT"
     NO_PES = "NO_PES"
@@ -39,11 +39,10 @@ class ReasonCode(StrEnum):
 
 
 class Sentence:
-    """A sentence with gaps in braces: for its source, and for values, given in the order in which they are
-    first named (``values``: how many). Behind a colon stands how a value is written: in a unit
-    (``{most:size}``, ``time``), as `format` has it (``{percent:g}``), with words around it, for which ``*``
-    stands (``{since: since *}``), or in one way for 1 and another for more (``{pes:a PE is|* PEs are}``); of
-    None and of an empty text the last two write nothing."""
+    """A sentence with gaps in braces: for its source, and for values in the order in which they are first
+    named (``values``: how many). Text behind a colon says how a value is written: in a unit (``{most:size}``,
+    ``time``), by `format` (``{percent:g}``), with words around ``*`` (``{since: since *}``), or with one text
+    for 1 and another for more (``{pes:a PE is|* PEs are}``). The last two leave out None and empty text."""
 
     __slots__ = ("_parts", "values")
 
@@ -54,7 +53,7 @@ class Sentence:
         self._parts = [(words, places[name], _writer(spec)) for words, name, spec in parts]
 
     def say(self, who: str, values: Sequence[Any]) -> str:
-        """The sentence, its gaps filled."""
+        """Return the sentence with its gaps filled."""
         given = (who, *values)
         return "".join([words + write(given[place]) for words, place, write in self._parts])
 
@@ -63,7 +62,7 @@ _UNITS: dict[str, Callable[[Any], str]] = {"size": format_size, "time": format_t
 
 
 def _writer(spec: str | None) -> Callable[[Any], str]:
-    """Return what writes a value as a gap wants it (None: the end of a sentence is no gap)."""
+    """Return a function that writes a value as a gap asks (None: the text behind the last gap)."""
     if spec is None:
         return lambda value: ""
     if "*" not in spec and "|" not in spec:
@@ -102,8 +101,8 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
 class Reason(Struct, frozen=True):
-    """A reason: its kind, by name; its source (a queue, ``complex x``, an exit's name, ...), values of its
-    sentence, until when if known, and how many wait ``ahead`` in the rest of a queue."""
+    """Why a request does not start. ``kind``: name of a kind; ``who``: source (a queue, ``complex x``, an
+    exit); ``values``: for its sentence; ``until``: end, if known; ``ahead``: how many wait ahead of it."""
 
     kind: str
     who: str
@@ -113,22 +112,22 @@ class Reason(Struct, frozen=True):
 
     @property
     def code(self) -> ReasonCode:
-        """Return the code of what blocks the request."""
+        """Code of what blocks the request."""
         return KINDS[self.kind].code
 
     @property
     def text(self) -> str:
-        """Return its sentence, made anew each time."""
+        """Sentence of the reason, made anew each time."""
         text = KINDS[self.kind].sentence.say(self.who, self.values)
         return f"{text}; {self.ahead} ahead of it" if self.ahead else text
 
     @property
     def needed(self) -> str:
-        """Return what must happen so that it holds no more."""
+        """Text of what must happen so that the reason no longer blocks."""
         return KINDS[self.kind].needed or NEEDED[self.code]
 
     def matches(self, **fields: object) -> bool:
-        """True if every field named has the value given (for tests: irrelevant fields do not break them)."""
+        """True if the given fields have the given values (for tests)."""
         return all(getattr(self, name) == value for name, value in fields.items())
 
 
@@ -151,7 +150,8 @@ KINDS: dict[str, ReasonKind] = {}
 
 
 def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:
-    """Declare kinds of one code: names, sentences. ``needed``: what must happen, empty: as the code says."""
+    """Declare kinds of reasons of one code by name, with sentences, and return them. ``needed``: what must
+    happen; empty: as the code says."""
     assert KINDS.keys().isdisjoint(sentences), sentences
     made = {name: ReasonKind(name, code, Sentence(text), needed) for name, text in sentences.items()}
     KINDS.update(made)
@@ -168,7 +168,7 @@ def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reas
 
 
 def are_sound(reasons: Iterable[Reason]) -> bool:
-    """True if such kinds exist, and their sentences can be made of such values: a worker may say anything."""
+    """True if these kinds exist and their sentences accept such values: a worker may send anything."""
     return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 
@@ -208,13 +208,13 @@ class Reach(Struct, frozen=True):
 
 
 class Reasons(Struct, frozen=True):
-    """Reasons of a whole pass without a loop over all: ``own`` of the requests that were looked at,
-    ``closing`` of the queues, and ``reach``: those that hold for many alike (`core.alike`)."""
+    """Reasons of a whole pass, without a loop over all requests. ``own``: of the examined requests;
+    ``closing``: of queues; ``reach``: those that apply to many similar requests (`core.alike`)."""
 
     own: Mapping[Seq, Reason] = field(default_factory=dict)
     closing: Mapping[str, Reason] = field(default_factory=dict)
     reach: tuple[Reach, ...] = ()
 
     def of(self, seq: Seq, queue: str) -> Reason | None:
-        """The reason of one queued request: its own, else its queue's."""
+        """Return the reason of a queued request: its own, else that of its queue; None: there is none."""
         return self.own.get(seq) or self.closing.get(queue)

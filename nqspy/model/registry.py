@@ -1,6 +1,6 @@
-"""All kinds of objects of the settings, each declared once: rows, rights, grammar, displays, ``snap`` and the
-manual find them here. The model declares its own below, a scheduling feature declares its own in its file;
-whoever reads settings imports `core.features` first, so that all are there."""
+"""All kinds of objects in the settings, each declared once: rows, rights, grammar, displays, ``snap`` and the
+manual find them here. The model declares its own below; a scheduling feature declares its own in its file.
+Code that reads settings imports `core.features` first, so that all are declared."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -26,13 +26,13 @@ ALL = ("*",)
 """All settings of an object."""
 
 Stamp = Callable[[Instant | None], str | None]
-"""Writes an instant as the site's people read it."""
+"""Function that writes an instant as text in the site's zone."""
 
 
 class Words(Struct, frozen=True):
-    """Words of the command language for a feature's object: for its verbs, and of the object itself where it
-    is shown. ``title``: as a heading. Of objects with names besides: ``usage``: what follows ``create``,
-    ``reserved``: what none may be called, as it is a word of the language."""
+    """Words of the command language for an object of a feature: sentences for its verbs, and its ``title`` as
+    a heading. ``usage``: what follows ``create``; ``reserved``: a word that no object may have as its name.
+    """
 
     title: str
     set: str
@@ -44,7 +44,7 @@ class Words(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """Status of a feature, for programs, and as rows of a label and a text."""
+    """Status of a feature: as data for programs, and as rows of a label and a text."""
 
     data: Mapping[str, Any]
     rows: Sequence[tuple[str, str]]
@@ -82,16 +82,16 @@ class SettingsObject(Struct, Generic[T], frozen=True):
 
     @property
     def known(self) -> Mapping[str, Declared]:
-        """Return its settings by their paths below it."""
+        """Settings of an object of this kind, by path below it."""
         return tree.declared(self.kind)
 
     def one(self, settings: Settings) -> T:
-        """The object there is one of."""
+        """Return the only object of this kind."""
         found: T = self._get(settings)
         return found
 
     def all(self, settings: Settings) -> dict[str, T]:
-        """The objects that have names, by name."""
+        """Return the objects of this kind by name."""
         found: dict[str, T] = self._get(settings)
         return found
 
@@ -99,38 +99,38 @@ class SettingsObject(Struct, Generic[T], frozen=True):
         return getattr(settings, self.attribute) if self.attribute else settings.of_features[self.head]
 
     def find(self, settings: Settings, name: str) -> T | None:
-        """The object of that name, or the one there is; None when there is none."""
+        """Return the object of that name, or the only one; None: there is none."""
         return self.all(settings).get(name) if self.named else self.one(settings)
 
     def names(self, settings: Settings) -> list[str]:
-        """Names of its objects: of one that there is always, too, before anything of it was set."""
+        """Return the names of its objects; one that always exists is included before it was set."""
         return list(dict.fromkeys((*((self.standing,) if self.standing else ()), *self.all(settings))))
 
     def paths(self, settings: Settings) -> list[str]:
-        """Paths of its objects, in their order."""
+        """Return the paths of its objects, in their order."""
         return [f"{self.head}/{name}" for name in self.all(settings)] if self.named else [self.head]
 
     def put(self, settings: Settings, value: Any) -> None:
-        """Takes another object, or other objects by name, in the place of what there is."""
+        """Replace the object, or all objects by name, in settings."""
         if self.attribute:
             setattr(settings, self.attribute, value)
         else:
             settings.of_features[self.head] = value
 
     def is_joined(self, path: str) -> bool:
-        """True if a setting of it is right or wrong together with others. Amounts name consumables."""
+        """True if a setting is right or wrong only together with others. Amounts name consumables."""
         info = self.known.get(path)
         return self.joined == ALL or path in self.joined or (info is not None and info.unit == "amounts")
 
     def dump(self, node: T) -> dict[str, Any]:
-        """An object's row: what differs from the defaults."""
+        """Return the row of an object: what differs from the defaults."""
         kind: Any = self.kind
         fresh = kind("") if self.extra else None
         extra = {name: value for name in self.extra if (value := getattr(node, name)) != getattr(fresh, name)}
         return extra | tree.dump(node)
 
     def load(self, values: Mapping[str, Any], name: str = "") -> T:
-        """An object from its row. Raises BadValue."""
+        """Return an object from its row. Raises BadValue."""
         known = {path: value for path, value in values.items() if path not in self.extra}
         node: T = tree.load(self.kind, known, **({"name": name} if self.named else {}))
         for each in self.extra:
@@ -146,7 +146,7 @@ def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> 
 
 
 def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
-    """Raises BadValue for PEs that a machine has not which has as many as there are CPUs."""
+    """Raise BadValue for PEs set offline that a machine with as many PEs as CPUs does not have."""
     given, pes = brought(change).get("offline"), len(site.found.cpus)
     named = tuple(each for each in listed_in(given) if isinstance(each, str))
     beyond = [pe for pe in numbers(named) if pe >= pes] if settings.machine.pes is None else []
@@ -184,7 +184,7 @@ _objects: dict[str, SettingsObject[Any]] = {
 
 
 def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
-    """Adds a feature's kind of object. Raises ValueError for a head that is taken."""
+    """Add the kind of object that a feature declares. Raises ValueError for a head that is taken."""
     if declared.head in _objects:
         raise ValueError(f"settings {declared.head} are declared twice")
     _objects[declared.head] = declared
@@ -194,42 +194,42 @@ def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
 
 
 def objects() -> Iterable[SettingsObject[Any]]:
-    """All kinds."""
+    """Return all kinds of objects."""
     return _objects.values()
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:
-    """The kind of objects that has paths beginning with this word; None when there is none."""
+    """Return the kind of object whose paths begin with this word; None: there is none."""
     return _objects.get(head)
 
 
 def shown_as(what: str) -> SettingsObject[Any] | None:
-    """The kind of objects with names that a word behind ``show`` stands for; None when there is none."""
+    """Return the kind of named objects for which a word after ``show`` stands; None: there is none."""
     return next((each for each in named() if each.many == what), None)
 
 
 def singles() -> list[SettingsObject[Any]]:
-    """Kinds there is one object of."""
+    """Return the kinds of which there is one object."""
     return [each for each in objects() if not each.named]
 
 
 def named() -> list[SettingsObject[Any]]:
-    """Kinds of which there are many, by name."""
+    """Return the kinds of which there are many objects, by name."""
     return [each for each in objects() if each.named]
 
 
 def switched() -> list[tuple[SettingsObject[Any], Words]]:
-    """Return what features declare of which there is one, with the words for it."""
+    """Return the kinds that features declare with one object, each with its words."""
     return [(each, each.words) for each in singles() if each.words is not None]
 
 
 def listed() -> list[tuple[SettingsObject[Any], Words]]:
-    """Return what features declare of which there are many, with the words for it."""
+    """Return the kinds that features declare with many objects, each with its words."""
     return [(each, each.words) for each in named() if each.words is not None]
 
 
 def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
-    """Kind that a path is about, name of the object (empty where there is one), and the path below it."""
+    """Return the kind that a path is about, the object's name (empty if unnamed), and the path below it."""
     head, _, rest = path.partition("/")
     found = object_of(head)
     if found is None or not found.named:
@@ -239,11 +239,11 @@ def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
 
 
 def brought(change: Change) -> Mapping[str, Any]:
-    """The settings that a change brings, by their paths below its object."""
+    """Return the settings that a change sets, by path below its object."""
     return change.value if isinstance(change.value, dict) else {split(change.path)[2]: change.value}
 
 
 def declared_at(path: str) -> Declared | None:
-    """The setting at a path (``queue/night/run_limit``); None when there is none."""
+    """Return the declaration of the setting at a path (``queue/night/run_limit``); None: there is none."""
     found, _, below = split(path)
     return found.known.get(below) if found is not None else None

@@ -16,8 +16,8 @@ from nqspy.model.units import finite as finite
 
 
 class State(StrEnum):
-    """State of a request; the values are the words of ``qstat --json``, but for ``begun``: an array of which
-    no index could start, as all have begun, are held or await others (shown by `shown_state`)."""
+    """State of a request; the values are the words of ``qstat --json``, except ``begun``: an array of which
+    no index can start, because all have begun, are held or wait (see `shown_state`)."""
 
     ARRIVING = "arriving"
     WAITING = "waiting"
@@ -45,10 +45,10 @@ EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit",
 
 
 class Ask(Struct, frozen=True, omit_defaults=True):
-    """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
-    ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
-    resources that must be well; ``consumables``: how many units of which; ``best_guess``: how long its owner
-    thinks that it runs (``wall`` is when it may be ended)."""
+    """Resources that a request asks for. None: omitted; UNLIMITED: without limit; times in ms, sizes in
+    bytes. ``others``: further limits by qmgr path, such as ``("per_process/stack_limit", 8388608)``.
+    ``needs``: resources that must be well. ``consumables``: numbers of units. ``best_guess``: run time that
+    its owner expects (``wall`` is the limit)."""
 
     cpu: int | None = None
     cpu_process: int | None = None
@@ -63,7 +63,7 @@ class Ask(Struct, frozen=True, omit_defaults=True):
     best_guess: int | None = None
 
     def limits(self) -> dict[str, int | None]:
-        """Limits that have fields of their own, by their qmgr paths."""
+        """Return the limits that have fields of their own, by qmgr path."""
         return {
             "per_request/cpu_limit": self.cpu,
             "per_process/cpu_limit": self.cpu_process,
@@ -73,26 +73,26 @@ class Ask(Struct, frozen=True, omit_defaults=True):
         }
 
     def cpu_wanted(self) -> int | None:
-        """Requested CPU time for order and routing: a request-wide limit counts before a per-process one."""
+        """Return the CPU time (ms) asked for: for the request, else for each process; None: omitted."""
         return self.cpu if self.cpu is not None else self.cpu_process
 
     def memory_wanted(self) -> int | None:
-        """Requested memory for order and limits: a request-wide limit counts before a per-process one."""
+        """Return the memory (bytes) asked for: for the request, else for each process; None: omitted."""
         return self.memory if self.memory is not None else self.memory_process
 
     def finite_cpu(self) -> int | None:
-        """`cpu_wanted` where that is a finite time."""
+        """Return `cpu_wanted` if it is finite, else None."""
         return finite(self.cpu if self.cpu is not None else self.cpu_process)
 
     def finite_memory(self) -> int | None:
-        """`memory_wanted` where that is a finite size."""
+        """Return `memory_wanted` if it is finite, else None."""
         return finite(self.memory if self.memory is not None else self.memory_process)
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
-    """Destination of output. Paths are absolute or None for the default; ``join``: stderr into the stdout
-    file. ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the
-    job log goes into a file of its own, at ``log_path`` if one is named, or behind the output."""
+    """Where output goes. Paths are absolute, or None for the default. ``join``: stderr goes into the file of
+    stdout. ``keep_*``: it stays in the owner's home. ``direct_*``: it is written in place while the job runs.
+    ``log``: the job log has its own file, at ``log_path`` if given, or follows the output."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -106,7 +106,7 @@ class Output(Struct, frozen=True, omit_defaults=True):
 
 
 class MailWishes(Struct, frozen=True, omit_defaults=True):
-    """Mail about a request, and its addressees: at begin, end, rerun, transfer, abort."""
+    """When a request sends mail (at begin, end, rerun, transfer, abort), and to whom."""
 
     begin: bool = False
     end: bool = False
@@ -121,15 +121,16 @@ AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
 class Dependency(Struct, frozen=True):
-    """Condition on an earlier request: it ended with exit status 0 (``ok``), at all (``any``), otherwise
-    (``fail``), or began (``start``); ``each``: array by array, index by index, it ended well."""
+    """Condition on an earlier request: it ended with exit status 0 (``ok``), at all (``any``) or otherwise
+    (``fail``), or began (``start``). ``each``, between arrays: index by index, it ended with exit status 0.
+    """
 
     seq: Seq
     word: AfterWord = "ok"
 
 
 class Prerequisite(Struct, frozen=True, omit_defaults=True):
-    """A prerequisite of another request: its end reason (empty: it had only begun), and if it began."""
+    """Outcome of a prerequisite: its end reason (empty: it has only begun), and True if it began."""
 
     seq: Seq
     reason: str = ""
@@ -137,17 +138,16 @@ class Prerequisite(Struct, frozen=True, omit_defaults=True):
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
-    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes. ``name_given``:
-    the owner named it (a default name such as STDIN says nothing). ``eligible``: not before (``-a``).
-    ``after``: requests it depends on; all must be met. ``unix_groups``: of its submitter, kept while a pipe
-    queue holds it. ``listed``: it was handed in as part of a list, and keeps its order. ``array``: it is an
-    array of these indices (or one index of it). ``start_in``: the folder it starts in, if it named one.
-    ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its wall limit,
-    and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then what `specs`
-    says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``: of an
-    application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``: the
-    request that was called in, which is charged; ``session``: of a session (``qsub -I``) the command that
-    waits for it, likewise. ``script_name``: of the file that its script was read from."""
+    """A request as its owner asked for it. ``script``, ``environment``: content hashes. ``name_given``: its
+    owner chose the name. ``eligible``: not before (``-a``). ``after``: dependencies, all of which must be
+    met. ``unix_groups``: of its submitter, while a pipe queue has it. ``listed``: it came in a list and keeps
+    its order. ``array``: its indices, if it is an array (or an index of it). ``start_in``: folder to start
+    in, if given. ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its
+    wall limit and is ended at the end of the hole. ``mold``: sizes on which it may run; for ``ask`` see
+    `specs`. ``job_class``: for class queues; empty: the default. ``caller``: of an application, number and
+    start (ticks since boot) of the `mpprun` that waits for it; ``within``: the request in which that was
+    called, which is charged. ``session``: of ``qsub -I``, the command that waits for it, likewise.
+    ``script_name``: of the file of its script."""
 
     owner: str
     uid: int
@@ -189,27 +189,28 @@ class Spec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def project(self) -> str | None:
-        """The project it was handed in for (``-P``), kept as an attribute."""
+        """Project of the request (``-P``), which is stored as an attribute; None: none."""
         named = [word.removeprefix("project:") for word in self.attributes if word.startswith("project:")]
         return named[-1] if named else None
 
 
 class Used(Struct, frozen=True):
-    """Use of an attempt so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
+    """Use of an attempt so far: CPU and wall time (ms of the site's clock), most memory (bytes)."""
 
     cpu: int = 0
     wall: int = 0
     memory: int = 0
 
     def most(self, other: "Used") -> "Used":
-        """The greater of each: what was told late must not take use back."""
+        """Return the greater of each value, so that a late report never lowers use."""
         if other.cpu >= self.cpu and other.wall >= self.wall and other.memory >= self.memory:
             return other
         return Used(max(self.cpu, other.cpu), max(self.wall, other.wall), max(self.memory, other.memory))
 
 
 class Ending(Struct, frozen=True):
-    """End of an attempt: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
+    """End of an attempt: ``reason`` in one word, exit ``status`` 0..255 or ``signal``; ``text``: for
+    people."""
 
     reason: EndReason
     status: int | None = None
@@ -221,7 +222,7 @@ class Ending(Struct, frozen=True):
 
 
 class AttemptOutput(Struct, frozen=True, omit_defaults=True):
-    """Output of an attempt that was run again; empty: unknown, None: there is none."""
+    """Paths of the output of an attempt that was run again; empty: unknown, None: there is none."""
 
     attempt: int
     stdout: str | None = None
@@ -229,8 +230,8 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
 
 
 class Redating(Struct, frozen=True):
-    """A date in queue that submission did not give: set at ``at`` by an exit as ``cause`` started. ``place``:
-    among those of that date it stands where this number stands (None: its own)."""
+    """A date in queue set by an exit at ``at``, when ``cause`` started. ``place``: the number at whose place
+    it stands among requests of that date (None: its own)."""
 
     at: Instant
     who: str
@@ -239,7 +240,7 @@ class Redating(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """A suspension. ``pes_released``: others may have its PEs; ``leaving``: once it has moved out."""
+    """A suspension. ``pes_released``: its PEs are free for others; ``leaving``: once it has moved out."""
 
     cause: Cause
     at: Instant
@@ -249,7 +250,7 @@ class Pause(Struct, frozen=True):
 
     @property
     def preempted(self) -> bool:
-        """True if a scheduling feature had it give way."""
+        """True if a scheduling feature made the request give way."""
         return self.cause.is_feature
 
 
@@ -266,8 +267,8 @@ class EndOrder(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """A request with an attempt that could not begin, for a cause outside the queue. The next comes not
-    before ``at``; ``times``: attempts in a row that failed so; ``text``: the cause."""
+    """Back-off of a request whose attempt could not begin, for a cause outside the queue. ``at``: earliest
+    next attempt; ``times``: attempts in a row that failed so; ``text``: the cause."""
 
     at: Instant
     times: int
@@ -275,7 +276,7 @@ class Retry(Struct, frozen=True):
 
 
 class MovesMade(NamedTuple):
-    """Moves of an attempt off its PEs: how often, their time in all (ms), bytes that left the memory."""
+    """Moves of an attempt off its PEs: how many, their whole time (ms), and bytes that left the memory."""
 
     times: int = 0
     took: int = 0
@@ -287,9 +288,10 @@ MOMENT = 1_000
 
 
 class Reservation(Struct, frozen=True):
-    """A start promised to a waiting request: at ``at`` at the latest, None: unknown, as it waits for one
-    without a wall limit. ``by``: requests that must end first. ``late``: why the promise could not be kept.
-    ``turn``: the order in which promises were made. ``pes``: its PEs if it has several sizes, else 0."""
+    """A start reserved for a waiting request. ``at``: the latest time; None: unknown, as it waits for a
+    request without a wall limit. ``by``: requests that must end first. ``late``: why the time could not be
+    kept. ``turn``: order in which reservations were made. ``pes``: its PEs if it has several sizes, else 0.
+    """
 
     at: Instant | None
     by: tuple[Seq, ...] = ()
@@ -302,17 +304,18 @@ NOT_USED = Used()
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """State of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is empty once
-    its processes have ended. (A Struct is made anew in a thirtieth of a dataclass's time.)
+    """State of a request that holds, or held, PEs. ``number`` counts from 1; ``pes`` is empty once its
+    processes have ended. (A Struct is made 30 times as fast as a dataclass.)
 
-    ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
-    at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
-    suspended; ``resumed``: when it last went on, ``resumed_by_person``: when a person last resumed it.
-    ``ending``: the order to end it. ``preempted_times``: how often it gave way, ``preempted_bytes``: what it
-    held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
-    suspended before. ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks
-    for others now; ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
-    ``undelivered``: why its output is not delivered yet."""
+    ``starting``: decided, not yet reported by the executor. ``charged``: use charged so far; ``rate``:
+    assumed charge while it runs (thousandths of a PE) since ``charged_at``. ``pause``: its suspension;
+    ``resumed``: when it last went on; ``resumed_by_person``: when a person last resumed it. ``ending``: the
+    order to end it. ``preempted_times``: how often it gave way; ``preempted_bytes``: what it held then;
+    ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms). ``units``: of
+    consumables, until its processes have ended. ``adjusted``: it asks for other limits now; ``until``: end of
+    its hole; ``passing``, ``lacked``: as in `actions.Start`. ``undelivered``: why its output is not delivered
+    yet.
+    """
 
     number: int
     pes: tuple[int, ...]
@@ -338,22 +341,20 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     undelivered: str = ""
 
     def ran(self, now: Instant) -> int:
-        """Wall time (ms) it has run by ``now``, without that in which it was suspended."""
+        """Return the wall time (ms) that it has run by ``now``, without suspensions."""
         return (now if self.pause is None else self.pause.at) - self.started - self.suspended_time
 
 
 class Request(Struct):
-    """A request that has not ended: what was asked, and where it stands now. (A Struct: it is copied often.)
-
-    ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``attempts``
-    says how many there were, ``attempt`` is the present one; ``holds`` are letters u (owner), o (operator), s
-    (system); ``rank`` is what ``schedule request`` set (system 0, first of its queue 1, next of all 2, now
-    3). ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one
-    of them can never be met; ``redated``: what gave it its date in queue, if not submission or a queue's
-    change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
-    the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
-    it is promised. ``former``: outputs of earlier attempts; ``retry``: its last attempts could not begin;
-    ``prerequisites``: what became of those that it waited for."""
+    """A request that has not ended: what was asked for, and its state now. (A Struct: it is copied often.)
+    ``queue``: where it is (``spec.queue``: where it was submitted); ``date_in_queue``: orders it;
+    ``attempts``: their number, ``attempt``: the present one. ``holds``: letters u (owner), o (operator), s
+    (system). ``rank``: set by ``schedule request`` (0 system, 1 first of its queue, 2 next of all, 3 now).
+    ``unmet``: dependencies that it still waits for, held by them; ``never``: why one of them can never be
+    met. ``redated``: what set its date, if not submission or a change of queue. ``losses``: attempts in a row
+    lost soon after their start. ``slot``: its row in the queue's columns while queued, else -1. ``array``:
+    state of its indices. ``reservation``: its reserved start. ``former``: outputs of earlier attempts.
+    ``retry``: its last attempts could not begin. ``prerequisites``: outcomes of those that it waited for."""
 
     seq: Seq
     spec: Spec
@@ -379,21 +380,21 @@ class Request(Struct):
 
     @property
     def eligible(self) -> Instant | None:
-        """Instant before which it does not start: its date, or its next attempt after failed ones."""
+        """Instant before which it does not start: its date, or the next attempt after failed ones."""
         if self.retry is None:
             return self.spec.eligible
         return max(self.retry.at, self.spec.eligible or Instant(0))
 
     @property
     def run(self) -> Attempt:
-        """The attempt of one that was started. Raises BrokenSite when there is none."""
+        """Its present attempt. Raises BrokenSite if there is none."""
         if self.attempt is None:
             raise BrokenSite(f"request {self.seq} is {self.state} and has no attempt")
         return self.attempt
 
     @property
     def pes(self) -> tuple[int, ...]:
-        """PEs of its attempt."""
+        """PEs of its attempt; empty: it has none."""
         return self.attempt.pes if self.attempt is not None else ()
 
     @property
@@ -403,17 +404,17 @@ class Request(Struct):
 
     @property
     def started(self) -> Instant | None:
-        """Return when its attempt was started."""
+        """Instant at which its attempt started; None: it has none."""
         return self.attempt.started if self.attempt is not None else None
 
     @property
     def used(self) -> Used:
-        """Return what its attempt used, as far as it was charged."""
+        """Use of its attempt, as far as it was charged."""
         return self.attempt.used if self.attempt is not None else NOT_USED
 
     def used_until(self, now: Instant, sample: Used | None = None) -> Used:
-        """Return what its attempt has used by ``now``: what was told last (``sample``, if anything since it
-        was charged), and the wall time since, which stands still while it is suspended."""
+        """Return the use of its attempt by ``now``: the last report (``sample``, if newer than the charge),
+        and the wall time since then, which does not count suspensions."""
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
@@ -421,43 +422,43 @@ class Request(Struct):
 
     @property
     def pause(self) -> Pause | None:
-        """Return its suspension, while it is suspended."""
+        """Its present suspension; None: it is not suspended."""
         return self.attempt.pause if self.attempt is not None else None
 
     @property
     def ending(self) -> EndOrder | None:
-        """Return the order to end its attempt."""
+        """Order to end its attempt; None: there is none."""
         return self.attempt.ending if self.attempt is not None else None
 
     @property
     def pes_released(self) -> bool:
-        """True if it is suspended and others may have its PEs."""
+        """True if it is suspended and its PEs are free for others."""
         run = self.attempt
         return run is not None and run.pause is not None and run.pause.pes_released
 
     @property
     def letters(self) -> str:
-        """The letters of its holds as people see them: one that waits for others is held by the system."""
+        """Letters of its holds as people see them, with ``s`` while it waits for other requests."""
         return "".join(sorted({*self.holds, *("s" if self.unmet else "")}))
 
     @property
     def weight(self) -> int:
-        """Return how many requests it stands for: of an array as many as have not begun."""
+        """Number of requests that it counts as: for an array, its indices that have not begun."""
         return 1 if self.array is None else indices.count(self.array.left)
 
     @property
     def multiplicity(self) -> int:
-        """Return how many of it could start: of an array the indices that are ready."""
+        """Number of starts that it is ready for: for an array, its ready indices."""
         return 1 if self.array is None else indices.count(self.array.ready)
 
     def awaits(self) -> set[Seq]:
-        """Return the requests it waits for; an array also those of which its indices await one each."""
+        """Return the requests it waits for, also arrays of which its indices wait for one index each."""
         awaiting = () if self.array is None else self.array.awaiting
         return {each.seq for each in self.unmet} | {seq for seq, _ in awaiting}
 
     @property
     def shown_state(self) -> State:
-        """The state that people are told: an array runs once an index of it has begun."""
+        """State as people see it: an array runs once an index of it has begun."""
         if self.array is None or self.state is State.ENDED:
             return self.state
         if self.array.begun:
@@ -476,5 +477,5 @@ class Request(Struct):
 
     @property
     def name(self) -> str:
-        """Return its request name."""
+        """Name of the request."""
         return self.spec.name

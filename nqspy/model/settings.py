@@ -1,4 +1,4 @@
-"""Everything that operators and managers set, by object."""
+"""All settings of operators and managers, by object."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ OWNED: dict[str, Callable[[], Any]] = {}
 
 @dataclass(slots=True)
 class Settings:
-    """Everything that operators and managers set, by object; ``of_features``: of features (`registry`)."""
+    """All settings of operators and managers, by object; ``of_features``: of features (`registry`)."""
 
     server: Server = field(default_factory=Server)
     mail: Mail = field(default_factory=Mail)
@@ -42,22 +42,22 @@ class Settings:
     of_features: dict[str, Any] = field(default_factory=lambda: {head: new() for head, new in OWNED.items()})
 
     def weights(self, queue: str) -> Weights:
-        """The factors in force for a queue: its own, else the site's."""
+        """Return the priority weights in force for a queue: its own, else the site's."""
         own = self.queues[queue].sched_factor if queue in self.queues else Factors()
         return own.over(self.sched_factor)
 
     def complexes_of(self, queue: str) -> Iterator[Complex]:
-        """The complexes a queue belongs to."""
+        """Return the complexes to which a queue belongs."""
         return (c for c in self.complexes.values() if queue in c.queues)
 
     def gives_way(self, queue: str) -> bool:
-        """True if a shift that stops a queue may have its running requests give way."""
+        """True if a shift that stops a queue may make its running requests give way."""
         domain = self.domains.get(self.queues[queue].domain) if queue in self.queues else None
         return domain is None or domain.lists("shift_end")
 
 
 def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Wall time (ms) after which a request is ended: its own limit, else its queue's; None: no limit."""
+    """Return the wall time (ms) after which a request is ended: its limit, else its queue's; None: never."""
     asked = finite(ask.wall)
     if asked is not None or queue not in settings.queues:
         return asked
@@ -65,14 +65,14 @@ def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 
 def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Wall time (ms) that plans take a request to run: as long as it may, where neither it nor its queue has
-    a limit the site's ``default wall_limit``; None: unknown. A limit of CPU time says nothing of it."""
+    """Return the wall time (ms) for which plans assume that a request runs: its limit, else its queue's, else
+    the site's ``default wall_limit``; None: unknown. Limits of CPU time do not matter."""
     limit = wall_limit(settings, queue, ask)
     return limit if limit is not None else settings.default.wall_limit
 
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Most CPU time (ms) that a request can use: its own limit, else its queue's; None: no limit."""
+    """Return the most CPU time (ms) that a request can use: its limit, else its queue's; None: no limit."""
     asked = ask.finite_cpu()
     if asked is not None:
         return asked
@@ -80,7 +80,7 @@ def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 
 def cpu_of(queue: Queue) -> int | None:
-    """Return the CPU time (ms) that an unlimited or omitted one counts as: the queue's limit if finite."""
+    """Return the CPU time (ms) that replaces an unlimited or omitted one: the queue's limit, or None."""
     return first_finite(queue.per_request.cpu_limit, queue.per_process.cpu_limit)
 
 

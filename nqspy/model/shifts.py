@@ -1,4 +1,4 @@
-"""Shifts: named sets of qmgr commands that cron-style times switch on."""
+"""Shifts: named sets of qmgr commands that run at cron-style times."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,20 +14,21 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """State in which a shift leaves queues: ``named`` ones and the ``rest``, started or not; None: as is."""
+    """Queues after a shift's commands: ``named`` and the ``rest``, started (True) or not; None: unchanged."""
 
     named: dict[str, bool]
     rest: bool | None
 
     def stops(self, queue: str) -> bool:
-        """True if that queue is left stopped."""
+        """True if the commands leave that queue stopped."""
         return self.named.get(queue, self.rest) is False
 
 
 @dataclass(slots=True)
 class Shift:
-    """``lines``: the commands as written; ``commands``: the same parsed and verified (`commands.encode`).
-    ``counts``: cron expression -> instant after which its firings count; without one all do."""
+    """A shift. ``lines``: commands as written; ``commands``: the same parsed and verified
+    (`commands.encode`). ``counts``: cron expression -> instant after which its firings count; without one all
+    do."""
 
     name: str
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")
@@ -40,11 +41,11 @@ class Shift:
     counts: dict[str, Instant] = field(default_factory=dict)
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        """Yield the changes of settings among its commands (``path``, ``op``, ``value``), in order."""
+        """Yield the changes of settings in its commands (``path``, ``op``, ``value``), in order."""
         return (change for each in self.commands for change in each.get("changes", ()))
 
     def leaving(self) -> Leaving:
-        """Return how its commands leave the queues: to be asked for many of them."""
+        """Return how its commands leave the queues, for tests of many queues."""
         named: dict[str, bool] = {}
         rest: bool | None = None
         for change in self.changes():
@@ -58,8 +59,8 @@ class Shift:
         return Leaving(named, rest)
 
     def values(self, paths: Iterable[str]) -> dict[str, Any]:
-        """Return the values that its commands leave these settings with, of those that they change. A limit
-        is None, no limit, where they change a list or replace the object that has the limit."""
+        """Return the values that its commands give to these settings, without those that they do not change.
+        A limit becomes None (no limit) if they change a list or replace the object that has it."""
         names = {path: path.rpartition("/")[::2] for path in paths}
         found: dict[str, Any] = {}
         for change in self.changes():
@@ -82,12 +83,12 @@ class Shift:
 
 
 def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
-    """Yield the value that each of these shifts leaves the setting at ``path`` with, if it changes it."""
+    """Yield the value that each of these shifts gives to the setting at ``path``, if it changes it."""
     return (values[path] for shift in shifts if path in (values := shift.values((path,))))
 
 
 class UpcomingStop(Struct, frozen=True):
-    """Next stop of a queue by a shift, what becomes of its requests (`spill`), and the time for people."""
+    """Next stop of a queue by a shift; ``spill``: what happens to requests; ``clock``: time for people."""
 
     at: Instant
     shift: str
@@ -97,7 +98,7 @@ class UpcomingStop(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Calendar:
-    """Which days count as Sundays: holidays of a country, and days named by hand."""
+    """Settings of the days that count as Sundays: holidays of a country, and days named by hand."""
 
     holidays: str | None = setting(
         "name", None, "country (or country-part, like DE-BY) whose public holidays count as Sundays"
@@ -108,9 +109,9 @@ class Calendar:
 
 @dataclass(slots=True)
 class ShiftState:
-    """Which shift is in force. ``fired``: the firing last applied (UTC); ``manual``: switched to by an
-    operator, ``until`` an instant if any; ``since``: when it came into force. ``failed``: the shift that
-    could not be entered, and why (``failed_text``, a whole sentence)."""
+    """The shift in force. ``fired``: the firing last applied (UTC). ``manual``: an operator switched to it,
+    ``until`` an instant if any. ``since``: when it came into force. ``failed``: a shift that could not be put
+    in force, and why (``failed_text``, a whole sentence)."""
 
     current: str | None = None
     fired: Instant | None = None

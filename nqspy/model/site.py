@@ -1,4 +1,4 @@
-"""The one state of an installation, without what has ended. Only `lifecycle.apply` changes it."""
+"""The whole state of an installation, without what has ended. Only `lifecycle.apply` changes it."""
 
 import heapq
 from collections import Counter
@@ -29,7 +29,7 @@ _STANDARD = Domain(APPLICATION)
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Requests that have not ended; owners and queues without any are not listed."""
+    """Numbers of requests that have not ended: in all, by owner, by queue, by both, without zeros."""
 
     total: int = 0
     owners: dict[str, int] = field(default_factory=dict)
@@ -38,26 +38,26 @@ class RequestCounts:
 
     @classmethod
     def of(cls, requests: Iterable[Request]) -> "RequestCounts":
-        """Counted from the requests themselves."""
+        """Return the counts of these requests."""
         made = cls()
         for request in requests:
             made.enter(request)
         return made
 
     def copy(self) -> "RequestCounts":
-        """A copy of its own."""
+        """Return an independent copy."""
         return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
 
     def enter(self, request: Request) -> None:
-        """Add a request, where it is now; of an array as many as have not begun."""
+        """Count a request in its queue; an array counts as its indices that have not begun."""
         self.count(request.spec.owner, request.queue, request.weight)
 
     def leave(self, request: Request) -> None:
-        """Take a request out, where it still is."""
+        """Stop counting a request in its queue."""
         self.count(request.spec.owner, request.queue, -request.weight)
 
     def count(self, owner: str, queue: str, by: int = 1) -> None:
-        """``by`` more of an owner in a queue."""
+        """Add ``by`` to the numbers of an owner in a queue."""
         self.total += by
         each: tuple[tuple[dict[Any, int], Any], ...] = (
             (self.owners, owner), (self.queues, queue), (self.pairs, (queue, owner))
@@ -71,7 +71,7 @@ class RequestCounts:
 
 @dataclass(slots=True)
 class Touched:
-    """The rows that the store has to write at the next commit."""
+    """Rows that the store has to write at the next commit."""
 
     requests: set[Seq] = field(default_factory=set)
     ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Touched:
     state: bool = False
 
     def clear(self) -> None:
-        """Forget them, after the commit."""
+        """Drop all entries, after the commit."""
         for each in (self.requests, self.ended, self.settings, self.accounts, self.lifetimes):
             each.clear()
         self.state = False
@@ -89,26 +89,25 @@ class Touched:
 
 @dataclass(slots=True)
 class Site:
-    """The state. ``n`` and ``at`` are number and instant of the last event applied. ``waiting``: columns of
-    the queued requests, by queue; ``started``: requests with an attempt; ``paused``: those of them that are
-    suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which
-    unit of each consumable was given last, ``away``: what held those offline when they went; ``moves``: what
-    the last moves off PEs took (`lifetimes`); ``dates``: heap of (eligible, seq) of requests that wait for
-    their date (entries may be stale); ``dependants``: requests that wait for another one, by its number
-    (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
-    (`output_paths.files`); ``members``: indices of each array that are their own requests; ``limited``:
-    arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
-    start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
-    the promises were gone through; ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and
-    ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long requests ran;
-    ``resources``: how each that is watched was found, once it was; ``promises``: of features, by their names
-    (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from
-    settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
-    ``loaded_exits``: content hashes of the user exits in force, by name (None: not known); ``reported``: day
-    of the last night that was reported; ``former``: host parts that its identifiers have had; ``misfits``:
-    how many events did not fit their request's state, ``misfit`` the last one; ``changed``: number of the
-    last event that was more than a record; ``memos``: what passes noted that holds until more happens than
-    submissions; ``balances``: what is owed in each domain (`shares.balance_of`); not kept either."""
+    """The state. ``n``, ``at``: number and instant of the last applied event. ``waiting``: columns of queued
+    requests, by queue. ``started``: requests with an attempt; ``paused``: the suspended ones. ``holders``:
+    requests by held PE (`board`). ``units``: holders of units; ``turns``: last unit given of each consumable;
+    ``away``: holders of offline units when these went. ``moves``: the last moves off PEs (`lifetimes`).
+    ``dates``: heap of (eligible, seq) of requests that wait for a date (entries may be stale).
+    ``dependants``: requests that wait for another, by its number (`Request.unmet`). ``writers``: requests
+    that write a file, by path (`output_paths.files`). ``members``: indices of each array that are requests.
+    ``limited``: arrays with a limit of running indices. ``reserved``: queued requests with a reservation;
+    ``freed``: number of the last event that freed something; ``swept``: its value when all reservations were
+    last examined. ``tally``: counts of requests. ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``
+    (`domains.account_key`); ``past``: by domain. ``lifetimes``: run times of requests. ``resources``: last
+    result of each probe. ``promises``: stored facts of features, by name (`facts`). ``upcoming_stops``: next
+    stop of each queue by a shift; ``closings``: when any shift stops it; the engine computes both from
+    settings and time, and they are not stored. ``loaded_exits``: content hashes of the user exits in force,
+    by name (None: unknown). ``reported``: day of the last reported night. ``former``: host parts of old
+    identifiers. ``misfits``: number of events that did not fit their request's state, ``misfit``: the last.
+    ``changed``: number of the last event that was more than a record. ``memos``: results of passes that are
+    valid until more happens than submissions. ``balances``: what is owed in each domain
+    (`shares.balance_of`). The last two are not stored."""
 
     settings: Settings = field(default_factory=Settings)
     found: Found = field(default_factory=Found)
@@ -158,26 +157,26 @@ class Site:
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self) -> list[str]:
-        """The domains that there are, and former ones with accounts that are still kept."""
+        """Return the present domains, and former ones that still have accounts."""
         if len(self.past) == 1 and APPLICATION in self.past and not self.is_divided():
             return [APPLICATION]
         return list(dict.fromkeys((*self.domains(), *self.past)))
 
     def accounts_in(self, domain: str | None) -> Iterator[tuple[str, Account]]:
-        """The accounts of a domain (None: of all) by their keys there."""
+        """Yield the accounts of a domain (None: of all), each with its key there."""
         for key, account in self.accounts.items():
             where, bare = split_key(key)
             if domain in (None, where):
                 yield bare, account
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
-        """The accounts that a group itself has in a domain (None: in all)."""
+        """Return the accounts of a group itself in a domain (None: in all)."""
         key, of = f"g:{group}", self.accounts.get
         domains = self.shared() if domain is None else (domain,)
         return [account for each in domains if (account := of(account_key(each, key))) is not None]
 
     def past_of(self, domain: str) -> DomainPast:
-        """Return what was in a domain."""
+        """Return the past of a domain (`DomainPast`); create it if there is none."""
         if domain not in self.past:
             self.past[domain] = DomainPast()
         return self.past[domain]
@@ -189,38 +188,38 @@ class Site:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All host parts that identifiers of this home have, or have had."""
+        """All host parts that identifiers of this home have, or had once."""
         return self.name, self.host, *self.former
 
     @property
     def timezone(self) -> str:
-        """Zone of the shifts."""
+        """Zone of shifts and reports."""
         return self.settings.server.timezone or self.zone
 
     def id_of(self, seq: Seq) -> str:
-        """Full identifier of a request."""
+        """Return the full identifier of a request."""
         return full_id(seq, self.name)
 
     def pes(self) -> int:
-        """Return how many PEs there are."""
+        """Return the number of PEs of the machine, as set or as found."""
         return len(self.found.cpus) if (pes := self.settings.machine.pes) is None else pes
 
     def domains(self) -> list[str]:
-        """The domains there are, ``application`` first."""
+        """Return the names of the domains, ``application`` first."""
         return names(self.settings.domains)
 
     def is_divided(self) -> bool:
-        """True if there is a domain besides ``application``."""
+        """True if there is a domain in addition to ``application``."""
         domains = self.settings.domains
         return bool(domains) and len(domains) > (APPLICATION in domains)
 
     def domain(self, name: str = APPLICATION) -> Domain:
-        """Settings of a domain; of ``application`` if it is none: queues once could name any."""
+        """Return the settings of a domain; an unknown one (queues once named any) is ``application``."""
         domains = self.settings.domains
         return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 
     def domain_of(self, queue: str) -> Domain:
-        """The domain from which a queue's requests get their PEs."""
+        """Return the domain from which the requests of a queue get their PEs."""
         found = self.settings.queues.get(queue)
         return self.domain(APPLICATION if found is None else found.domain)
 
@@ -229,15 +228,15 @@ class Site:
         return self.domain_of(request.queue).held_by(request.spec.ask.pes)
 
     def domains_by_queue(self) -> dict[str, str]:
-        """The domain of each queue, by name."""
+        """Return the name of the domain of each queue."""
         return {name: self.domain_of(name).name for name in self.settings.queues}
 
     def pes_of(self, domain: Domain) -> Mask:
-        """Which of the machine's PEs a domain has."""
+        """Return a mask of the machine's PEs: those that a domain has."""
         return pes_of(self.settings.domains, domain.name, self.pes())
 
     def board(self, domain: str = APPLICATION) -> Board:
-        """A domain's PEs as they are held now, to be changed by whoever asks."""
+        """Return a copy of the board of a domain, with the present holders, which the caller may change."""
         found = self.domain(domain)
         own, offline, cached = self.pes_of(found), self.offline(), self._boards.get(domain)
         if cached is None or not cached.is_of(found, own, offline):
@@ -245,19 +244,19 @@ class Site:
         return cached.copy()
 
     def hold(self, request: Request) -> None:
-        """A request holds its PEs from now on."""
+        """Record a request as holder of its PEs."""
         hold(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
             board.hold(pes)
 
     def release(self, request: Request) -> None:
-        """Take its PEs from a request."""
+        """Remove a request as holder of its PEs."""
         release(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
             board.release(pes)
 
     def note_away(self) -> None:
-        """Note what held each unit that is offline when it went, 0: nothing."""
+        """Record the holder of each offline unit when it went offline (0: none)."""
         self.away = {
             name: {
                 unit: self.away.get(name, {}).get(unit, self.units.get(name, {}).get(unit, 0))
@@ -267,18 +266,18 @@ class Site:
         }
 
     def offline(self) -> tuple[int, ...]:
-        """PEs on which nothing may be started: their CPU is gone, or they are set offline."""
+        """Return the PEs on which nothing may start: set offline, or without their CPU."""
         return offline_pes(self.settings.machine, self.found, self.pes())
 
     def columns(self, queue: str) -> Columns:
-        """The waiting requests of a queue."""
+        """Return the columns of the waiting requests of a queue; create them if there are none."""
         columns = self.waiting.get(queue)
         if columns is None:
             columns = self.waiting[queue] = Columns()
         return columns
 
     def busy(self) -> set[tuple[str, str]]:
-        """(group, owner) of all requests that are queued or started."""
+        """Return the (group, owner) of all queued or started requests."""
         found = {(request.group, request.owner) for request in self.started.values()}
         for columns in self.waiting.values():
             for number in columns.by_pair().nonzero()[0].tolist():
@@ -287,19 +286,19 @@ class Site:
         return found
 
     def accounts_of(self, group: str) -> list[str]:
-        """Keys of the accounts of a group, of all groups below it, and of their users, in all domains."""
+        """Return the keys of the accounts of a group, groups below it, and their users, in all domains."""
         groups = self.settings.groups
         inside = {name for name in (*groups, group) if group in lineage(groups, name)}
         return [key for key in self.accounts if split_key(key)[1].split(":", 2)[1] in inside]
 
     def use_of(self, group: str, at: Instant) -> float:
-        """Decayed use (ms) of a group and all below it, as far as it was charged."""
+        """Return the decayed use (ms) of a group and all below it, as far as it was charged."""
         half_life = self.settings.usage.half_life
         keys = (key for key in self.accounts_of(group) if split_key(key)[1].startswith("g:"))
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
 
-    def promised(self, requests: Iterable[Request], swept: int) -> None:
-        """Notes which of these have a promised start now; ``swept`` as there."""
+    def note_reserved(self, requests: Iterable[Request], swept: int) -> None:
+        """Record which of these requests have a reservation now; ``swept``: its new value, if greater."""
         self.swept = max(self.swept, swept)
         for request in requests:
             if request.reservation is not None:
@@ -308,14 +307,14 @@ class Site:
                 self.freed = self.n
 
     def watch_for(self, request: Request) -> None:
-        """Note what a request waits for, the files it writes, and the array it belongs to."""
+        """Add a request to the indexes of prerequisites, output files and arrays."""
         for index, key in self._links(request):
             index.setdefault(key, {})[request.seq] = None
         if request.array is not None and request.spec.array and request.spec.array.limit is not None:
             self.limited[request.seq] = None
 
     def watch_no_more(self, request: Request) -> None:
-        """Forget what a request waited for, its files, and its array."""
+        """Remove a request from the indexes of prerequisites, output files and arrays."""
         for index, key in self._links(request):
             fellows = index.get(key, {})
             fellows.pop(request.seq, None)
@@ -324,7 +323,7 @@ class Site:
         self.limited.pop(request.seq, None)
 
     def _links(self, request: Request) -> Iterator[tuple[dict[Any, dict[Seq, None]], Any]]:
-        """The indexes that name a request, each with the key under which it does."""
+        """Yield the indexes in which a request is, each with its key there."""
         output, array = request.spec.output, array_of(request.seq)
         if output.stdout is not None or output.stderr is not None:
             yield from ((self.writers, file) for file in files(request.seq, request.spec, request.queue))
@@ -334,16 +333,16 @@ class Site:
             yield self.members, array
 
     def to_be(self, seq: Seq) -> Request | None:
-        """A request, or an index of an array that could become one of its own as that would be."""
+        """Return a request, or an index as the request that it could become; None: there is no such."""
         found, array = self.requests.get(seq), self.requests.get(array_of(seq) or 0)
         return born(array, seq) if found is None and array is not None and is_in(array, seq) else found
 
     def named(self, seq: Seq) -> Seq:
-        """Return what an identifier means: a bare number that is no request's is an array's."""
+        """Return the key that an identifier means: a bare number may be that of an array."""
         return seq if seq in self.requests or (array := array_key(seq)) not in self.requests else array
 
     def next_date(self) -> Instant | None:
-        """The next instant at which a dated request becomes eligible."""
+        """Return the next instant at which a waiting request reaches its date; None: there is none."""
         while self.dates:
             date, seq = self.dates[0]
             request = self.requests.get(seq)
@@ -353,14 +352,14 @@ class Site:
         return None
 
     def causes_of_retries(self) -> dict[str, int]:
-        """Return why requests could not start or deliver their output for a while, each with their number."""
+        """Return why requests cannot start or deliver output for a while, with the number of each cause."""
         dated = (self.requests.get(seq) for seq in {seq for _, seq in self.dates})
         causes = [r.retry.text for r in dated if r is not None and r.retry and r.state is State.WAITING]
         causes += [r.run.undelivered for r in self.started.values() if r.state is State.EXITING]
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Requests with dates that have come, by date and sequence number."""
+        """Return the requests whose dates have come, by date and sequence number."""
         found, todo = set(), [0]
         while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()
@@ -373,7 +372,7 @@ class Site:
         return tuple(seq for _, seq in sorted(found))
 
     def count(self, queue: str) -> int:
-        """Requests of any state in a queue."""
+        """Return the number of requests in a queue, in any state."""
         return self.tally.queues.get(queue, 0)
 
 
@@ -381,7 +380,7 @@ _OF_MANY = frozenset(kind for kind in STEPS if hasattr(kind, "seqs"))
 
 
 def concerned(site: Site, event: Any) -> Iterable[Request]:
-    """The requests that an event concerns, as far as they are there and it fits them."""
+    """Yield the requests that an event concerns, if they exist and the event fits their states."""
     if type(event) in _OF_MANY:
         return (request for seq in event.seqs for request in _fitting(site, seq, event))
     return _fitting(site, event.seq, event)
@@ -398,7 +397,7 @@ def _fitting(site: Site, seq: Seq, event: Any) -> tuple[Request, ...]:
 
 
 def misfit(site: Site, request: Request, event: ev.Event) -> None:
-    """An event that cannot have happened: it changes nothing, and is told (tests raise instead)."""
+    """Record an event that does not fit its request: it changes nothing and is reported; tests raise."""
     run = f", attempt {request.run.number}" if request.attempt is not None else ""
     site.misfits += 1
     site.misfit = f"request {request.seq} is {request.state}{run}: event {event.kind} {event} does not fit"

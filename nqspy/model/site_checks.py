@@ -1,4 +1,4 @@
-"""Invariants of a site: all that stands twice stands there alike."""
+"""Invariants of a site: data that are stored twice must agree."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from nqspy.model.site import RequestCounts, Site
 
 
 def check_site(site: Site) -> None:
-    """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
+    """Raise BrokenSite unless all data agree: columns, states, PEs, attempts, dates."""
     for seq, request in site.requests.items():
         _check_request(site, seq, request)
     _check_links(site)
@@ -115,6 +115,6 @@ def check_array(request: Request, members: Iterable[Seq]) -> None:
 
 
 def ensure(holds: bool, text: str) -> None:
-    """Raises BrokenSite with that text unless it holds."""
+    """Raise BrokenSite with this text unless ``holds``."""
     if not holds:
         raise BrokenSite(text)

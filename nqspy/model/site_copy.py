@@ -1,4 +1,4 @@
-"""A copy of a site, to simulate it ahead or to try settings without changing the site."""
+"""A copy of a site, for simulations and for trying settings."""
 
 from collections.abc import Collection
 from copy import copy
@@ -16,8 +16,8 @@ _NESTED = ("units", "away", "dependants", "members", "promises")
 
 
 def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
-    """Return a copy that shares nothing that changes, without queued requests ``without``. Written files and
-    what changed since the last commit are not copied: rows of a copy are never written."""
+    """Return an independent copy without the queued requests ``without``. Lists of written files and of rows
+    to store are left out, because a copy is never stored."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:
@@ -50,8 +50,7 @@ def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
 
 
 def beyond(site: Site, most: int) -> set[Seq]:
-    """Return the queued requests beyond each queue's part of ``most``, by date, except those with a
-    reservation."""
+    """Return queued requests without a reservation beyond each queue's part of ``most``, by date."""
     whole = sum(map(len, site.waiting.values()))
     found: set[Seq] = set()
     if whole > most:

@@ -1,4 +1,4 @@
-"""Specifications: on other PEs, with shared parts, as text, and the values of their options as shown."""
+"""Changes of specifications (`Spec`): other PEs, shared parts, size as text, and options as shown."""
 
 import typing
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from nqspy.model.shapes import Layout, Sizes, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
-    """Return the same asking for that size, and its time; one that is not moldable as it is."""
+    """Return a specification that asks for one of its sizes and its time; unchanged if it is not moldable."""
     mold = spec.mold
     if mold is None or pes not in mold.sizes:
         return spec
@@ -25,7 +25,7 @@ def on_size(spec: Spec, pes: int) -> Spec:
 
 
 def while_waiting(spec: Spec) -> Spec:
-    """Return the same with the least of its sizes and shortest of its times; as it is if not moldable."""
+    """Return a specification that asks for its smallest size and shortest time; unchanged if not moldable."""
     mold = spec.mold
     if mold is None:
         return spec
@@ -34,14 +34,14 @@ def while_waiting(spec: Spec) -> Spec:
 
 
 def sized(request: Request, pes: int) -> Request:
-    """A request as it would be on one of its sizes; itself where it has none."""
+    """Return a request on one of its sizes; unchanged if it is not moldable."""
     if request.spec.mold is None or not pes:
         return request
     return structs.replace(request, spec=on_size(request.spec, pes))
 
 
 def settled(spec: Spec) -> Spec:
-    """A moldable request as it waits, its times reckoned; one of a single size as one that is fixed."""
+    """Return a moldable specification as it waits, with its times computed; one size alone becomes fixed."""
     if spec.mold is None:
         return spec
     made = replace(spec, mold=reckoned(spec.mold))
@@ -51,22 +51,22 @@ def settled(spec: Spec) -> Spec:
 
 
 def fixed(spec: Spec, pes: int) -> Spec:
-    """Return the same asking for that many PEs alone, for as long as it asked for on them if that is one of
-    its sizes, or its speedup says how long that is."""
+    """Return a specification for that many PEs alone; its time is that of the size, by its speedup, or as it
+    was."""
     made, mold = on_size(spec, pes), spec.mold
     wall = made.ask.wall if mold is None or pes in mold.sizes else wall_by_speedup(mold, pes) or made.ask.wall
     return replace(made, mold=None, ask=replace(made.ask, pes=pes, wall=wall))
 
 
 def timed(spec: Spec, wall: int | None) -> Spec:
-    """Have a moldable request ask for another wall limit: on one PE by its speedup, else on each size."""
+    """Return a moldable specification with another wall limit (ms): on one PE with a speedup, else on all."""
     assert spec.mold is not None
     return replace(spec, mold=replace(spec.mold, base=wall, walls=()))
 
 
 def resized(former: Spec, spec: Spec, wall: int | None) -> Spec:
-    """``spec`` with what its new mold leaves out taken from the former one: its sizes, and its wall limit
-    where it gives no times (``wall``: the one that was asked for with it, if any)."""
+    """Return ``spec`` with gaps of its new mold filled from the former one: its sizes, and its wall limit if
+    it gives no times. ``wall``: the limit (ms) that was asked for with it, if any."""
     mold, before = spec.mold, former.mold or Sizes()
     assert mold is not None
     sizes = mold.sizes or before.sizes
@@ -77,8 +77,8 @@ def resized(former: Spec, spec: Spec, wall: int | None) -> Spec:
 
 
 def layout_on(former: Spec, pes: int | None) -> Layout | None:
-    """Return the layout of a request that asks for other PEs than before; None for ``pes``: several sizes.
-    Every change of PEs goes this way. Several sizes have no layout made for one number of PEs."""
+    """Return the layout of a request that asks for other PEs than before; ``pes`` None: several sizes, which
+    have no layout made for one number of PEs. Every change of PEs must use this."""
     layout = former.layout
     if layout is None or former.mold is not None:
         return layout
@@ -96,7 +96,7 @@ _values = attrgetter(*_NAMES)
 
 
 class Shared:
-    """Knows the parts it has seen."""
+    """Store of parts of specifications, so that equal parts are one object."""
 
     def __init__(self) -> None:
         self._parts: dict[Any, Any] = {}
@@ -107,8 +107,8 @@ class Shared:
         return found
 
     def spec(self, spec: Spec) -> Spec:
-        """Return the same specification, its parts shared. It must be fresh: nothing else refers to it yet,
-        so that equal parts put into it change nothing but memory."""
+        """Return the same specification with shared parts. It must be fresh, so that nothing else refers to
+        it, and equal parts put into it change only memory."""
         share, values = self._parts.setdefault, _values(spec)
         for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
             if (known := share(value, value)) is not value:
@@ -117,13 +117,13 @@ class Shared:
 
 
 LITTLE = 2_048
-"""Bytes of a specification that count for nothing: as many as any request takes."""
+"""Size (bytes) up to which a specification does not count: every request takes that much."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def text_size(spec: Spec) -> int:
-    """Bytes of a large specification, else 0: in its event, in its row, and in those of each array index."""
+    """Return the bytes of a large specification, else 0: in its event, row, and each array index's."""
     size = len(_encode(spec))
     return size * (1 + counted(spec.array)) if size > LITTLE else 0
 
@@ -144,5 +144,5 @@ def field_part(option: Option) -> Part:
 
 
 def shown_part(option: Option) -> Part:
-    """Return the same, but of CPU time and memory the limit of a process if the request has none."""
+    """Return the same as `field_part`; CPU time and memory may be a limit of a process."""
     return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

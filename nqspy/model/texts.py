@@ -1,4 +1,4 @@
-"""Moments, lines and tables as people read them: folded between words only, usually to 80 columns."""
+"""Times, lines and tables as text for people, folded only between words, usually to 80 columns."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
@@ -12,8 +12,8 @@ _WEEK = 7
 
 
 def in_words(moment: datetime, now: datetime | None = None) -> str:
-    """``today 14:05``, ``tomorrow 06:00``, ``Mon 06:00`` within the coming week, else ``2026-03-02 21:00``.
-    Both are on the site's clocks."""
+    """Return a time as text: ``today 14:05``, ``tomorrow 06:00``, ``Mon 06:00`` within a week, else
+    ``2026-03-02 21:00``. Both arguments are on the site's clock."""
     clock = moment.strftime("%H:%M")
     days = None if now is None else (moment.date() - now.date()).days
     if days in _DAYS:
@@ -24,7 +24,7 @@ def in_words(moment: datetime, now: datetime | None = None) -> str:
 
 
 def short(text: str) -> str:
-    """``2026-03-02 21:00:00`` of an RFC 3339 text."""
+    """Return ``2026-03-02 21:00:00`` from an RFC 3339 text."""
     return f"{text[:10]} {text[11:19]}"
 
 
@@ -38,7 +38,7 @@ _INDENT = "    "
 def aligned(
     rows: Iterable[Sequence[str] | None], right: Container[int] = (), between: str = "  "
 ) -> list[str]:
-    """A line for each row, in columns, those of ``right`` flush right. A row None is a rule of dashes."""
+    """Return a line for each row, in columns; those of ``right`` flush right. A row None is a dashed rule."""
     rows = list(rows)
     cells = (row for row in rows if row is not None)
     widths = [max(1, *map(len, column)) for column in zip(*cells, strict=True)]
@@ -54,7 +54,7 @@ def aligned(
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns under heads and a rule; numbers flush right. Beyond `WIDTH` the last column is folded."""
+    """Return a table with heads and a rule; numbers flush right. Beyond `WIDTH` the last column is folded."""
     cells = [[str(cell) for cell in row] for row in rows]
     before = sum(max(map(len, column)) + 2 for column in list(zip(heads, *cells, strict=True))[:-1])
     room = max(_LEAST, WIDTH - before)
@@ -69,7 +69,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
-    """A line for each name with its value."""
+    """Return a line for each name with its value."""
     return "\n".join(f"  {name:<30}{value}" for name, value in rows)
 
 
@@ -80,12 +80,9 @@ def grid(
     foot: bool = False,
     width: int = WIDTH,
 ) -> str:
-    """Heads (none where all are empty), rule and rows; the first ``left`` columns are flush left, the others
-    flush right. ``foot``: the last row stands under a rule of its own.
-
-    Where a row would be longer than ``width`` the last columns stand in lines of their own under each row,
-    ``head: value``, folded between words.
-    """
+    """Return a table: heads (none if all are empty), a rule, and rows. The first ``left`` columns are flush
+    left, the others flush right. ``foot``: the last row has a rule above it. If a row would be longer than
+    ``width``, the last columns follow below each row as ``head: value``, folded between words."""
     cells = [[" ".join(str(value).split("\n")) for value in row] for row in rows]
     fit, length = 0, -1
     for column in zip(heads, *cells, strict=True):
@@ -100,7 +97,7 @@ def grid(
 
 
 def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
-    """Short values side by side, long ones in lines of their own; empty ones are left out."""
+    """Return values as lines, short ones side by side, long ones alone; empty ones are left out."""
     lines: list[str] = []
     alone = True
     for head, value in zip(heads, values, strict=True):
@@ -117,29 +114,29 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
 
 
 def some_of(things: Sequence[T], most: int, name_of: Callable[[T], str] = str) -> str:
-    """The names of the first ``most`` things with commas between them, and how many more there are."""
+    """Return the names of the first ``most`` things, separated by commas, and how many more there are."""
     more = f" and {len(things) - most} more" if len(things) > most else ""
     return ", ".join(map(name_of, things[:most])) + more
 
 
 def percent(part: float | None) -> str:
-    """A fraction as a cell, ``12.5``; ``-`` for None."""
+    """Return a fraction as per cent, ``12.5``; ``-`` for None."""
     return "-" if part is None else f"{part * 100:.1f}"
 
 
 def points(deviation: float | None) -> str:
-    """A deviation in percentage points as a cell, ``+1.5``; ``-`` for None."""
+    """Return a deviation in percentage points, ``+1.5``; ``-`` for None."""
     return "-" if deviation is None else f"{deviation:+.1f}"
 
 
 def boxed(title: str, body: str) -> str:
-    """A body under its title between two dashed rules, as NQS heads its summaries (nqs.md 3.4)."""
+    """Return a text under its title between two dashed rules, like NQS's summaries (nqs.md 3.4)."""
     rule = "-" * len(title)
     return f"{rule}\n{title}\n{rule}\n{body}"
 
 
 def folded(line: str, hang: int = 2) -> str:
-    """The line, or the lines it takes, with ``hang`` blanks more than its own before all but the first."""
+    """Return a line folded to `WIDTH`; further lines are indented by ``hang`` more blanks than the first."""
     if len(line) <= WIDTH:
         return line
     text = line.lstrip()
@@ -147,7 +144,7 @@ def folded(line: str, hang: int = 2) -> str:
 
 
 def _lines(text: str, indent: str = "", more: str = "") -> list[str]:
-    """A text in lines of at most `WIDTH` columns; further lines begin with ``indent`` and ``more``."""
+    """Return a text in lines of at most `WIDTH` columns; further lines begin with ``indent`` and ``more``."""
     found = wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=indent + more, break_long_words=False,
         break_on_hyphens=False,

@@ -1,6 +1,6 @@
-"""The state machine of a request: what each event makes of it. The site's indexes, accounts and counts follow
-from it (`lifecycle`); code that tells of the past follows requests by the same functions, without a site.
-Nothing here decides or refuses: events are facts. Whoever takes one asks first whether it `fits`."""
+"""The state machine of a request: what each event changes in it. The site's indexes, accounts and counts
+follow from it (`lifecycle`); reports follow requests by the same functions, without a site. Nothing here
+decides or refuses, because events are facts. Callers first check that an event `fits`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,25 +26,29 @@ from nqspy.model.requests import (
 )
 from nqspy.model.specs import on_size, while_waiting
 
-_ENDED, _HELD, _RUNNING = State.ENDED, State.HELD, State.RUNNING  # to look up a member costs as a call does
+_ENDED, _HELD, _RUNNING = (
+    State.ENDED,
+    State.HELD,
+    State.RUNNING,
+)  # looking up a member costs a call
 HELD_AT_SUBMISSION = "held by its owner at submission"
 _FORMER = 100
 """Attempts of a request whose outputs are remembered, the latest ones."""
 
 Ages = Callable[[Request], bool]
-"""Whether age in the request's queue counts from when it could start (``age_from``)."""
+"""Function that returns True if age in a request's queue counts from when it could start (``age_from``)."""
 
 
 class Transition(Struct, frozen=True):
-    """A request to which an event happened, and the state it was in."""
+    """A request to which an event happened, and its state before."""
 
     request: Request
     before: State
 
 
 class Step(Struct, frozen=True):
-    """``states``: those in which an event of the kind fits; ``make``: what it makes of the request;
-    ``stays``: it leaves the request in its place, and in the state it has."""
+    """How an event changes a request. ``states``: in which the event fits; ``make``: the change; ``stays``:
+    place in the queue and state do not change."""
 
     states: tuple[State, ...]
     make: Callable[[Request, Any, Instant, Ages], None]
@@ -52,7 +56,7 @@ class Step(Struct, frozen=True):
 
 
 def submitted(event: ev.Submitted, at: Instant) -> Request:
-    """The request that comes to be."""
+    """Return the request that a submission creates."""
     spec = event.spec
     request = Request(event.seq, spec, event.queue, State(event.state), at, at)
     if spec.after:
@@ -68,14 +72,14 @@ def submitted(event: ev.Submitted, at: Instant) -> Request:
 
 
 def is_in(array: Request | None, seq: Seq) -> bool:
-    """True if that index is in an array still, so that it can become a request of its own."""
+    """True if an index is still in its array, so that it can become a request of its own."""
     index = index_of(seq)
     there = array is not None and array.array is not None and index is not None
     return there and indices.has(array.array.left, index)  # type: ignore[union-attr, arg-type]
 
 
 def born(array: Request, seq: Seq) -> Request:
-    """An index as a request of its own, before anything happens to it; its array still has it (`part`)."""
+    """Return an index as a request of its own before anything happens to it; its array still has it."""
     index, state = index_of(seq), array.array
     assert index is not None
     assert state is not None
@@ -93,7 +97,7 @@ def born(array: Request, seq: Seq) -> Request:
 
 
 def part(array: Request, seq: Seq, at: Instant) -> None:
-    """An index leaves its array."""
+    """Remove an index from its array, as it becomes a request of its own."""
     index = index_of(seq)
     assert index is not None
     assert array.array is not None
@@ -102,7 +106,7 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
 
 
 def fits(request: Request, event: ev.Event) -> bool:
-    """True if the event can have happened to the request as it is."""
+    """True if an event can have happened to a request in its state."""
     kind = type(event)
     number = event.attempt if kind in _OF_ATTEMPTS else None  # type: ignore[attr-defined]
     if request.array is not None:
@@ -113,7 +117,7 @@ def fits(request: Request, event: ev.Event) -> bool:
 
 
 def wait_state(request: Request, now: Instant) -> State:
-    """The state of one that has no attempt, as its holds, what it waits for and its date say."""
+    """Return the state of a request without an attempt, by its holds, dependencies and date."""
     if request.holds or request.unmet:
         return State.HELD
     if (eligible := request.eligible) is not None and eligible > now:
@@ -147,7 +151,7 @@ def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
 
 
 def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState], *said: Any) -> None:
-    """Something that concerns some indices of an array alone."""
+    """Apply a change that concerns some indices of an array alone."""
     assert request.array is not None
     request.array = change(request.array, *said)
     request.state = wait_state(request, at)
@@ -190,7 +194,7 @@ def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages)
 
 
 def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
-    """Let a request wait for ``unmet`` from now on: for none where the system's hold was taken off."""
+    """Set the dependencies for which a request still waits; none, if the system's hold was removed."""
     request.unmet = unmet
     if not unmet:
         request.never = ""
@@ -198,9 +202,9 @@ def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: b
 
 
 def _let_wait(request: Request, at: Instant, anew: bool = False) -> None:
-    """Queued, held or waiting for its date, as its spec and holds say; the time before its date is no time in
-    queue (unless it was given another's place), nor is the time before it could start where its age begins
-    ``anew``: what was handed in as a list keeps the list's order."""
+    """Set a waiting request to queued, held or waiting for its date. Time before its date does not count as
+    time in queue (unless it was given another place). With ``anew``, neither does the time before it could
+    start, except for a request of a list, which keeps the list's order."""
     request.state, eligible = wait_state(request, at), request.spec.eligible
     if request.state is not State.QUEUED:
         return
@@ -339,10 +343,10 @@ STEPS: dict[type[ev.Event], Step] = {
 }
 
 _OF_ATTEMPTS = frozenset(kind for kind in STEPS if hasattr(kind, "attempt") and kind is not ev.Starting)
-"""What names an attempt that there is already."""
+"""Events that name an existing attempt."""
 
 _OF_ARRAYS = frozenset({
     ev.Routed, ev.Moved, ev.Eligible, ev.Held, ev.Released, ev.DependencyMet, ev.DependencyFailed,
     ev.Redated, ev.Reserved, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
 })  # fmt: skip
-"""What can happen to an array, of which nothing runs itself. Its end has attempt 0."""
+"""Events that can happen to an array, which never runs itself; its end has attempt 0."""

@@ -1,12 +1,10 @@
 """The object tree: every setting is declared once, as a dataclass field with unit, bounds and a sentence.
+qmgr's ``set`` and ``show``, ``snap``, the manual's tables and tests derive from these declarations. A setting
+is named by a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``global/run_limit``,
+``sched_factor/share``.
 
-qmgr's ``set`` and ``show``, ``snap``, the manual's tables and the tests derive from these declarations. A
-setting's place is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``,
-``global/run_limit``, ``sched_factor/share``.
-
-A file of `core` declares settings of its own for objects of the model (`add_setting`), and a list of files
-declares the words of a setting that names one of them (`set_words`). Both are called when the file is
-imported.
+Files of `core` declare further settings of objects in the model (`add_setting`), and the words of settings
+that name such a file (`set_words`), when they are imported.
 """
 
 import dataclasses
@@ -23,18 +21,18 @@ P = ParamSpec("P")
 Unit = Literal[
     "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "amounts"
 ]  # fmt: skip
-"""How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes or
+"""How a value is written and held: count int or None = unlimited; number int; time ms or None; size bytes or
 None; percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
 expressions; amounts tuple of texts like ``gpu=2``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Declaration of a setting: unit, default, sentence, bounds (inclusive), name; ``words``: the only texts
-    allowed, alone or in a list; ``fixed``: always on, so in no list; ``pipes``: if a pipe queue heeds it,
-    where it is a queue's; ``operator``: operators may change it too; ``nothing``: the word for no value where
-    the bounds would not allow it; ``guard``: why only root and the home's owner may change it, empty where
-    managers may; ``unguarded``: a pattern of texts that managers may give it."""
+    """Declaration of a setting: unit, default, sentence, bounds (inclusive), name. ``words``: the only texts
+    allowed, alone or in a list; ``fixed``: always on, so never in a list. ``pipes``: for queues, if pipe
+    queues use it. ``operator``: operators may change it too. ``nothing``: word for no value, if bounds
+    exclude it. ``guard``: why only root and the home's owner may change it (empty: managers may);
+    ``unguarded``: pattern of texts that managers may set all the same."""
 
     unit: Unit
     default: Any
@@ -59,7 +57,7 @@ class Declared:
 
     @property
     def nothing_written(self) -> str:
-        """The word for no value."""
+        """Word for no value."""
         unbounded = "unlimited" if self.unit in ("count", "time", "size", "percent") else "none"
         return self.nothing or unbounded
 
@@ -73,16 +71,16 @@ def _field_of(declare: Callable[P, Declared]) -> Callable[P, Any]:
 
 
 setting = _field_of(Declared)
-"""A dataclass field that is a setting: it takes what `Declared` says of one, but for its name."""
+"""Function that returns a dataclass field for a setting; it takes the fields of `Declared` but the name."""
 
 
 def branch(kind: type) -> Any:
-    """A dataclass field that holds further settings under its own name."""
+    """Return a dataclass field that holds further settings under its own name."""
     return field(default_factory=kind, metadata={"branch": kind})
 
 
 def added_settings() -> Any:
-    """A dataclass field that keeps the values of settings declared by `add_setting`, by name."""
+    """Return a dataclass field for the values of settings declared by `add_setting`, by name."""
     return field(default_factory=dict, metadata={"added": True}, kw_only=True)
 
 
@@ -92,8 +90,8 @@ _known: dict[str, dict[str, Declared]] = {}
 
 
 def add_setting(kind: type, info: Declared) -> str:
-    """Declare a further setting of a class with a field ``added`` (`added_settings`) and of derived classes.
-    Its value is an attribute like others. Return its name. Raises ValueError for a name that is taken."""
+    """Declare a further setting of a class that has `added_settings`, and of derived classes; its value is an
+    attribute. Return its name. Raises ValueError for a name that is taken."""
     name, default = info.name, info.default
     if hasattr(kind, name) or not name.isidentifier():
         raise ValueError(f"{name!r} cannot be a setting of a {kind.__name__.lower()}")
@@ -113,14 +111,14 @@ def add_setting(kind: type, info: Declared) -> str:
 
 
 def set_words(kind: type, name: str, words: Mapping[str, str], fixed: tuple[str, ...] = ()) -> None:
-    """Declare the words that a setting allows, each with what it means; ``fixed``: see `Declared`."""
+    """Declare the words that a setting allows, with their meanings; ``fixed``: see `Declared`."""
     _words[kind, name] = words, fixed
     _known.clear()
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """The settings of a dataclass by their path below it: ``run_limit``, ``per_request/cpu_limit``. As in a
-    call those given by name alone (`KW_ONLY`) come last, which is where a base class's stand."""
+    """Return the settings of a dataclass by path below it: ``run_limit``, ``per_request/cpu_limit``.
+    Keyword-only fields (`KW_ONLY`), which those of a base class are, come last, as in a call."""
     if kind.__qualname__ not in _known:
         _known[kind.__qualname__] = dict(_walk(kind))
     return _known[kind.__qualname__]
@@ -144,7 +142,7 @@ def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
 
 
 def check_value(info: Declared, value: Any) -> None:
-    """Raises BadValue unless ``value`` fits the setting's unit, bounds and words."""
+    """Raise BadValue unless a value fits the setting's unit, bounds and words."""
     if value is None:
         if info.can_be_none:
             return
@@ -185,7 +183,7 @@ def _check_number(info: Declared, value: Any) -> None:
 
 
 def _written(info: Declared, value: int | float | None) -> str:
-    """A number of a setting as people write it."""
+    """Return a number of a setting as people write it."""
     if isinstance(value, int) and value >= 0 and info.unit == "time":
         return format_time(value) + "s" * (value < 60_000)
     if isinstance(value, int) and value >= 0 and info.unit == "size":
@@ -194,7 +192,7 @@ def _written(info: Declared, value: int | float | None) -> str:
 
 
 def get(node: Any, path: str) -> Any:
-    """The value at ``path`` below ``node`` (an object of settings). Raises KeyError with the path."""
+    """Return the value at a ``path`` below an object of settings. Raises KeyError with the path."""
     for part in path.split("/"):
         if not hasattr(node, part):
             raise KeyError(path)
@@ -203,24 +201,24 @@ def get(node: Any, path: str) -> Any:
 
 
 def items(node: Any) -> Iterator[tuple[str, Declared, Any]]:
-    """All settings of an object in their order: path below it, what is known of it, and its value."""
+    """Yield all settings of an object in order: path below it, declaration, value."""
     return ((path, info, get(node, path)) for path, info in declared(type(node)).items())
 
 
 def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
-    """Return those of them that differ from their defaults."""
+    """Yield the settings of an object that differ from their defaults, like `items`."""
     return (each for each in items(node) if each[2] != each[1].default)
 
 
 def list_at(node: Any, path: str) -> tuple[str, ...] | None:
-    """A list of words below an object; None where there is none."""
+    """Return a list of words at a path below an object; None: there is no list."""
     info = declared(type(node)).get(path) if node is not None else None
     found: tuple[str, ...] | None = get(node, path) if info and info.unit in ("names", "crons") else None
     return found
 
 
 def put(node: Any, path: str, value: Any) -> None:
-    """Set one setting below ``node``. Raises BadValue for an unknown setting or an unfit value."""
+    """Set one setting of an object. Raises BadValue for an unknown setting or a value that does not fit."""
     info = declared(type(node)).get(path)
     if info is None:
         raise BadValue(f"{path} is no setting of a {type(node).__name__.lower()}")
@@ -239,7 +237,7 @@ def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
 
 
 def copy_node(node: Any) -> Any:
-    """A copy of an object of settings that can be changed without changing it; values are shared."""
+    """Return a copy of an object of settings that can be changed; values are shared."""
     kind: Any = type(node)
     made = kind.__new__(kind)
     for name, is_branch in _fields_of(kind):
@@ -253,7 +251,7 @@ def copy_node(node: Any) -> Any:
 
 
 def dump(node: Any) -> dict[str, Any]:
-    """Settings of an object that differ from their defaults, by path: what ``snap`` and rows keep."""
+    """Return the settings of an object that differ from their defaults, by path, for ``snap`` and rows."""
     return {path: list(value) if isinstance(value, tuple) else value for path, _, value in changed(node)}
 
 
@@ -279,5 +277,5 @@ def is_declared(info: Declared | None, value: Any) -> bool:
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """A text, or the members of a list; of anything else none: that is refused when it is put in place."""
+    """Return a text as a list, or the members of a list; of other values nothing: they are refused later."""
     return (value,) if isinstance(value, str) else value if isinstance(value, list | tuple) else ()

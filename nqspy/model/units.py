@@ -13,7 +13,7 @@ P = ParamSpec("P")
 
 
 def is_unlimited(text: str) -> bool:
-    """True for a word for "no limit"."""
+    """True if a text is a word for "no limit"."""
     return text.lower() in amounts.WORDS
 
 
@@ -33,7 +33,7 @@ parse_count = _reader(amounts.parse_count)
 
 
 def parse_percent(text: str) -> float:
-    """A part of a hundred: ``20%``, ``12.5``. Raises BadValue."""
+    """Return the number in a percentage: ``20%``, ``12.5``. Raises BadValue."""
     number = text.removesuffix("%").strip()
     digits = number.replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()) or len(number) > 20:
@@ -43,7 +43,8 @@ def parse_percent(text: str) -> float:
 
 @lru_cache(maxsize=64)
 def part_of(text: str | None, whole: int) -> int | None:
-    """Bytes of a size or a part of a whole: ``500mb``, ``10%``; None: no limit. Raises BadValue."""
+    """Return bytes from a size (``500mb``) or a part of a whole (``10%``); None: no limit. Raises
+    BadValue."""
     if text is None:
         return None
     if not text.endswith("%"):
@@ -59,7 +60,7 @@ def part_of(text: str | None, whole: int) -> int | None:
 
 
 def format_size(size: int | None) -> str:
-    """A size as qmgr reads it back exactly, in the greatest unit; ``unlimited`` for None and UNLIMITED."""
+    """Return a size (bytes) as text that qmgr reads back exactly: ``500mb``, ``unlimited``."""
     if size is None or size == UNLIMITED:
         return "unlimited"
     for unit, power in (("tb", 4), ("gb", 3), ("mb", 2), ("kb", 1)):
@@ -69,7 +70,7 @@ def format_size(size: int | None) -> str:
 
 
 def format_time(ms: int | None) -> str:
-    """A time as ``10:00`` or ``1:00:00``, seconds under a minute; ``unlimited`` for None and UNLIMITED."""
+    """Return a time (ms) as ``10:00`` or ``1:00:00``, under a minute in seconds, or ``unlimited``."""
     if ms is None or ms == UNLIMITED:
         return "unlimited"
     seconds, rest = divmod(ms, 1000)
@@ -83,7 +84,7 @@ def format_time(ms: int | None) -> str:
 
 
 def format_seconds(ms: int | None) -> str:
-    """A time in seconds with its unit, as refusals name limits: ``600 s``."""
+    """Return a time (ms) in seconds with its unit, for refusals: ``600 s``."""
     if ms is None or ms == UNLIMITED:
         return "unlimited"
     seconds, rest = divmod(ms, 1000)
@@ -101,5 +102,5 @@ def format_span(ms: int) -> str:
 
 
 def finite(value: int | None) -> int | None:
-    """The value if it is a finite limit, else None."""
+    """Return the value if it is a finite limit, else None."""
     return None if value is None or value == UNLIMITED else value

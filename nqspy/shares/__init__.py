@@ -1,4 +1,4 @@
-"""The door of the shares: what accounts are owed. Other rooms import what stands here."""
+"""Names from `shares` for use in other rooms: what accounts are owed."""
 
 from nqspy.shares.balance import balance_of, division_of, terms_of
 from nqspy.shares.charging import (

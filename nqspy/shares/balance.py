@@ -33,8 +33,8 @@ from nqspy.shares.level import UNKNOWN_RUN, Divide, Level, Terms
 
 
 class Balance:
-    """The accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
-    ``groups``: the level of the groups; ``changed``: keys of accounts that the charge notes as touched."""
+    """Accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
+    ``groups``: level of the groups; ``changed``: keys of accounts whose rows must be written."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._accounts, self._domain = site.accounts, domain
@@ -63,7 +63,7 @@ class Balance:
         self.changed.clear()
 
     def _level(self, beginning: str, divide: Divide, cuts: bool = False) -> Level:
-        """Return a level; ``beginning``: the first part of its accounts' keys in the domain."""
+        """Return a level; ``beginning``: first part of the keys of its accounts in the domain."""
         key = account_key(self._domain, beginning)
 
         def peek(name: str) -> Entry | None:
@@ -77,11 +77,11 @@ class Balance:
 
     @property
     def is_bare(self) -> Callable[[str], bool]:
-        """Function that returns True for a group without a share, until the shares change."""
+        """Function that returns True for a group without a share; valid until shares change."""
         return self._division.is_bare
 
     def users(self, group: str) -> Level:
-        """Return the level of a group's users."""
+        """Return the level of a group's users; create it if there is none."""
         level = self._users.get(group)
         if level is None:
 
@@ -94,7 +94,7 @@ class Balance:
         return level
 
     def tune(self, terms: Terms, groups: Mapping[str, Group]) -> None:
-        """Apply other terms and shares, from the instant on to which time has passed."""
+        """Apply other terms and shares from now on; the caller has let time pass up to now."""
         self.terms, self._division = terms, Division(groups, terms.pes, terms.machine or None)
         for level in (self.groups, *self._users.values()):
             level.forget()
@@ -102,7 +102,7 @@ class Balance:
     # ------------------------------------------------------------ what happens
 
     def advance(self, at: Instant, groups: Iterable[str] = ()) -> None:
-        """Let time pass for the groups, and for the users of these."""
+        """Let time pass for the groups, and for the users of the given groups."""
         if self.groups.advance(at, self.terms):
             self.changed.update(self.groups.keys())
         for group in groups:
@@ -115,8 +115,7 @@ class Balance:
         return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:
-        """Change the rate at which an owner in a group is charged (thousandths of a PE); time has passed
-        before."""
+        """Add to the rate at which an owner in a group is charged (thousandths of a PE), from now on."""
         groups, users = self.groups, self.users(group)
         if group in groups.members() and owner in users.members():  # they stay in W
             groups.work[group].rate += rate
@@ -125,7 +124,7 @@ class Balance:
             self.change(group, owner, rate)
 
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
-        """Change the work of an owner in a group by so much; time has passed before."""
+        """Add to the work of an owner in a group, from now on: rate, PEs in use, PEs that could start."""
         terms, users = self.terms, self.users(group)
         self.groups.change_one(group, rate, pes, ready, terms)
         users.change_one(owner, rate, pes, ready, terms)
@@ -134,7 +133,7 @@ class Balance:
         self.changed.update(account_keys(self._domain, group, owner))
 
     def ready(self, pairs: Iterable[tuple[str, int]]) -> None:
-        """Note what a pass found startable: PEs by ``GROUP:USER``; time has passed before."""
+        """Record what a pass found startable: PEs by ``GROUP:USER``."""
         for pair, pes in pairs:
             group, _, owner = pair.partition(":")
             self._ready[pair] = pes
@@ -146,11 +145,11 @@ class Balance:
                 self.change(group, owner, ready=pes - before)
 
     def startable(self) -> Mapping[str, int]:
-        """Return what a pass found startable last: PEs by ``GROUP:USER``; others have none."""
+        """Return what the last pass found startable: PEs by ``GROUP:USER``; others have none."""
         return self._ready
 
     def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:
-        """Let time pass, in which so much more was used than was counted, by group and owner."""
+        """Let time pass up to ``at``, and charge use (ms) that was not counted in it, by group and owner."""
         terms, changed, known = self.terms, self.changed, self._users
         of_groups = {group: sum(of_users.values()) for group, of_users in amounts.items()}
         changed.update(self.groups.charge(at, of_groups, terms))
@@ -158,8 +157,7 @@ class Balance:
             changed.update((known.get(group) or self.users(group)).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
-        """Count anew what each was entitled to and got, as another shift is in force; time has passed
-        before."""
+        """Reset what each account was entitled to and got, as another shift is in force."""
         for each in keys:
             key = account_key(self._domain, each)
             entry = account_of(self._accounts, key).entry
@@ -169,7 +167,7 @@ class Balance:
 
 
 def balance_of(site: Site, domain: str = APPLICATION) -> Balance:
-    """Return what groups and users are owed in a domain, made when it is first asked for."""
+    """Return what groups and users are owed in a domain; computed at first use."""
     balance: Balance | None = site.balances.get(domain)
     if balance is None:
         balance = site.balances[domain] = Balance(site, domain)
@@ -177,7 +175,7 @@ def balance_of(site: Site, domain: str = APPLICATION) -> Balance:
 
 
 def terms_of(site: Site, domain: str = APPLICATION) -> Terms:
-    """Return the terms in force in a domain."""
+    """Return the terms of the deficit rule in force in a domain."""
     usage, past = site.settings.usage, site.past.get(domain)
     run = sum(past.runs) / len(past.runs) if past is not None and past.runs else UNKNOWN_RUN
     there = site.domain(domain)
@@ -186,5 +184,5 @@ def terms_of(site: Site, domain: str = APPLICATION) -> Terms:
 
 
 def division_of(site: Site, domain: str = APPLICATION) -> Division:
-    """Return how the PEs of a domain are divided by the shares in force."""
+    """Return the division of a domain's PEs by the shares in force."""
     return Division(site.settings.groups, terms_of(site, domain).pes, site.pes())

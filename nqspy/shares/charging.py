@@ -1,7 +1,5 @@
-"""Charges of attempts, and the step of the accounts at each event (`engine.lifecycle`).
-
-Reports charge by the same `amount`.
-"""
+"""Charges of attempts, and of accounts at each event (`engine.lifecycle`). Reports charge by the same
+`amount`."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -24,19 +22,19 @@ MEASURABLE = 1_000
 
 
 def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
-    """Return what is charged for a use (`Usage.charge`), ms of CPU or PE time; ``held_by``: PEs it holds."""
+    """Return the charge for a use (`Usage.charge`), ms of CPU or PE time; ``held_by``: returns PEs held."""
     return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
-    """Return how long ago (ms) an attempt was last charged; 0 for one that never was."""
+    """Return the time (ms) since an attempt was last charged; 0: it never was."""
     last = attempt.charged_at
     return at - last if last is not None and last < at else 0
 
 
 def counted(request: Request, at: Instant, span: int | None = None) -> float:
-    """Return the use (ms) that a running attempt is taken to have had since it was last charged, a ``span``
-    (`uncharged`, if that is known) ago."""
+    """Return the use (ms) that a running attempt is assumed to have had since its last charge, a ``span``
+    (`uncharged`, if known) ago."""
     run = request.attempt
     if run is None or request.state is not _RUNNING:
         return 0.0
@@ -79,7 +77,7 @@ of that was not counted, and since when (`uncharged`)."""
 
 
 def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> None:
-    """Charge attempts by each rule; note what they are charged, and at which rate they go on."""
+    """Charge attempts by each share rule; store what they are charged, and at which rate they go on."""
     uses: list[Charge] = []
     for request, run, used, more, missing, span in booked:
         ran = used.wall - run.used.wall
@@ -101,7 +99,7 @@ def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> No
 
 
 def _note(site: Site, domain: str) -> None:
-    """Note that the rows of all accounts that changed must be written."""
+    """Mark the rows of all changed accounts as to be written."""
     balance = balance_of(site, domain)
     site.touched.accounts.update(balance.changed)
     site.past_of(domain).spent = balance.groups.spent or 0.0
@@ -114,13 +112,13 @@ def _advance(site: Site, domain: str, at: Instant, groups: Iterable[str]) -> Non
 
 
 def advance_all(site: Site, at: Instant) -> None:
-    """Let time pass in all accounts: before the terms change."""
+    """Let time pass in all accounts up to ``at``, before the terms change."""
     for domain in site.shared():
         _advance(site, domain, at, balance_of(site, domain).levels())
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that begins or goes on, as busy until more is known; before its state says so."""
+    """Start to charge an attempt that begins or goes on, as fully busy at first; before its state changes."""
     domain, spec = _domain(site, request), request.spec
     _advance(site, domain, at, (spec.group,))
     rate = request.run.rate or site.held_by(request) * PE
@@ -130,7 +128,7 @@ def begin(site: Site, request: Request, at: Instant) -> None:
 
 
 def charge_suspended(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that is suspended up to now, as far as its use is known; before its state says so."""
+    """Charge an attempt that is suspended for its known use up to now; before its state changes."""
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
         span = uncharged(run, at)
@@ -140,7 +138,7 @@ def charge_suspended(site: Site, request: Request, at: Instant) -> None:
 
 
 def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """Charge an attempt that is over, and which used so much."""
+    """Charge the whole use of an attempt that is over."""
     domain = _domain(site, request)
     _charge(site, domain, [(request, used)], at)
     if request.state is _RUNNING:
@@ -154,7 +152,7 @@ def _leave(site: Site, domain: str, request: Request) -> None:
 
 
 def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
-    """Note what could start as a pass reports it, by ``GROUP:OWNER`` (`domains.account_key`)."""
+    """Record the work that could start, as a pass reports it, by ``GROUP:OWNER`` (`domains.account_key`)."""
     by_domain: dict[str, list[tuple[str, int]]] = {}
     for key, pes in pairs:
         domain, _, pair = key.rpartition("/")
@@ -167,7 +165,7 @@ def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
 
 
 def remember(site: Site, request: Request, used: Used) -> None:
-    """Keep the use of an ended request: the next ones of its group are expected to use about as much."""
+    """Store the use of an ended request, from which that of its group's next ones is estimated."""
     domain = _domain(site, request)
     key = account_key(domain, f"g:{request.spec.group}")
     recent, runs = account_of(site.accounts, key).recent, site.past_of(domain).runs
@@ -180,7 +178,7 @@ def remember(site: Site, request: Request, used: Used) -> None:
 
 
 def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
-    """Make ``value`` (ms) the use of a group with all below it, in proportion, or its own if it has none."""
+    """Set the use of a group with those below to ``value`` (ms), in proportion, or its own if it has none."""
     half_life, former = site.settings.usage.half_life, site.use_of(group, at)
     keys = site.accounts_of(group) if former else [f"g:{group}"]
     for key in keys:
@@ -191,7 +189,7 @@ def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
 
 
 def tune(site: Site) -> None:
-    """Apply other terms and shares from now on."""
+    """Apply changed terms and shares from now on."""
     for domain in site.shared():
         balance = balance_of(site, domain)
         balance.tune(terms_of(site, domain), site.settings.groups)
@@ -199,7 +197,7 @@ def tune(site: Site) -> None:
 
 
 def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
-    """Bring the accounts up to now: settings below these heads are about to change."""
+    """Bring accounts up to now, before settings below these heads change."""
     if "usage" in heads:
         for key, account in site.accounts.items():
             account.value = account.at_time(at, site.settings.usage.half_life)
@@ -210,8 +208,7 @@ def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
 
 
 def after_settings(site: Site, heads: Collection[str], at: Instant) -> None:
-    """Go on by other settings. What was charged so far is counted in the new measure, so that only later use
-    is charged by it."""
+    """Charge by changed settings from now on. Use so far is converted, so that only later use is charged."""
     for request in site.started.values() if "usage" in heads else ():
         former, rate = request.run, site.held_by(request) * PE
         if request.state is _RUNNING:
@@ -229,7 +226,7 @@ _TERMS = {"usage", "group", "machine", "domain"}
 
 
 def begin_period(site: Site, at: Instant) -> None:
-    """Count anew what each was entitled to and got: another shift is in force."""
+    """Reset what each account was entitled to and got, as another shift is in force."""
     advance_all(site, at)
     for domain in site.shared():
         balance = balance_of(site, domain)

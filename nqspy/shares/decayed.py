@@ -1,6 +1,5 @@
-"""The rule *decayed*, the paper's fair share: E/(E + U), both as fractions among those that have work. E is
-the entitlement e of `division`, U the decayed use with committed use. The value is 1 if nothing was used.
-"""
+"""The share rule *decayed*, the paper's fair share: E/(E + U), as fractions among those that have work. E is
+the entitlement e of `division`, U the decayed use with committed use. The value is 1 if nothing was used."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,13 +11,13 @@ from nqspy.shares.rule import LEAST, Charge, ShareRule
 
 
 class Decayed(ShareRule):
-    """The paper's fair share, among those that have work."""
+    """Share rule of the paper: entitlement against decayed use, among those that have work."""
 
     word, means = "decayed", "E/(E + U) of entitlement and decayed use"
 
     @classmethod
     def charge(cls, site: Site, domain: str, at: Instant, uses: Sequence[Charge]) -> None:
-        """Add each use to the accounts of group and user as if it was used evenly over its span, so that an
+        """Add each use to the accounts of its group and user as if it was spread evenly over its span: an
         account is the decayed integral of its use."""
         accounts, half_life = site.accounts, site.settings.usage.half_life
         for use in uses:
@@ -30,7 +29,7 @@ class Decayed(ShareRule):
                     (accounts.get(key) or account_of(accounts, key)).add(more, at, half_life)
 
     def values(self, names: Iterable[str]) -> list[float]:
-        """Return E / (E + U) of each."""
+        """Return E / (E + U) of each name."""
         parts, used_by, level = self.standing.parts, self.uses.used_by, self.level
         whole, values = sum(used_by(level, each) for each in parts), list[float]()
         for name in names:

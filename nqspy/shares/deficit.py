@@ -1,4 +1,4 @@
-"""The rule *deficit*: entitlement of a group while it had work, minus its use.
+"""The share rule *deficit*: entitlement of a group while it had work, minus its use.
 
 S and a are those of `level` now, b is its bound, and C is the committed use (`ledger`):
 
@@ -15,7 +15,7 @@ from nqspy.shares.rule import LEAST, Charge, ShareRule, Uses
 
 
 class Deficit(ShareRule):
-    """Entitlement of a group while it had work, minus its use."""
+    """Share rule by deficit: entitlement of a group while it had work, minus its use."""
 
     word, means = "deficit", "entitlement of a group while it had work, minus its use"
     corrects = True
@@ -28,12 +28,12 @@ class Deficit(ShareRule):
 
     @classmethod
     def advance(cls, site: Site, domain: str, at: Instant, groups: Iterable[str]) -> None:
-        """Let time pass in the two accounts."""
+        """Let time pass up to ``at`` in the accounts of the groups, and of the users of these groups."""
         balance_of(site, domain).advance(at, groups)
 
     @classmethod
     def charge(cls, site: Site, domain: str, at: Instant, uses: Sequence[Charge]) -> None:
-        """Let time pass in the two accounts; correct it by what was not counted."""
+        """Let time pass in the accounts, and charge what was not counted in it."""
         missing: dict[str, dict[str, float]] = {}
         for use in uses:
             of_group = missing.setdefault(use.group, {})
@@ -41,8 +41,7 @@ class Deficit(ShareRule):
         balance_of(site, domain).charge(at, missing)
 
     def values(self, names: Iterable[str]) -> list[float]:
-        """Return max(0.01, (2b + K) / 4b) of each. A group without work counts as one that begins to have
-        some."""
+        """Return max(0.01, (2b + K) / 4b) of each name; a group without work counts as one that begins."""
         present, targets, committed = self.standing.present, self.standing.targets, self._committed
         most, whole, values = 2 * self.terms.bound, committed.whole, []
         for name in names:

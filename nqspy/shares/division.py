@@ -1,6 +1,5 @@
-"""Fair division of the machine at one instant: the PEs that each group would hold if they went by share to
-groups with work, and to none more than its work and its cap can use. The scheduler's entitlement and the
-reports' are this one (semantics.md 1)."""
+"""Fair division of the machine at one instant: the PEs that each group with work would hold by its share, and
+no more than its work and its cap can use. Scheduler and reports use it as entitlement (semantics.md 1)."""
 
 from collections.abc import Mapping
 from operator import itemgetter
@@ -15,11 +14,10 @@ ROUNDING = 1e-9
 
 
 class Division:
-    """Division of ``pes`` PEs along the share tree; what a group cannot use goes to its siblings by weight,
-    then to those of its parent. A group without a share (`without_share`) has no right to any part of its
-    parent's either: it gets what all others leave, those without a share alike. Requests of its own that a
-    group with groups below it has stand beside these with weight 1. Caps are parts of the ``machine``'s PEs,
-    of which these may be a domain's."""
+    """Division of ``pes`` PEs along the share tree. What a group cannot use goes to its siblings by weight,
+    then to those of its parent. A group without a share (`without_share`) has no right to a part: it gets
+    what all others leave, in equal parts. Requests charged to a group that has groups below it count beside
+    these with weight 1. Caps are parts of the ``machine``'s PEs, of which ``pes`` may be a domain's."""
 
     def __init__(self, groups: Mapping[str, Group], pes: int, machine: int | None = None) -> None:
         self._groups, self._pes = with_default(groups), pes
@@ -32,12 +30,12 @@ class Division:
             self._below.setdefault(parent, []).append(name)
 
     def of(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """Return the PEs that each group with work would hold, groups below it included, and under ``""`` all
-        of them; ``wanted``: PEs that a group's own requests could use."""
+        """Return the PEs that each group with work would hold, with groups below it; ``""`` has their sum.
+        ``wanted``: PEs that a group's own requests could use."""
         return self._cached(wanted)[0]
 
     def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """Return the entitlement e_g of each group with own requests: its part of what all of them get."""
+        """Return the entitlement e_g of each group with own requests: a fraction of what all of them get."""
         return self._cached(wanted)[1]
 
     def is_bare(self, name: str) -> bool:
@@ -105,7 +103,7 @@ class Division:
         own: dict[str, float],
         alike: bool,
     ) -> None:
-        """``alike``: shares do not count down to the groups that have none."""
+        """Divide PEs among groups below a parent; ``alike``: equally, down to the groups without a share."""
         names = [name for name in self._below.get(parent, ()) if needs[name] > 0]
         weights = {name: 1 if alike else self._groups[name].share for name in names}
         most = {name: min(float(needs[name]), self._most(name) - found.get(name, 0.0)) for name in names}
@@ -129,7 +127,7 @@ class Division:
 
 
 def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) -> dict[str, float]:
-    """Divide an amount by weight so that none gets more than it needs; what it leaves goes to the others."""
+    """Return an amount divided by weight: none gets more than it needs, others get what it leaves."""
     found: dict[str, float] = {}
     total = sum(weights.values())
     for name in sorted(weights, key=lambda each: needs[each] / weights[each]):
@@ -140,7 +138,7 @@ def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) 
 
 
 def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
-    """Divide an amount inside a group: its users weigh alike. Return parts of the whole that sum to 1."""
+    """Return the division of an amount among users of equal weight, as fractions that sum to 1."""
     found, remaining = dict[str, float](), len(needs)
     for name, need in sorted(needs.items(), key=itemgetter(1)):  # `fill` with weights of 1
         part = (amount if amount > 0.0 else 0.0) / remaining

@@ -39,7 +39,7 @@ Booked = tuple[str, str, Attempt | None, float, float]
 
 
 class Totals:
-    """Sums of use at an instant: decayed accounts and bookings.
+    """Sums of use (ms) at an instant: decayed accounts and bookings.
 
     - ``all``: the whole; ``owners``: by user; ``pairs``: by group and user.
     - ``groups``: by group, with all groups below it; ``lasting``: the booked part of that.
@@ -47,7 +47,7 @@ class Totals:
     """
 
     def __init__(self, site: Site, now: Instant, domain: str | None = None) -> None:
-        """``domain``: only its accounts count; None: all."""
+        """Sum the accounts of a ``domain`` (None: of all)."""
         self._tree = site.settings.groups
         self.all = 0.0
         self.groups: dict[str, float] = {}
@@ -66,7 +66,7 @@ class Totals:
                 self._add_user(group, owner, value)
 
     def book(self, bookings: Iterable[tuple[str, str, float]]) -> None:
-        """Add use that the accounts do not hold yet: group, owner, amount."""
+        """Add use (ms) that the accounts do not hold yet: group, owner, amount."""
         for group, owner, more in bookings:
             self._add_group(group, more)
             for name in people.lineage(self._tree, group):
@@ -107,8 +107,8 @@ class FairShare:
         startable: Callable[[str], Mapping[str, int]] | None = None,
         domain: str | None = None,
     ) -> None:
-        """``startable``: returns the work of a domain that could start when the pass began; None: as the last
-        pass reported it."""
+        """Book what runs and is chosen. ``startable``: returns the work of a domain that could start when the
+        pass began; None: as the last pass reported it."""
         self.now, self.domain = now, domain
         self._site = site
         self._samples = samples
@@ -132,11 +132,11 @@ class FairShare:
     # ------------------------------------------------------------ use
 
     def counts(self, request: Request) -> bool:
-        """True if it counts the domain of a request."""
+        """True if the domain of a request is one that this ledger counts."""
         return self.domain is None or self._site.domain_of(request.queue).name == self.domain
 
     def commit(self, request: Request) -> None:
-        """Debit group and owner by the expected use of a start of this pass, if its domain counts."""
+        """Charge group and owner the expected use of a start of this pass, if its domain counts."""
         if not self.counts(request):
             return
         group, owner, due = request.spec.group, request.spec.owner, self.expected(request)
@@ -148,8 +148,8 @@ class FairShare:
             self._users[group].add(owner, due)
 
     def expected(self, request: Request) -> float:
-        """Return the expected use of a run: the mean of its group's last ended requests, else of all groups',
-        else its limit; at most its limit."""
+        """Return the expected use (ms) of a run: the mean of its group's last ended requests, else of all
+        groups', else its limit; at most its limit."""
         site, ask, group = self._site, request.spec.ask, request.spec.group
         limit: float | None
         if self._by_cpu:
@@ -164,7 +164,7 @@ class FairShare:
         return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str | None) -> float | None:
-        """Return the mean use of a group's last ended requests, else of all groups'; None: none ended."""
+        """Return the mean use (ms) of a group's last ended requests, else of all groups', or None."""
         if group not in self._means:
             every = self._site.accounts_in(self.domain) if group is None else ()
             own = [] if group is None else self._site.own_accounts(group, self._only)
@@ -174,7 +174,7 @@ class FairShare:
         return self._means[group]
 
     def _book_running(self, started: Iterable[Request]) -> None:
-        """Book the use of running requests since their charge, and their use still expected."""
+        """Book the use of running requests since their last charge, and the use still expected."""
         now, sample, held_by = self.now, self._samples.get, self._site.held_by
         charge = self._site.settings.usage.charge
         book, not_counted = self._booked.append, self.uncounted.append
@@ -196,7 +196,7 @@ class FairShare:
                 not_counted((group, owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
-        """Return use as a fraction of the whole: of a group with all below it, a user, or a user in a
+        """Return use as a fraction of the whole: of a group and all below, of a user, or of a user in a
         group."""
         totals = self._totals
         if totals.all <= 0:
@@ -212,13 +212,12 @@ class FairShare:
         return self._totals.groups.get(group, 0.0)
 
     def lasting(self, group: str) -> float:
-        """Return the part of a group's use (ms) that is committed or not charged yet, and so does not
-        decay."""
+        """Return the part of a group's use (ms) that is committed or not yet charged: it does not decay."""
         return self._totals.lasting.get(group, 0.0)
 
     @property
     def total(self) -> float:
-        """The whole use."""
+        """The whole use (ms)."""
         return self._totals.all
 
     @property
@@ -256,7 +255,7 @@ class FairShare:
 
     @cached_property
     def stocks(self) -> Stock:
-        """The stock share terms over this ledger."""
+        """The stock share terms computed from this ledger."""
         domain = self.domain or APPLICATION
         startable = partial(self._startable, domain) if self._startable is not None else None
         return Stock(self._site, domain, self.now, proxy(self), startable)  # a proxy makes no circle
@@ -276,8 +275,8 @@ class FairShare:
         return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:
-        """Return the use, committed use included, of a group itself (`ALL`) or a user of the group
-        ``level``."""
+        """Return the use (ms) of a group itself (level `ALL`) or of a user of group ``level``, with committed
+        use."""
         return self._totals.levels.get((level, name), 0.0)
 
     @cached_property

@@ -1,9 +1,6 @@
 """A level of the deficit rule: its members, their two accounts, and the passing of time (`balance` has the
-rule).
-
-A busy site computes all members with work many times a second, so they stand side by side in `_Rows`, and
-nothing is looked up by name in a loop.
-"""
+rule). A busy site computes all members with work many times a second, so they are kept side by side in
+`_Rows`, and no loop looks up names."""
 # ruff: noqa: B905 - what stands in `_Rows` is as long by its making; ``strict`` takes as long as three rounds
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -40,8 +37,8 @@ of nights drift by a point, with much of it the evenings pay for the mornings at
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """Terms of the rule: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
-    the last requests that ended (ms), ``machine``: PEs of all domains (0: these)."""
+    """Terms of the deficit rule: ``pes``; ``half_life`` (ms); ``payback`` p (a fraction); ``run``: mean run
+    time of the last ended requests (ms); ``machine``: PEs of all domains (0: these)."""
 
     pes: int = 1
     half_life: int = 24 * HOUR
@@ -59,12 +56,12 @@ class Terms(msgspec.Struct, frozen=True):
         force_setattr(self, "hour", float(pes * HOUR))
 
     def clipped(self, present: float) -> float:
-        """Return S within b."""
+        """Return an account S limited to b on either side."""
         return min(max(present, -self.bound), self.bound)
 
 
 class Work(msgspec.Struct):
-    """Work of a member: charged at ``rate`` (1/1000 PE), on ``pes`` PEs, startable on ``ready`` more."""
+    """Work of a member, charged at ``rate`` (1/1000 PE) on ``pes`` PEs; ``ready``: PEs that could start."""
 
     rate: int = 0
     pes: int = 0
@@ -72,7 +69,7 @@ class Work(msgspec.Struct):
 
 
 class Standing(NamedTuple):
-    """e, a and S of each member of a level."""
+    """Entitlement e (``parts``), target a and account S (``present``) of each member of a level, by name."""
 
     parts: dict[str, float]
     targets: dict[str, float]
@@ -80,7 +77,7 @@ class Standing(NamedTuple):
 
 
 class _Rows(msgspec.Struct, frozen=True):
-    """Members of W side by side, in the order of names; ``each``: entitlements, by name from ``parts``."""
+    """Members of W side by side, in the order of names; ``each``: entitlements, from ``parts`` by name."""
 
     names: list[str]
     keys: list[str]
@@ -99,7 +96,7 @@ _Used = tuple[list[float], float]
 
 
 def _used(amounts: Mapping[str, float], rows: _Rows) -> _Used | None:
-    """Return the amounts side by side, without those of others; None: nothing is left."""
+    """Return the amounts of these members side by side, and their sum; None: there are none."""
     found = {name: more for name, more in amounts.items() if more and name in rows.parts}
     return ([found.get(name, 0.0) for name in rows.names], sum(found.values())) if found else None
 
@@ -109,10 +106,10 @@ Divide = Callable[[Mapping[str, int]], dict[str, float]]
 
 
 class Level:
-    """Members that share: the groups, or the users of one group. ``find`` returns the entry of a name, made
-    where there is none, ``peek`` only one that is there; ``key``: the beginning of the keys of accounts.
-    ``divide`` returns the entitlements of members that want so many PEs; ``cuts``: no wish counts there for
-    more than all PEs. ``spent``: use charged to all while time passed, ever (the groups' level only)."""
+    """Members that share: the groups, or the users of one group. ``find`` returns the entry of a name,
+    creating it, ``peek`` only an existing one; ``key``: beginning of the accounts' keys. ``divide`` returns
+    the entitlements of members that want so many PEs; ``cuts``: none counts for more than all PEs. ``spent``:
+    use charged to all so far (only at the level of groups)."""
 
     def __init__(
         self,
@@ -134,11 +131,11 @@ class Level:
         self._within: float | None = None
 
     def members(self) -> Mapping[str, Entry]:
-        """Return the members of W, in the order of names."""
+        """Return the entries of the members of W by name, in the order of names."""
         return self._entries
 
     def keys(self) -> Sequence[str]:
-        """Return the keys of their accounts."""
+        """Return the keys of the accounts of the members of W."""
         return self._side_by_side().keys
 
     def _side_by_side(self) -> _Rows:
@@ -150,7 +147,7 @@ class Level:
         return self._rows
 
     def copy(self) -> "Level":
-        """Return a copy that can go on by itself."""
+        """Return an independent copy."""
 
         def find(name: str) -> Entry:
             entry = self._peek(name)
@@ -172,16 +169,16 @@ class Level:
     # ------------------------------------------------------------ what holds
 
     def parts(self) -> dict[str, float]:
-        """Return e: the entitlement of each member, of the whole."""
+        """Return the entitlement e of each member of W, as a fraction of the whole."""
         return self._side_by_side().parts
 
     def targets(self, terms: Terms, fraction: float = 1.0) -> dict[str, float]:
-        """Return a: the entitlements, bent by that part of the past."""
+        """Return the target a of each member of W: its entitlement, bent by that ``fraction`` of its past."""
         rows = self._side_by_side()
         return dict(zip(rows.names, self._bent(rows, terms, fraction), strict=True))
 
     def _bent(self, rows: _Rows, terms: Terms, fraction: float = 1.0) -> list[float]:
-        """Return the targets, side by side."""
+        """Return the targets of these members, side by side."""
         parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2:
             return parts
@@ -194,7 +191,8 @@ class Level:
         return [part / whole for part in bent] if whole else parts
 
     def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
-        """Return how the members stand; ``to``: at a later instant, if nothing is charged until then."""
+        """Return entitlements, targets and accounts; ``to``: at a later instant, if nothing is charged until
+        it."""
         fraction = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
         present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
         return Standing(self.parts(), self.targets(terms, fraction), present)
@@ -202,11 +200,11 @@ class Level:
     # ------------------------------------------------------------ time
 
     def advance(self, to: Instant, terms: Terms) -> Collection[str]:
-        """Let time pass at the rates that hold; return the keys of the accounts that changed."""
+        """Let time pass at the present rates up to ``to``; return the keys of the accounts that changed."""
         return () if to <= self.at and self._within == terms.bound else self.charge(to, {}, terms)
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Let time pass and correct it by these amounts; return the keys of the accounts that changed."""
+        """Let time pass up to ``to``, corrected by these amounts (ms); return keys of changed accounts."""
         if self._within != terms.bound:
             self._clip(terms)
         span = to - self.at
@@ -233,7 +231,7 @@ class Level:
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
-        """Bring S within b, which may have become less: an end changes the mean run."""
+        """Limit S to b, which may have become less because an end changed the mean run."""
         most = terms.bound
         within, self._within = self._within, most
         if within is not None and within <= most:
@@ -245,8 +243,8 @@ class Level:
                 entry.present = terms.clipped(present)
 
     def correct(self, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Charge that much more (or less) than was counted, by name, in the time that has just passed; return
-        the keys of the accounts that changed. It is divided as that time was; members of now do not count."""
+        """Charge more use (ms; or less) than was counted, by name, in the time that has just passed; return
+        the keys of changed accounts. It is divided as that time was: members that came since do not count."""
         if self._within != terms.bound:
             self._clip(terms)
         if not amounts:
@@ -268,8 +266,9 @@ class Level:
         fraction: float = 1.0,
         spread: float = 1.0,
     ) -> None:
-        """Charge what each used by ``targets`` (None: no member owes another), then what was not counted by
-        ``held``. ``fraction``: part of the past that stays, ``spread``: part of this use that stays."""
+        """Charge what each member used, by ``targets`` (None: no member owes another), then what was not
+        counted, by ``held``. ``fraction``: part of the past that stays after decay; ``spread``: of this use.
+        """
         at, most, least = self.at, terms.bound, -terms.bound
         (each_used, whole), (each_more, extra) = used, more
         for entry, got, part, target, missed, then in zip(
@@ -291,18 +290,18 @@ class Level:
     # ------------------------------------------------------------ who has work
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
-        """Change the work of members by so much, from the instant on to which time has passed."""
+        """Add to the work of members, from now on."""
         coming = [name for name, of in more.items() if self._add(name, of.rate, of.pes, of.ready, terms)]
         if coming:
             self._enter(coming, terms)
 
     def change_one(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> None:
-        """Change the work of one member."""
+        """Add to the work of one member, from now on: rate, PEs in use, PEs that could start."""
         if self._add(name, rate, pes, ready, terms):
             self._enter((name,), terms)
 
     def _add(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> bool:
-        """Change the work of one member. Return True if it enters W by that; the caller lets it."""
+        """Add to the work of one member. Return True if it thereby enters W, which the caller must do."""
         work = self.work.get(name)
         if work is None:
             work = self.work[name] = Work()
@@ -344,5 +343,5 @@ class Level:
         self._entries, self._rows = dict(sorted(found.items())), None
 
     def forget(self) -> None:
-        """Forget the entitlements: what divides the whole has changed."""
+        """Drop the computed entitlements, because the division has changed."""
         self._rows = None

@@ -1,5 +1,5 @@
-"""A share rule: the value of groups and users, from what they are owed, unless an exit gives it (semantics.md
-1, ``set global share_rule``). Each rule is one file of this folder and a line in the list of `rules`.
+"""Share rules: the value of groups and users, from what they are owed, unless an exit gives it (semantics.md
+1, ``set global share_rule``). Each rule is a file of this folder and a line in the list of `rules`.
 
 All rules consider only groups and users that have work now, distinguish any two that differ, and stay within
 [0, 1]. A group of share 0 has 0, all others more. A user has 0.9 of the group's value and 0.1 of the value by
@@ -25,7 +25,7 @@ ALL = ""
 
 
 class Charge(NamedTuple):
-    """Use that is charged: ``more`` (ms), ``missing``: the part of it that was not counted before; ``span``:
+    """Use that is charged. ``more``: ms; ``missing``: the part of it that was not counted before; ``span``:
     time over which it was used (ms)."""
 
     group: str
@@ -36,7 +36,7 @@ class Charge(NamedTuple):
 
 
 class Committed:
-    """Committed use at a level: ``whole`` and, in ``each``, by name."""
+    """Committed use (ms) at a level: ``whole``, and by name in ``each``."""
 
     def __init__(self) -> None:
         self.whole, self.each = 0.0, dict[str, float]()
@@ -48,26 +48,26 @@ class Committed:
 
 
 class Uses(Protocol):
-    """The part of a ledger that the rules use. ``level``: `ALL` for the groups, a group for its users."""
+    """Part of a ledger that rules use. ``level``: `ALL` for the groups, or a group's name for its users."""
 
     @property
     def committed(self) -> Sequence[tuple[str, str]]:
-        """(group, owner) of each start debited so far."""
+        """The (group, owner) of each start charged so far in this pass."""
 
     @property
     def uncounted(self) -> Sequence[tuple[str, str, float]]:
-        """Group, owner, and the reported use of a running request since its charge minus the estimate."""
+        """Group, owner and reported use of running requests since their charge, minus the estimate (ms)."""
 
     def committed_at(self, level: str) -> Committed:
-        """Return the committed use; later starts are added to the returned object."""
+        """Return the committed use at a level; later starts are added to the returned object."""
 
     def used_by(self, level: str, name: str) -> float:
-        """Return the use, committed use included."""
+        """Return the use (ms) of a group or user at a level, with committed use."""
 
 
 class ShareRule(ABC):
-    """A share rule. The accounts of all rules are kept, so that another one can be set at any time: `advance`
-    and `charge` are called for each rule. An object is the rule in force at one level in one pass.
+    """A share rule. The accounts of all rules are kept up to date, so that another one can be set at any
+    time: `advance` and `charge` are called for each. An object is the rule in force at one level in one pass.
 
     - ``word``, ``means``: the word of ``set global share_rule``, and its meaning.
     - ``corrects``: True if what running requests used beyond the estimate is charged in a pass.
@@ -83,16 +83,16 @@ class ShareRule(ABC):
 
     @classmethod  # noqa: B027 - a rule may do nothing
     def advance(cls, site: Site, domain: str, at: Instant, groups: Iterable[str]) -> None:
-        """Let time pass in the accounts of a domain, and of the users of these groups."""
+        """Let time pass up to ``at`` in the accounts of a domain's groups, and of users of these groups."""
 
     @classmethod  # noqa: B027 - a rule may do nothing
     def charge(cls, site: Site, domain: str, at: Instant, uses: Sequence[Charge]) -> None:
-        """Charge uses to the accounts of a domain, after letting time pass."""
+        """Charge uses to the accounts of a domain, after letting time pass up to ``at``."""
 
     def value(self, name: str) -> float:
-        """Return the value of a group or user."""
+        """Return the value of a group or user, from 0 to 1."""
         return self.values((name,))[0]
 
     @abstractmethod
     def values(self, names: Iterable[str]) -> list[float]:
-        """Return the values of groups or users of this level."""
+        """Return the values of groups or users of this level, from 0 to 1."""

@@ -16,8 +16,7 @@ from nqspy.shares.rules import RULES
 
 
 class Stock:
-    """Values of groups and users of a domain in one pass. ``startable``: returns the work that could start
-    when the pass began."""
+    """Values of groups and users of a domain in one pass. ``startable``: returns work that could start."""
 
     def __init__(
         self,
@@ -34,14 +33,14 @@ class Stock:
         self._accounts: dict[str, Level] = {}
 
     def value(self, owner: str | None, group: str) -> float:
-        """Return the value of a user in a group, or of the group; 0 if the group has no share."""
+        """Return the value of a user in a group, or (``owner`` None) of the group; 0: it has no share."""
         if self._balance.is_bare(group):
             return 0.0
         of_group = self.rule(ALL).value(group)
         return of_group if owner is None else (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
     def rule(self, level: str) -> ShareRule:
-        """Return the rule in force at one level."""
+        """Return the share rule in force, for one level."""
         rule = self._rules.get(level)
         if rule is None:
             stored, terms = self._stored(level), self._balance.terms
@@ -80,7 +79,7 @@ class Stock:
         return newly
 
     def _missing(self, level: str) -> Mapping[str, float]:
-        """Return the uncounted use at a level, by group or user."""
+        """Return the uncounted use (ms) at a level, by group or user."""
         return self._missing_by_level.get(level, {})
 
     @cached_property
@@ -94,7 +93,7 @@ class Stock:
 
 
 class Many:
-    """Values of many (owner, group) at once; users of a group again only after a start of that group."""
+    """Values of many (owner, group) at once; those of a group are renewed only after a start in it."""
 
     def __init__(self, stock: Stock, pairs: Pairs) -> None:
         self._stock, self._pairs = stock, pairs
@@ -102,7 +101,7 @@ class Many:
         self._own, self._stale, self._read = np.zeros(len(pairs.keys)), set(pairs.groups), 0
 
     def values(self) -> Floats:
-        """Return the values as they are now, in the order of the keys."""
+        """Return the present values, in the order of the keys."""
         stock, committed = self._stock, self._stock.uses.committed
         self._stale |= {group for group, _ in committed[self._read :] if group in self._rows}
         self._read = len(committed)

@@ -18,7 +18,7 @@ from core.harness import START, House, force, hold_line, refuse
 from nqspy.core.passes import explain
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import promises
+from nqspy.model import facts
 from nqspy.model.actions import Reserving, Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
@@ -277,7 +277,7 @@ class Story:
 
     def block(self, name: str, pes: str = "") -> None:
         """Check the block that is cleared, and for which request; ``-``: none is."""
-        block = promises.made(self.house.site, "bumper").get("application")
+        block = facts.stored_by(self.house.site, "bumper").get("application")
         assert (block is None) is (name == "-"), block
         assert block is None or block["seq"] == self[name], block
         assert not pes or block["pes"] == [pes], block

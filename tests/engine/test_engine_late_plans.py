@@ -18,8 +18,8 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import ExitFailure, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_key, member
-from nqspy.model.promises import Promise
 from nqspy.model.reasons import quoted
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from nqspy.engine.lifecycle import apply
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import promises
+from nqspy.model import facts
 from nqspy.model.events import Promised, Recorded
-from nqspy.model.promises import LONGEST, MOST, Promise
+from nqspy.model.facts import LONGEST, MOST, Promise
 from nqspy.model.requests import AFTER_WORDS, Ask, Dependency, MailWishes, Output, Spec
 from nqspy.model.site import Site
 
@@ -101,36 +101,36 @@ def test_what_a_request_waits_for_comes_back_and_may_be_missing():
         ev.decode("submitted", json.dumps(fields))
 
 
-def promised(site, key, value, feature="rest"):
+def store_fact(site, key, value, feature="rest"):
     apply(site, Recorded(site.n + 1, 0, Promised(feature, key, value)))
 
 
-def test_a_promise_is_kept_until_it_is_taken_back():
+def test_a_fact_is_stored_until_it_is_deleted():
     site = Site()
-    promised(site, "17", {"until": 60_000})
-    promised(site, "18", [1, 2])
-    promised(site, "17", {"until": 90_000}, feature="gang")
-    assert promises.made(site, "rest") == {"17": {"until": 60_000}, "18": [1, 2]}
-    promised(site, "17", None)
-    promised(site, "18", None)
-    promised(site, "19", None)
+    store_fact(site, "17", {"until": 60_000})
+    store_fact(site, "18", [1, 2])
+    store_fact(site, "17", {"until": 90_000}, feature="gang")
+    assert facts.stored_by(site, "rest") == {"17": {"until": 60_000}, "18": [1, 2]}
+    store_fact(site, "17", None)
+    store_fact(site, "18", None)
+    store_fact(site, "19", None)
     assert site.promises == {"gang": {"17": {"until": 90_000}}}
 
 
-def test_it_is_the_same_after_a_restart_and_tuples_are_lists():
+def test_a_fact_is_the_same_after_a_restart_and_tuples_are_lists():
     for value in (1, 0.5, "text", True, [1, [2]], {"a": {"b": None}}):
-        event = Promised("rest", "17", promises.plain(value))
+        event = Promised("rest", "17", facts.plain(value))
         assert ev.decode("promised", ev.encode(event)) == event
-    assert promises.plain({"pes": (0, 1)}) == {"pes": [0, 1]}
+    assert facts.plain({"pes": (0, 1)}) == {"pes": [0, 1]}
 
 
-def test_there_is_room_for_so_many_and_so_long_ones():
+def test_number_and_size_of_facts_are_bounded():
     site = Site()
-    assert promises.fits(site, Promise("17", "x" * (LONGEST - 20), by="rest"))
-    assert not promises.fits(site, Promise("17", "x" * LONGEST, by="rest"))
-    assert not promises.fits(site, Promise("x" * LONGEST, None, by="rest"))
+    assert facts.fits(site, Promise("17", "x" * (LONGEST - 20), by="rest"))
+    assert not facts.fits(site, Promise("17", "x" * LONGEST, by="rest"))
+    assert not facts.fits(site, Promise("x" * LONGEST, None, by="rest"))
     site.promises["rest"] = dict.fromkeys(map(str, range(MOST)), 1)
-    assert not promises.fits(site, Promise("new", 1, by="rest"))
-    assert promises.fits(site, Promise("17", 2, by="rest"))
-    assert promises.fits(site, Promise("17", None, by="rest"))
-    assert promises.fits(site, Promise("new", 1, by="gang"))
+    assert not facts.fits(site, Promise("new", 1, by="rest"))
+    assert facts.fits(site, Promise("17", 2, by="rest"))
+    assert facts.fits(site, Promise("17", None, by="rest"))
+    assert facts.fits(site, Promise("new", 1, by="gang"))

@@ -28,8 +28,8 @@ _ROUNDING = 1e-9
 
 
 class Tenant(Struct, frozen=True):
-    """A holder of PEs as a bumper sees it. ``pes``: in ascending order; ``weight``: the cost of each PE, None
-    if it must not be bumped; ``gives``: PEs that it gives back under the limit of the bumper's class."""
+    """A holder of PEs with its cost for a bumper. ``pes``: in ascending order. ``weight``: the cost of each
+    PE; None: it must not be bumped. ``gives``: PEs that become free under the limit of the bumper's class."""
 
     pes: tuple[int, ...]
     weight: float | None
@@ -39,7 +39,7 @@ class Tenant(Struct, frozen=True):
 def tenant(
     holder: Request, bumper: Request, table: ClassTable, now: Instant, gives: int, leaves: bool
 ) -> Tenant:
-    """Return a holder as a bumper sees it; ``leaves``: it is leaving its PEs already, at no cost."""
+    """Return a holder of PEs with its cost for a bumper; ``leaves``: it is leaving already, at no cost."""
     pes, kind, own = tuple(sorted(holder.pes)), table.of(holder), table.of(bumper)
     if leaves:
         return Tenant(pes, 0.0, gives)
@@ -51,7 +51,7 @@ def tenant(
 
 
 def can_be_cleared(board: Board, tenants: Sequence[Tenant], pes: Iterable[int]) -> bool:
-    """True if each of these PEs has room, or its tenants may be bumped."""
+    """True if each of these PEs has a free slot, or all its tenants may be bumped."""
     leave = {pe for each in tenants if each.weight is not None for pe in each.pes}
     stay = {pe for each in tenants if each.weight is None for pe in each.pes}
     usable = set(np.flatnonzero(board.usable).tolist())
@@ -59,7 +59,7 @@ def can_be_cleared(board: Board, tenants: Sequence[Tenant], pes: Iterable[int]) 
 
 
 def on_block(board: Board, holders: Iterable[Request], pes: Iterable[int]) -> list[Request]:
-    """Return the holders that must leave for these PEs to have room."""
+    """Return the holders that must leave before these PEs have room for another."""
     crowded = set(pes) - set(board.open().tolist())
     return [holder for holder in holders if not crowded.isdisjoint(holder.pes)]
 
@@ -67,9 +67,9 @@ def on_block(board: Board, holders: Iterable[Request], pes: Iterable[int]) -> li
 def cheapest(
     board: Board, tenants: Sequence[Tenant], count: int, in_a_row: bool, short: int = 0
 ) -> tuple[int, ...] | None:
-    """Return the ``count`` PEs that cost least to clear; None: there are none. Nothing is bumped from a PE
-    that has a free slot or is offline. The tenants that leave give back at least as many PEs under the limit
-    of the bumper's class as it is ``short`` of."""
+    """Return the ``count`` PEs that are cheapest to clear for a bumper; None: they cannot be cleared. A PE
+    with a free slot needs no clearing, an offline PE is not used. ``short``: PEs that the leaving tenants
+    must free under the limit of the bumper's class."""
     there = range(len(board.held))  # the machine may have lost PEs that a tenant holds
     tenants = [replace(each, pes=tuple(pe for pe in each.pes if pe in there)) for each in tenants]
     barred, free = ~board.usable, board.having_room
@@ -131,8 +131,8 @@ def _cheapest_row(
 
 
 def _of_rows(places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int) -> Floats:
-    """Return the cost of each row of ``count`` PEs, how many tenants hold some of it, and what they give back
-    under the limit, by first PE: the tenants that begin before its end, less those that end before it."""
+    """Return three figures for each row of ``count`` PEs, by its first PE: its cost, the tenants that hold
+    some of it, and the PEs that they free under the class limit."""
     begins, ends = np.zeros((2, 3, total + 1))
     for each in tenants:
         pes = np.array(each.pes, dtype=np.int64)

@@ -37,9 +37,9 @@ Refusal = tuple[Request, Answer, int, int | None, int]
 
 
 class Walk:
-    """The offers of one queue, or of the class queues of a domain (``names``): ``most`` more may be made.
-    ``before``: answers of earlier passes of the round. ``cut``: the offers ended before the queue did;
-    ``skipped``: a former answer was not asked again."""
+    """Offers to exits for one queue, or for the class queues ``names`` of a domain. ``most``: offers that
+    remain. ``before``: answers of earlier passes of the round. ``cut``: the offers ran out before the
+    candidates did. ``skipped``: an earlier answer was used without asking again."""
 
     def __init__(self, names: Collection[str], most: int, before: Mapping[Seq, Answer]) -> None:
         self.names, self.most, self.before = names, most, before
@@ -47,8 +47,8 @@ class Walk:
         self._again = most // 2
 
     def asks(self, request: Request) -> bool:
-        """Return True if a candidate is to be examined. If not, its former answer counts, or the walk is
-        cut. A suspended one is not offered."""
+        """True if a candidate is to be examined now. If not, its earlier answer is used, or the offers ran
+        out. A suspended candidate is examined without an offer."""
         seq = request.seq
         if request.state is State.SUSPENDED:
             return True
@@ -65,7 +65,7 @@ class Walk:
 
 
 class Reached:
-    """Refusals that reach others, by queue and the fields in which these are alike."""
+    """Refusals of this pass that apply to similar requests too, by queue and fields that must be equal."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], None] = {}
@@ -73,7 +73,7 @@ class Reached:
         self._bounded: list[tuple[str, alike.Fields, Answer]] = []
 
     def note(self, request: Request, answer: Answer | None) -> None:
-        """Note an answer about a request."""
+        """Record an exit's answer about a request, if it applies to similar requests too."""
         if answer is None or answer.alike is None:
             return
         fields = alike.fields_of(request, answer.alike)
@@ -84,7 +84,7 @@ class Reached:
             self._answers[request.queue, fields] = answer
 
     def of(self, request: Request) -> Answer | None:
-        """Return the answer that reaches a request; None: no answer does."""
+        """Return a recorded answer that applies to this request too; None: there is none."""
         for names in self._alike:
             found = self._answers.get((request.queue, alike.fields_of(request, names)))
             if found is not None:
@@ -97,9 +97,10 @@ class Reached:
 
 
 class Offers:
-    """The offers of one pass. ``asking``: there is an exit to ask; ``forces``: it may force starts;
-    ``reach``: how far refusals reach; ``due``: when the first refusal ends; ``walks``: by queue; ``assumed``:
-    domains in which a request is taken to wait for PEs alone, as the first offers were refused."""
+    """Offers to `jobselect` exits in one pass. ``asking``: there is such an exit; ``forces``: it may force
+    starts. ``reach``: which other requests each refusal covers. ``due``: when the first refusal ends.
+    ``walks``: offers by queue. ``assumed``: domains in which some request is assumed to lack only PEs, as
+    exits refused the first ones."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self._gate, self._exits = draft, gate, draft.exits
@@ -118,7 +119,7 @@ class Offers:
     # ------------------------------------------------------------ the rows of a queue
 
     def begin(self, candidates: Candidates, queues: int) -> None:
-        """Give a queue its part of the offers that are left to so many ``queues``."""
+        """Give a queue its part of the remaining offers, which ``queues`` queues divide."""
         queue = candidates.queue.name
         if self.asking and queue not in self.walks:
             part = -(-self._offers_left // queues)
@@ -129,7 +130,7 @@ class Offers:
             self.walks[queue] = Walk(candidates.names, part, before)
 
     def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
+        """Yield the rows to offer to exits in order, even those that limits hold, until no more can start."""
         walk, draft = self.walks[candidates.queue.name], self._draft
         rows = policy.all_rows(candidates, walk.most + 1)
         version: object = None
@@ -157,7 +158,7 @@ class Offers:
             yield from filter(candidates.is_remaining, due)
 
     def _seek(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""
+        """Yield at most `SEEK` rows to find out if exits let some request pass that lacks only PEs."""
         if self.forces or self._is_closed(policy):
             return
         name = candidates.queue.name
@@ -174,7 +175,7 @@ class Offers:
         return not self.forces and policy.closed
 
     def _is_over(self, candidates: Candidates, policy: Skip) -> bool:
-        """Return True if nothing more of a queue can start, nor have a start or a block of PEs reserved."""
+        """True if nothing more of a queue can start, nor get a reserved start or a block of PEs."""
         if policy.may_reserve(candidates):
             return False
         if self.forces:
@@ -185,7 +186,7 @@ class Offers:
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
-        """Return the answer of jobselect about a candidate; None: nothing to say, or a suspended one."""
+        """Ask `jobselect` exits about a candidate; return the answer. None: no answer, or a suspended one."""
         if not self.asking or request.state is State.SUSPENDED:
             return None
         view = views.request_view(request, self._draft)
@@ -199,8 +200,8 @@ class Offers:
         return self._exits.jobselect(view, views.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
-        """Note a refusal, and pass over the rows that it reaches. What it refuses loses a reservation that is
-        due. Return True if it closes the queue."""
+        """Record a refusal, and skip the rows to which it applies too. The refused requests lose reservations
+        that are due. Return True if the refusal closes the queue."""
         draft, reserved, place = self._draft, self._gate.reserved, None
         due = [request] if reserved.is_due(request) else []
         draft.reasons[request.seq] = reason = self._reason(answer)
@@ -228,8 +229,8 @@ class Offers:
     # ------------------------------------------------------------ the end of the pass
 
     def ask_again(self) -> list[Request]:
-        """Ask again about refusals that may rest on what the pass proposed later: reasons are those of the
-        state after it; not about what a new answer reaches. Return the requests that would pass now."""
+        """Ask exits again about candidates refused before the last proposals, so that reasons fit the end of
+        the pass; not about those that a new answer covers. Return the candidates that may start now."""
         freed, reached = [], Reached()
         for each in self._refused:
             request, before, place, reach, proposals = each
@@ -255,8 +256,8 @@ class Offers:
         return freed
 
     def go_on(self) -> bool:
-        """Keep the rounds that are not finished. Return True if the next pass has to follow at once: a round
-        goes on, or it rests on refusals from before a change."""
+        """Store the rounds of offers that are not finished. Return True if the next pass must follow at once:
+        a round goes on, or it used answers from before a change."""
         if not self.asking:
             return False
         rounds, site, again = dict[str, OfferRound](), self._draft.site, False

@@ -18,11 +18,12 @@ from nqspy.model.requests import Request
 
 
 class Skip:
-    """Others start past a candidate that does not fit; those that the gate refuses are not examined.
+    """Policy without reservations: others start past a candidate that does not fit, and candidates that the
+    gate refuses are not examined.
 
     ``words``: its words in the settings, each with the requests that may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
-    policy wants another pass. ``explained``: `explain` words the reasons of its candidates, else the policy
+    policy wants another pass. ``explained``: `explain` sets the reasons of its candidates, else the policy
     does.
     """
 
@@ -35,12 +36,12 @@ class Skip:
         self.wake_at: Instant | None = None
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the next row to examine. It goes on once that is done, and so sees the present."""
+        """Yield the next row to examine, each chosen after the row before it was examined."""
         while not self.closed and (row := candidates.startable()) is not None:
             yield row
 
     def all_rows(self, candidates: Candidates, most: int) -> Iterator[int]:
-        """Yield all rows in order, for exits; ``most``: rows that may be used."""
+        """Yield all rows in order, to be offered to exits; ``most``: number that the caller may use."""
         return candidates.in_turn(most)
 
     def any_startable(self, candidates: Candidates) -> bool:
@@ -48,7 +49,7 @@ class Skip:
         return candidates.any_startable()
 
     def not_limited(self, candidates: Candidates) -> int | None:
-        """Return the first row that no limit holds."""
+        """Return the first row that no limit holds; None: limits hold all."""
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.LIMITS), anew=False)
 
     @property
@@ -57,7 +58,7 @@ class Skip:
         return self.gate.closed(self.queue.name) is not None
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
-        """Note that a candidate did not start. It keeps a reservation that it has."""
+        """Handle a candidate that did not start: a reservation that it has is kept."""
         if self.gate.is_reserved(candidate):
             self.gate.reserve(candidate)
 
@@ -66,15 +67,15 @@ class Skip:
         return None
 
     def past_blocker(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows that may pass the blocker."""
+        """Yield the rows that may start past the blocker; here there are none."""
         yield from ()
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows to examine once more, now that another one was examined."""
+        """Yield rows to examine once more after another row was examined; here there are none."""
         yield from ()
 
     def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
-        """Return the blocked candidates to examine again, of those ``eligible``; None: nothing changes."""
+        """Return the blocked candidates to examine again, chosen from ``eligible``; None: nothing changes."""
         return eligible
 
     def reserves_more(self) -> bool:
@@ -92,20 +93,20 @@ class Skip:
         return variants_of(self.gate.site, candidate)
 
     def refuses(self, ask: Request, forced: bool) -> Reason | None:
-        """Return why a variant may not start now."""
+        """Return why a variant of a candidate may not start now; None: it may."""
         return self.gate.refuses(ask, forced)
 
     def place(self, ask: Request) -> tuple[int, ...]:
-        """Return the PEs for a variant that starts."""
+        """Return the PEs for a variant of a candidate that starts."""
         return self.gate.room.pick(ask)
 
     # ------------------------------------------------------------ what became of it
 
     def started(self, choice: Choice) -> None:
-        """Note that a candidate starts."""
+        """Handle the start of a candidate; here there is nothing to do."""
 
     def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
-        """Propose that a suspended candidate goes on."""
+        """Propose that a suspended candidate goes on; here there is none."""
 
     def finish(self) -> None:
-        """Note that no row is left to examine."""
+        """Handle the end of the pass, when no row is left to examine; here there is nothing to do."""

@@ -6,7 +6,7 @@ earlier; then its block is let go. All other jobs are loaded in the order of the
 nearest to PE 0. A job with several sizes is loaded on the largest that fits; a block is cleared for its
 least. A job that would delay a reserved start of another queue waits, unless a block was cleared for it.
 Where the seed is silent processors.md 4 decides: a job that limits hold is no bumper, and a job of a class
-that does not wait bumps none of equal class. The block is kept across passes (`model.promises`), so that a
+that does not wait bumps none of equal class. The block is kept across passes (`model.facts`), so that a
 restart finds it.
 """
 
@@ -36,12 +36,12 @@ from nqspy.core.order.candidates import Candidates
 from nqspy.core.order.jobs import ClassCandidates, WaitingJob
 from nqspy.core.placement.placements import nearest
 from nqspy.core.variants.sizes import sizes_of
-from nqspy.model import promises
+from nqspy.model import facts
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.domains import numbers, spans
+from nqspy.model.facts import Promise
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, quoted, reason_kinds
 from nqspy.model.requests import Attempt, Request, State
 from nqspy.model.site import Settings, Site
@@ -57,7 +57,7 @@ _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
 
 
 class Preempt(Skip):
-    """The class queues of one domain in one pass."""
+    """Policy of the class queues of one domain in one pass: loads jobs by class, clears PEs for bumpers."""
 
     explained = closed = False
 
@@ -76,7 +76,7 @@ class Preempt(Skip):
         ending = (each for each in running if each.ending and each.queue in jobs.names)
         for holder in chain(self._holders, ending):
             self._limits.add(holder)
-        self._former = promises.made(gate.site, NAME).get(self._domain.name)
+        self._former = facts.stored_by(gate.site, NAME).get(self._domain.name)
         self._cleared_for = None if self._former is None else self._former["seq"]
         self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
         self._scheduled = set[int]()
@@ -87,13 +87,13 @@ class Preempt(Skip):
 
     @property
     def _board(self) -> Board:
-        """The board, without the block that is being cleared."""
+        """Board of the domain, without the PEs that are being cleared."""
         return self.gate.room.board(self.queue.name)
 
     # ------------------------------------------------------------ the rows to examine
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the jobs that an operator scheduled, the bumpers until one has a block, then all jobs."""
+        """Yield the jobs that an operator scheduled, then bumpers until one has a block, then all others."""
         yield from filter(self._jobs.is_remaining, self._jobs.scheduled())
         self._stage = "bumpers"
         for bumper in self._bumpers():
@@ -108,7 +108,7 @@ class Preempt(Skip):
             yield row
 
     def _bumpers(self) -> Iterator[int]:
-        """Yield the bumpers in order; one with a block first, unless another has a higher class."""
+        """Yield the bumpers in order. One that has a block comes first, unless another has a higher class."""
         jobs, rows = self._jobs.jobs, list(self._jobs.jobs)
         first = next(filter(self._is_bumper, rows), None)
         former = None if self._former is None else self._former["seq"]
@@ -120,12 +120,12 @@ class Preempt(Skip):
         yield from filter(self._is_bumper, rows)
 
     def _is_bumper(self, row: int) -> bool:
-        """True if a job may bump others and was not examined for that yet."""
+        """True if a waiting job may bump others and was not tried as a bumper yet."""
         waits = row in self._jobs.jobs and (row in self._scheduled or self._jobs.is_remaining(row))
         return waits and self._may_bump(row)
 
     def _may_bump(self, row: int) -> bool:
-        """True if a job has waited too long, and only PEs keep its least size from being loaded."""
+        """True if a job has waited too long, and only a lack of PEs prevents a start on its smallest size."""
         job = self._jobs.jobs[row]
         if (due := job.due()) is None or due > self._draft.now:
             return False
@@ -144,7 +144,7 @@ class Preempt(Skip):
         return self._first(lambda job: self.gate.limit(job) or self._limits.refuses(job))
 
     def _first(self, refuses: Callable[[Request], Reason | None]) -> int | None:
-        """Return the first row with a job that is not refused on the least of its sizes."""
+        """Return the first remaining row with a job that is not refused on its smallest size, or None."""
         rows = self._jobs.remaining()
         return next((row for row in rows if refuses(self._least(self._jobs.request(row))) is None), None)
 
@@ -154,8 +154,8 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the gate's answers
 
     def variants(self, candidate: Request) -> Sequence[Request]:
-        """Return a job on each of its sizes, the largest first. Where all sizes have one wall limit, none is
-        tried unless there are enough PEs for the least."""
+        """Return a job on each of its sizes, the largest first. If one wall limit is for all sizes and the
+        smallest lacks PEs, return the job alone."""
         mold = candidate.spec.mold
         if mold is None or candidate.state is State.SUSPENDED:
             return (candidate,)
@@ -167,15 +167,16 @@ class Preempt(Skip):
         return sorted(sizes_of(self._site, job), key=lambda size: -size.spec.ask.pes)
 
     def _least(self, job: Request) -> Request:
-        """Return a job on the least of its sizes. A suspended job has one size."""
+        """Return a job on its smallest size; a suspended job keeps the size that it has."""
         mold = job.spec.mold
         if mold is None or not mold.walls or job.state is State.SUSPENDED:
             return job
         return self._sizes(job)[-1]
 
     def refuses(self, ask: Request, forced: bool) -> Reason | None:
-        """Return the limit that refuses a job, else its want of PEs, else the reserved start that it would
-        delay. Nothing that is reserved holds a job that returns, nor one for which a block was cleared."""
+        """Return why a job may not be loaded: a limit, a lack of PEs, or a reserved start that it would
+        delay; None: it may. Reserved starts hold no job that returns, nor one for which a block was cleared.
+        """
         if forced:
             self._forced.add(ask.seq)
         reason = self.gate.limit(ask, forced) or self._limits.refuses(ask)
@@ -195,14 +196,14 @@ class Preempt(Skip):
     # ------------------------------------------------------------ what became of it
 
     def started(self, choice: Choice) -> None:
-        """Count a job as loaded from now on. A block was cleared for one index of an array."""
+        """Count a job as loaded from now on. It uses up a block that was cleared for it, or for its array."""
         starts = choice.request
         if self._cleared_for in (starts.seq, array_of(starts.seq) or 0):
             choice.cleared, self._cleared_for = True, None
         self._load(starts, Attempt(starts.attempts + 1, choice.pes, self._draft.now))
 
     def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
-        """Load a job again, perhaps on other PEs."""
+        """Propose to load a suspended job again on these PEs, and count it as loaded."""
         self._draft.resume(candidate, BUMPER, pes, by=NAME)
         self._load(candidate, replace(candidate.run, pes=pes, pause=None, resumed=self._draft.now))
 
@@ -212,7 +213,7 @@ class Preempt(Skip):
         self._limits.add(job)
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
-        """Have a block cleared for a bumper. Without one it waits in the order of the others."""
+        """Record why a job was not loaded. A bumper that lacks PEs gets a block, if one can be cleared."""
         self._refused[candidate.seq] = reason
         if reason.code is ReasonCode.RESERVED:
             return
@@ -225,7 +226,7 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the block
 
     def _reserve_block(self, row: int) -> None:
-        """Have a block cleared for a bumper, if there is one."""
+        """Reserve a block of PEs for a bumper and make its holders leave; nothing if none can be cleared."""
         self._scheduled.discard(row)
         job = self._jobs.jobs[row]
         least = self._least(job.request)
@@ -239,8 +240,8 @@ class Preempt(Skip):
         self.gate.reserve_pes(least, block)
 
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
-        """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
-        cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
+        """Return the PEs to clear for a bumper: its former block if that can still be cleared, else the
+        cheapest. None: there is no such block, or limits of classes refuse the bumper all the same."""
         tenants, now = [], self._draft.now
         for holder in self._holders:
             gives = len(holder.pes) if self._limits.makes_room(holder, least) else 0
@@ -257,12 +258,12 @@ class Preempt(Skip):
         return found if self._limits.refuses(least, without) is None else None
 
     def _leaves(self, holder: Request) -> bool:
-        """True if a holder leaves its PEs already, or an earlier feature has it do so."""
+        """True if a holder is leaving its PEs already, also by an earlier feature of this pass."""
         return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
 
     def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
-        """Preempt a holder after its do-not-disturb time, and note when that of the others is over. While
-        one moves out the others go on: they would stand still until the disk comes to them."""
+        """Suspend one holder of the block whose do-not-disturb time is over, and record when that of the
+        others ends. While one moves out the others go on: the disk serves one move at a time."""
         draft, moving = self._draft, any(map(self._leaves, holders))
         for holder in holders:
             if self._leaves(holder):
@@ -280,7 +281,7 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the end of the pass
 
     def finish(self) -> None:
-        """Keep the block as a fact, word the reasons of the jobs that wait, and set ``wake_at``."""
+        """Store the block for later passes, set the reasons of the jobs that wait, and set ``wake_at``."""
         draft, bumper = self._draft, self._bumper
         block = None if bumper is None else {"seq": bumper.request.seq, "pes": spans(self._block)}
         if block != self._former:
@@ -307,7 +308,7 @@ class Preempt(Skip):
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return class queues of a site without classes, and those that have starts reserved."""
+    """Return a line for each class queue that has no class to use, or has settings that reserve starts."""
     found = []
     for queue in settings.queues.values():
         if queue.order != BY_CLASS:
@@ -320,8 +321,8 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True for a block in a domain with class queues, a job that gives way while another may bump it, and a
-    bumped job that goes on."""
+    """True if a proposal is still right: a block in a domain with class queues, a job that gives way while
+    another may bump it, or a bumped job that goes on."""
     match action:
         case Promise(key):
             queues = site.settings.queues
@@ -335,7 +336,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def _may_be_bumped(site: Site, request: Request) -> bool:
-    """True if a job waits in the domain of a loaded one that may bump it."""
+    """True if a job that waits in the domain of this loaded job may bump it."""
     if not is_served(site, request.queue):
         return False
     table, domain = ClassTable(site.settings), site.domain_of(request.queue).name
@@ -350,14 +351,15 @@ def _may_be_bumped(site: Site, request: Request) -> bool:
 
 
 def move_rank(site: Site, seq: Seq) -> int:
-    """Return the rank of a job's move, out or in: higher goes first. First come the holders of a bumper's
-    block, by the priority of its class, then jobs that return, by that of their own, then the others."""
+    """Return the rank of a job's move, out of its PEs or back; higher moves first. First come holders of a
+    bumper's block by the priority of the bumper's class, then returning jobs by their own, then the others.
+    """
     request, table = site.requests.get(seq), ClassTable(site.settings)
     if request is None:
         return 0
     if request.pause is None:
         return 2 * table.of(request).priority + 1
-    block = promises.made(site, NAME).get(site.domain_of(request.queue).name)
+    block = facts.stored_by(site, NAME).get(site.domain_of(request.queue).name)
     if not block or set(request.pes).isdisjoint(numbers(tuple(block["pes"]))):
         return 0
     bumper = site.requests.get(block["seq"])

@@ -22,8 +22,8 @@ MOST = 2_000
 
 
 class ReserveStarts(Skip):
-    """Reserve starts for ``reserve`` candidates of the queue (None: for all that wait). With 0, only the
-    order behind the first candidate that waits for room changes (``backfill_order=shortest``)."""
+    """Policy that reserves starts for ``reserve`` candidates of the queue (None: for all that wait). With 0
+    it changes only the order behind the first candidate that waits for room (``backfill_order=shortest``)."""
 
     words: ClassVar[Mapping[str, str]] = {
         "limit": "by its wall limit it delays no reserved start",
@@ -39,7 +39,7 @@ class ReserveStarts(Skip):
         self._unreserved: dict[Seq, Request] = {}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the candidates with a reservation, then those in front, then those that pass them."""
+        """Yield the candidates with a reservation, then those that get one, then those that pass them."""
         yield from self._reserved(candidates)
         while self._serves_in_order() and (row := self.in_front(candidates)) is not None:
             yield row
@@ -59,7 +59,7 @@ class ReserveStarts(Skip):
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows that got no reservation because others had all, once a start has used one."""
+        """Yield rows that got no reservation because the queue had all it may, once a start has used one."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.removed():
@@ -71,8 +71,8 @@ class ReserveStarts(Skip):
         return self._depth != 0 and self.gate.reserved.count(self.queue.name) < most
 
     def in_front(self, candidates: Candidates) -> int | None:
-        """Return the foremost row that remains. Rows that limits of their owners hold are passed over, unless
-        all that wait have a reservation."""
+        """Return the first remaining row; None: there is none. Rows that limits of their owners hold are
+        passed over, unless every candidate gets a reservation."""
         if self._depth is None:
             return candidates.best()
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.OWNER))
@@ -87,7 +87,7 @@ class ReserveStarts(Skip):
             candidates.sort_by_length()
 
     def _reserved(self, candidates: Candidates) -> Iterator[int]:
-        """Yield each reserved row once if something became free, else those that are due."""
+        """Yield the rows with a reservation, each once: all if something became free, else the due ones."""
         reserved, columns = self.gate.reserved, candidates.columns
         examined = candidates.remaining_of(reserved.unused_rows(self.queue.name))
         if not self._examines_all():
@@ -107,12 +107,13 @@ class ReserveStarts(Skip):
 
 
 class Block(ReserveStarts):
-    """Serve in order until a candidate waits for room. Later ones start only at their reserved time."""
+    """Policy of ``backfill=none``: after the first candidate that waits for room, only reserved ones
+    start."""
 
     words: ClassVar[Mapping[str, str]] = {"none": "no request"}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the candidates with a reservation, the foremost until there is a blocker, then those due."""
+        """Yield the candidates with a reservation, then others in order until one blocks, then due ones."""
         for row in self._reserved(candidates):
             if self.blocker is None:
                 yield row
@@ -134,13 +135,14 @@ class Block(ReserveStarts):
         yield from self._by_turn(candidates, list(rows))
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
-        """Make the first candidate that waits for room the blocker."""
+        """Make a candidate that waits for room the blocker, if there is none yet."""
         super().blocked(candidates, candidate, reason)
         if self.blocker is None and self.gate.waits_for_room(candidate, reason):
             self.blocker = candidate
 
     def reopen(self, eligible: list[Request]) -> list[Request] | None:
-        """Return all if the blocker blocks no more, else the candidates with a reservation that is due."""
+        """Return the candidates to examine again: all ``eligible`` if the blocker no longer blocks, else
+        those with a reservation that is due; None: there are none."""
         blocker, reserved = self.blocker, self.gate.reserved
         if blocker is not None:
             own = self.gate.limit(blocker) is not None and not reserved.is_shared(blocker)
@@ -156,7 +158,7 @@ class Block(ReserveStarts):
         return True
 
     def _by_turn(self, candidates: Candidates, rows: list[int]) -> list[int]:
-        """Return rows by the times of their reservations."""
+        """Return rows by the times of their reservations, the earliest first."""
         waiting = {row: candidates.columns.request(row) for row in rows}
         order = candidates.in_order(rows)
         return sorted(order, key=lambda row: (time_of(waiting[row]), turn_of(waiting[row])))

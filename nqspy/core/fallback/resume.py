@@ -57,9 +57,9 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
 
 
 def places(request: Request, board: Board, lost: Collection[int]) -> tuple[int, ...]:
-    """Return PEs on which a suspended request can resume, at most as many as it had: those very PEs in their
-    old order if they are free, else what the placement of the domain gives it, in ascending order; last its
-    own PEs that are ``lost``: their CPUs do not come back."""
+    """Return PEs on which a suspended request can resume, at most as many as it had. These are its former
+    PEs, in their old order, if they are free, else what the placement of the domain gives it, in ascending
+    order. Last come its former PEs that are ``lost``: their CPUs do not come back."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
     given = placement_of(board.domain).again(board, len(request.pes), own)
@@ -75,12 +75,12 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
 
 
 def _lost(site: Site, board: Board) -> set[int]:
-    """Return PEs without a CPU, but for PEs that an operator has set offline: nothing resumes there."""
+    """Return the PEs of a board that have no CPU, except those that an operator has set offline."""
     return board.lost() - {*set_offline(site.settings.machine, site.pes())}
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if a request that is to resume has released its PEs."""
+    """True if the request of a proposed resumption still has no PEs."""
     return isinstance(action, Resume) and site.started[action.seq].pes_released
 
 

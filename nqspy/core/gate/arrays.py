@@ -17,7 +17,7 @@ from nqspy.model.site import Site
 
 
 class ArrayLimit(Rule):
-    """All arrays with such a limit, and how many indices of each run."""
+    """Rule that limits the running indices of each array (``%K``), and counts those that run."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -25,7 +25,7 @@ class ArrayLimit(Rule):
 
     @property
     def bound(self) -> bool:
-        """True if there is any."""
+        """True if any array has such a limit."""
         return bool(self._site.limited)
 
     def add(self, request: Request) -> None:
@@ -49,7 +49,8 @@ class ArrayLimit(Rule):
         return seq, None if spec is None else spec.limit
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        """Return the rows of full arrays, and of indices of them that wait as requests of their own."""
+        """Return the rows of arrays that have reached their limit, and of their indices that wait as requests
+        of their own; None: no row."""
         full = [seq for seq in self._runs if self.room(self._site.requests[seq]) < 1]
         if ever or not full:
             return None
@@ -58,7 +59,7 @@ class ArrayLimit(Rule):
         return blocked
 
     def rows(self, columns: Columns) -> set[int]:
-        """Rows of a queue of all arrays with such a limit, and of indices of theirs."""
+        """Return the rows of a queue with arrays that have such a limit, and with indices of these."""
         return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
 
     def claims(self, request: Request) -> Iterable[Claim]:
@@ -66,7 +67,7 @@ class ArrayLimit(Rule):
         return () if limit is None else ((("array", array), 1, limit),)
 
     def refuses(self, request: Request) -> Reason | None:
-        """Return that as many of its indices run as may."""
+        """Return a reason if the array of a request has reached its limit; None: one more index may start."""
         if self.room(request) >= 1:
             return None
         array, _ = self._limit(request)

@@ -52,14 +52,13 @@ class Cap(Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Source of the reason."""
+        """Group of the cap, as the source of reasons."""
         return f"group {self.group}"
 
 
 class Caps(Rule):
-    """Caps of a site, and the PEs that their groups hold; starts of a pass are added. ``ledger`` returns use
-    by group; it is called only if there are caps, and starts are committed to it elsewhere. ``bound``: there
-    are caps."""
+    """Rule for the caps of groups: counts the PEs that the groups hold, with the starts of a pass. ``ledger``
+    returns use by group; it is called only if there are caps. ``bound``: there are caps."""
 
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger
@@ -105,14 +104,14 @@ class Caps(Rule):
         return above
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows of groups to which a cap leaves no PE: one that leaves too few for a request leaves
-        its group some work."""
+        """Return the rows of groups to which a cap leaves no PE at all. A cap that leaves too few for one
+        request still leaves its group some work."""
         holds = self._site.domain_of(queue).held_by(1)
         rows: Mask = table(self._site, "group", INFINITE, self._left_to_groups(False))[columns.group] < holds
         return rows
 
     def _left_to_groups(self, ever: bool) -> dict[str, int]:
-        """Return the PEs left to each group that has a cap or is below one that has."""
+        """Return the PEs left to each group that has a cap, itself or by a group above it."""
         pes = {name: cap.pes for name, cap in self._caps.items()}
         for name, cap in () if ever else self._caps.items():
             # -1: a group at the cap of its use starts no request, not even one without PEs.
@@ -121,7 +120,7 @@ class Caps(Rule):
         return {name: min(pes[cap.group] for cap in caps) for name, caps in bound if caps}
 
     def never(self, request: Request) -> Reason | None:
-        """Return the cap that has fewer PEs than a request asks for; None where no cap has."""
+        """Return the reason of a cap of fewer PEs than a request asks for; None: there is none."""
         asked = self._site.held_by(request)
         return gravest(self._of_pes(cap, asked) for cap in self._of(request.group) if asked > cap.pes)
 
@@ -147,8 +146,8 @@ class Caps(Rule):
         return _SHORT(cap.who, *values, held + asked - cap.pes)
 
     def opens(self) -> Instant | None:
-        """Return when the past use of the first group that it holds will have decayed enough; None where only
-        the end of what runs can help."""
+        """Return when the past use of the first capped group will have decayed enough for a start; None: only
+        the end of running requests helps."""
         return min((at for cap in self._caps.values() if (at := self._opens(cap)) is not None), default=None)
 
     def _opens(self, cap: Cap) -> Instant | None:

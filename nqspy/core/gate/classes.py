@@ -21,14 +21,14 @@ from nqspy.model.site import Site
 
 
 class ClassLimits:
-    """Limits on PEs that count the loaded jobs of one domain by class; no rules of the gate."""
+    """Limits on the PEs of loaded jobs of one domain, by class; these are no rules of the gate."""
 
     def __init__(self, site: Site) -> None:
         self._table = ClassTable(site.settings)
         self._loaded, self._large = Counter[str](), Counter[str]()
 
     def refuses(self, job: Request, without: Iterable[Request] = ()) -> Reason | None:
-        """Return why a job may not be loaded; ``without``: loaded jobs that give way to it."""
+        """Return why a job may not be loaded; None: it may. ``without``: loaded jobs that give way to it."""
         leaving, leaving_large = Counter[str](), Counter[str]()
         for holder in without:
             leaving[self._table.name(holder)] += _pes(holder)
@@ -62,16 +62,16 @@ class ClassLimits:
             self._large[self._table.name(job)] += _pes(job)
 
     def makes_room(self, holder: Request, job: Request) -> bool:
-        """True if a job may have the PEs of a holder that gives way to it under the limit of its class."""
+        """True if the PEs of a holder that gives way count as free for a job: both are of one class."""
         return self._table.name(holder) == self._table.name(job)
 
     def excess(self, job: Request) -> int:
-        """Return how many PEs its class would have too many with a job."""
+        """Return by how many PEs the class would exceed its limit with this job loaded; 0: not at all."""
         most = self._table.of(job).pe_limit
         return 0 if most is None else max(0, self._loaded[self._table.name(job)] + _pes(job) - most)
 
     def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
-        """Leave room for a job beyond what the holders that give way to it leave."""
+        """Count a waiting job under the limits, less the PEs that holders that give way free under them."""
         name, priority, pes = self._table.name(job), self._table.of(job).priority, _pes(job)
         freed = sum(_pes(each) for each in holders if self.makes_room(each, job))
         self._loaded[name] += max(0, pes - freed)

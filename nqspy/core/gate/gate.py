@@ -30,7 +30,7 @@ _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 
 
 class Which(StrEnum):
-    """The rules that a mask asks. (A text: as a key, other enumerations take several times as long.)"""
+    """Selection of rules for a mask. (A text: as a key, other enumerations take several times as long.)"""
 
     ALL = "limits, room and reservations"
     TIMED = "limits and reservations"
@@ -40,16 +40,17 @@ class Which(StrEnum):
 
 
 class Gate:
-    """The rules of a site with what runs under them; starts of a pass are added as they are decided.
+    """All rules that may refuse a start, with what runs under them; starts of a pass are added as they are
+    decided.
 
-    ``now``: the instant of the pass (None: of the last event). ``ledger`` gives use and what starts commit,
+    ``now``: the instant of the pass (None: of the last event). ``ledger`` gives use, with what starts commit,
     for the caps of groups; without one, use counts as it stood at the last event. ``room``: the boards of the
     pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules that
     hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one version.
     ``counts_candidates``: candidates that do not start are counted too.
 
-    Of a suspended request that gave back its PEs only what it keeps counts. Of one that is exiting nothing
-    counts: its processes have ended.
+    A suspended request that released its PEs counts only with what it still holds. A request that is exiting
+    does not count: its processes have ended.
     """
 
     def __init__(
@@ -105,14 +106,14 @@ class Gate:
         return reason or (None if forced else self.reserved.delaying(ask))
 
     def limit(self, ask: Request, forced: bool = False) -> Reason | None:
-        """Return the limit that holds a request: one under which it never can start, else the first."""
+        """Return the limit that holds a request, first one that never lets it start; None: no limit does."""
         if ask.rank >= NOW:
             return None if self._units is None or ask.state is State.SUSPENDED else self._units.refuses(ask)
         reasons = self._reasons(ask, forced)
         return gravest(reasons) if reasons else None
 
     def never(self, ask: Request) -> Reason | None:
-        """Return the limit under which a request cannot start, whatever ends, unless the limit is raised."""
+        """Return the limit under which a request cannot start unless the limit is raised; None: no limit."""
         return gravest(each for each in self._reasons(ask) if each.needed in _LASTING)
 
     def closed(self, queue: str) -> Reason | None:
@@ -163,45 +164,46 @@ class Gate:
         return self._masks[key]
 
     def missing(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that need what no start brings: more PEs than the domain has, a broken resource."""
+        """Return the rows that no end lets start: more PEs than the domain has, a broken resource."""
         if queue not in self._missing:
             wide = wider(columns, size_of(self.site, queue))
             self._missing[queue] = any_of((wide, blocked_mask(self.site, columns)))
         return self._missing[queue]
 
     def opens(self) -> Instant | None:
-        """Return when the first group that its past use holds will have forgotten enough of it."""
+        """Return when use of the first capped group will have decayed enough for a start; None: unknown."""
         return self._caps.opens()
 
     # ------------------------------------------------------------ changes
 
     def add(self, ask: Request, of: Request, forced: bool = False) -> None:
-        """Count a start: ``ask``, in the variant in which it starts, of the candidate ``of``."""
+        """Count a start under all rules. ``ask``: the request in the variant that starts; ``of``: the
+        candidate, for an index its array."""
         self.count(ask)
         self.reserved.start(ask, of, forced)
 
     def resume(self, request: Request) -> None:
-        """Count a suspended request as running again; one that kept its PEs never ceased to count."""
+        """Count a suspended request as running again, under rules that did not count it while suspended."""
         self.reserved.resume(request)
         self._count_again(request)
 
     def drop(self, candidate: Request, cause: str) -> None:
-        """Take back the reservation of a candidate."""
+        """Take back the reservation of a candidate; ``cause``: the reason in words."""
         self.version += 1
         self.reserved.drop(candidate, cause)
 
     def is_reserved(self, candidate: Request) -> bool:
-        """Return True if a candidate came into the pass with a reservation that it has not used yet. An array
-        uses its reservation with one index."""
+        """True if a candidate had a reservation before this pass and has not used it. An array uses its
+        reservation with one index."""
         return candidate.reservation is not None and not self.reserved.has_begun(candidate)
 
     def reserve(self, candidate: Request) -> None:
-        """Reserve the earliest start there is for a candidate."""
+        """Reserve the earliest possible start for a candidate."""
         self.version += 1
         self.reserved.reserve(candidate)
 
     def reserve_pes(self, candidate: Request, pes: tuple[int, ...]) -> None:
-        """Keep these PEs for a candidate until all are free, with its units and its room under limits."""
+        """Reserve these PEs for a candidate until all are free, with its units and its room under limits."""
         free = set(self.room.board(candidate.queue).open().tolist())
         free.update(*(self.site.started[seq].pes for seq in self.reserved.giving_way))
         self.reserved.reserve_pes(candidate, len(free.intersection(pes)))
@@ -228,14 +230,13 @@ class Gate:
 
 
 def never(site: Site, ask: Request) -> Reason | None:
-    """Return the limit on what runs under which a request can never start, in no shift; None: it can."""
+    """Return why a limit never lets a request start, in any shift, even if nothing else runs, or None."""
     reason = Gate(site, running=()).never(ask)
     return reason if reason is not None and reason.code is ReasonCode.NEVER else None
 
 
 def refusal_of(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return one line that says why a batch queue can never run a request; None: it can. Of a moldable
-    request its smallest size counts."""
+    """Return why a batch queue can never run a request, on its smallest size, in a line; None: it can."""
     wrong = violation(site, spec, queue)
     if wrong is None:
         reason = never(site, Request(site.next_seq, spec, queue.name, State.QUEUED, site.at, site.at))

@@ -40,7 +40,7 @@ def limits_of(site: Site, queue: str, made: Made) -> Iterator[ScopeLimit]:
 
 
 def scopes_of(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:
-    """Yield what has limits for the requests of a queue, by name: itself, its complexes, the whole site."""
+    """Yield the scopes with limits for a queue's requests, by name: the queue, its complexes, the site."""
     if queue in settings.queues:
         yield f"queue {queue}", settings.queues[queue]
     yield from ((f"complex {each.name}", each) for each in settings.complexes_of(queue))

@@ -23,7 +23,7 @@ from nqspy.core.timeline.lengths import (
     probable_length,
 )
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims
-from nqspy.core.timeline.spans import spare_of
+from nqspy.core.timeline.spans import headroom_of
 from nqspy.core.timeline.timeline import Timeline
 from nqspy.core.variants import sizes
 from nqspy.model.actions import Reserving, Start
@@ -65,7 +65,7 @@ class Reservations(StandingReservations):
 
     @property
     def _timeline(self) -> Timeline:
-        """Amounts held and kept over time; built when it is first asked for."""
+        """Timeline of amounts held and reserved; built at first use."""
         if self._known_timeline is None:
             parts = self._started, self.leaving, self.returning
             self._known_timeline = Timeline(self._site, self._now, self._claims_of, *parts)
@@ -75,17 +75,17 @@ class Reservations(StandingReservations):
 
     @property
     def giving_way(self) -> Collection[Seq]:
-        """Running requests that give way, as far as the timeline counts what they hold as free."""
+        """Running requests that give way, and whose PEs the timeline counts as free."""
         return self.leaving if self._known_timeline is None else self._known_timeline.leaving
 
     def _claims_of(self, request: Request, suspended: bool) -> Iterator[Claim]:
-        """Yield what the rules count of a request; ``suspended``: of a suspended one."""
+        """Yield the amounts that rules count for a request; ``suspended``: those counted while suspended."""
         for rule in self._rules(request.queue):
             if rule.counts_suspended or not suspended:
                 yield from rule.claims(request)
 
     def build_timeline(self) -> None:
-        """Build the timeline at once, as the site is about to change."""
+        """Build the timeline now, before the site changes."""
         if self._site.reserved:
             self._timeline  # noqa: B018 - made by being asked for
 
@@ -95,7 +95,7 @@ class Reservations(StandingReservations):
         return self._site.freed > self._site.swept
 
     def opened_beside(self, queue: str) -> int:
-        """Return how often requests of other queues have given up a later reservation."""
+        """Return how often requests of other queues gave up a reservation for a later time in this pass."""
         if self._known_timeline is None:
             return 0
         return self._known_timeline.opened.total() - self._known_timeline.opened[queue]
@@ -103,12 +103,13 @@ class Reservations(StandingReservations):
     # ------------------------------------------------------------ which requests delay a reservation
 
     def _has_holdings(self) -> bool:
-        """True if something is kept for a reservation."""
+        """True if something is held for a reservation, made before or in this pass."""
         timeline = self._known_timeline
         return bool(self._site.reserved or (timeline is not None and timeline.holdings))
 
     def delaying(self, request: Request) -> Reason | None:
-        """Return the reservation that a request would delay; None: none, or it lacks PEs in any case."""
+        """Return a reason if a request would delay another's reservation; None: no, or it lacks PEs
+        anyway."""
         if not self._has_holdings():
             return None
         timeline, domain = self._timeline, self._site.domain_of(request.queue).name
@@ -116,7 +117,7 @@ class Reservations(StandingReservations):
             return None
         own_start = self.reservation_of(request)
         is_due = own_start is not None and own_start.at is not None and own_start.at <= self._now
-        # Spare amounts must be free too, unless its time has come: that was reserved beside all older ones.
+        # Headroom is needed too, unless its time has come: that was reserved in addition to all older ones.
         claims = timeline.claims(request, not is_due and self._passes_untimed(request))
         own = timeline.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
@@ -134,7 +135,7 @@ class Reservations(StandingReservations):
         return _DELAYS("scheduler", length, id, until=until)
 
     def _passes_untimed(self, request: Request) -> bool:
-        """True if its start passes an older reservation without a time."""
+        """True if a request, by starting, passes an older reservation without a time."""
         reservation = self.reservation_of(request)
         return self._timeline.spans.is_untimed_before(
             None if reservation is None else (reservation.turn, request.seq)
@@ -142,8 +143,8 @@ class Reservations(StandingReservations):
 
     def mask(self, queue: str, columns: Columns) -> Mask | None:
         """Return the rows of a queue that would delay a reservation by the PEs that they ask for; None: no
-        row. A row with a reservation of its own counts only while nothing has become free, and until its time
-        has come: it is examined by itself."""
+        row. A row with a reservation of its own is examined singly: it counts here only while nothing has
+        become free, and until its time has come."""
         if not self._has_holdings():
             return None
         pes = "pes", self._site.domain_of(queue).name
@@ -156,10 +157,10 @@ class Reservations(StandingReservations):
         return rows
 
     def _too_wide(self, queue: str, columns: Columns, pes: Amount) -> Mask:
-        """Return the rows that ask for more PEs than are free for as long as they run."""
+        """Return the rows that ask for more PEs than stay free for as long as they run."""
         profile, amounts = self._timeline.profile, [pes]
-        if self._timeline.spans.has_untimed and profile.has(spare_of(pes)):
-            amounts.append(spare_of(pes))
+        if self._timeline.spans.has_untimed and profile.has(headroom_of(pes)):
+            amounts.append(headroom_of(pes))
         rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
         unsure = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
         if len(unsure):
@@ -175,7 +176,7 @@ class Reservations(StandingReservations):
     # ------------------------------------------------------------ by chance, by contract
 
     def _passes(self, request: Request, claims: Claims) -> bool:
-        """True if it may start although its wall limit runs into a reservation."""
+        """True if a request may start, by chance or contract, though its wall limit ends in a reservation."""
         queue = self._site.settings.queues.get(request.queue)
         if self._timeline.spans.has_untimed or queue is None:
             return False
@@ -193,11 +194,11 @@ class Reservations(StandingReservations):
         return True
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
-        """True if all that is kept of these amounts is kept for times that are not promised."""
+        """True if these amounts are reserved only for times that are not guaranteed."""
         for seq, held in self._timeline.holdings.items():
             if held.claims.keys().isdisjoint(amounts):
                 continue
-            # So that it does not starve none takes a chance at the cost of a request that could start now, or
+            # No chance is taken at the cost of a request that could start now, so that it cannot starve, or
             # with a time that is not known or over.
             request = self._site.requests[seq]
             if guarantees_times(self._site, request.queue) or held.begin in (self._now, FOREVER):
@@ -209,8 +210,8 @@ class Reservations(StandingReservations):
         return True
 
     def is_as_found(self, request: Request, action: Start) -> bool:
-        """True if a start was proposed as `delaying` has found it last: past a reservation without a time,
-        and with an end within the hole that it fills."""
+        """True if a start agrees with what `delaying` found last for its request: it passes a reservation
+        without a time only if allowed, and ends within the hole that it fills."""
         hole = self._holes.get(request.seq)
         fits = hole is None or (action.until is not None and action.until <= hole)
         return fits and (action.passing or not self._passes_untimed(request))
@@ -255,7 +256,8 @@ class Reservations(StandingReservations):
         return sizes.soonest(self._site, self._now, request, start_of, latest)
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
-        """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
+        """Return the size on which a request ends soonest, and its start (at most its reserved one), or
+        None."""
         spans = self._timeline.spans
         own = spans.lift(request.seq)
         found = self._soonest(request, self.reservation_of(request))
@@ -264,8 +266,8 @@ class Reservations(StandingReservations):
         return found
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
-        """Return the first start that is possible; None: its time is unknown. A request that passes an older
-        reservation without a time moves to an earlier start only if enough is spare."""
+        """Return the first possible start; None: its time is unknown. A request that passes an older
+        reservation without a time moves to an earlier start only if enough headroom is left."""
         timeline, at = self._timeline, None if former is None else former.at
         passing = self._passes_untimed(request)
         found = timeline.earliest(request, timeline.claims(request, passing), former)
@@ -275,7 +277,7 @@ class Reservations(StandingReservations):
         return None if found is None else Instant(found)
 
     def _keep(self, request: Request, former: Reservation, at: Instant | None) -> None:
-        """Keep a reservation. If that is impossible, keep room for the first start, and note the cause."""
+        """Keep a reservation at its time, or reserve the first possible start and record what delays it."""
         is_ahead = former.at is not None and former.at > self._now and not former.late
         if is_ahead and not guarantees_times(self._site, request.queue):
             # The requests that started past it by chance may still end in time.
@@ -287,7 +289,7 @@ class Reservations(StandingReservations):
         return self._timeline.put(request, at, former.turn)
 
     def _is_stopped_by(self, request: Request, start: int | None) -> bool:
-        """True if a shift will have stopped its queue by that start: when it starts then is unknown."""
+        """True if a shift will have stopped a request's queue by that start, so the start is unknown."""
         closing, stop = self._site.closings.get(request.queue), self._site.upcoming_stops.get(request.queue)
         if closing is None:
             return False
@@ -295,12 +297,12 @@ class Reservations(StandingReservations):
         return start is None or start + (length_of(self._site, request) if drains else 1) > closing
 
     def is_too_much(self, request: Request) -> bool:
-        """True if it asks for more than a rule allows when nothing else runs."""
+        """True if a request asks for more than a rule allows when nothing else runs."""
         least = sizes.least_of(self._site, request)
         return any(count > most for _, count, most in self._claims_of(least, False))
 
     def is_shared(self, request: Request) -> bool:
-        """True if rules refuse it, and only rules that count what is taken from all."""
+        """True if rules refuse a request, and all of these count something shared, such as PEs or memory."""
         least = sizes.least_of(self._site, request)
         refusing = [rule for rule in self._rules(request.queue) if rule.refuses(least) is not None]
         return bool(refusing) and all(rule.shared for rule in refusing)
@@ -314,8 +316,9 @@ class Reservations(StandingReservations):
             self._gave_up = True
 
     def review(self) -> None:
-        """Take back reservations of more PEs than there are any more, those that need a broken resource, and
-        those of jobs by class. Note as late the reservations of stopped queues if their time has come."""
+        """Take back reservations of more PEs than there are any more, of requests that need a broken
+        resource, and of class queues. Record reservations of stopped queues as late if their time has come.
+        """
         if not self._site.reserved:
             return
         site, broken = self._site, resource_health.broken(self._site)
@@ -336,15 +339,15 @@ class Reservations(StandingReservations):
                 self.note_late(name, f"queue {name} is stopped")
 
     def note_late(self, queue: str, cause: str) -> None:
-        """Note as late, for this cause, the reservations of a queue that are due."""
+        """Record the due reservations of a queue as late, for this cause."""
         for request in self.due(queue):
             reservation = self.reservation_of(request)
             if reservation is not None and not reservation.late:
                 self._change(request, replace(reservation, late=cause))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
-        """Note that a request starts; ``of``: the array of the index, or itself; ``forced``: whatever is
-        reserved."""
+        """Record that a request starts. ``of``: the array of an index, else the request itself; ``forced``:
+        reservations do not matter."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
@@ -372,18 +375,18 @@ class Reservations(StandingReservations):
             self._known_timeline.resume(request)
 
     def reserve_pes(self, candidate: Request, pes: int) -> None:
-        """Note that so many PEs, free or about to be, are kept for a candidate that waits for more."""
+        """Record that a number of PEs, free or about to be, is reserved for a waiting candidate."""
         self._reserved_pes.append((candidate, pes))
         if self._known_timeline is not None:
             self._known_timeline.reserve_pes(candidate, pes)
 
     def made_before_start(self) -> Reserving | None:
-        """Return the changes so far as an action, if the next start may rest on one that left something."""
+        """Return the reservation changes so far, if they freed something for the next start, or None."""
         return self._flush(0) if self.eased else None
 
     def made(self) -> Reserving | None:
-        """Return the reservations that this pass has made, changed or taken back since, as an action. Its
-        ``as_of`` is one less if the next pass is to examine all reservations again."""
+        """Return the reservations made, changed or taken back since the last such action, as an action; None:
+        none. Its ``as_of`` is one less if the next pass is to examine all reservations again."""
         freed, goes_on = self._site.freed, self._site.swept == self._site.freed - 1
         was_used = self.is_moving and (self.changes or self.early or goes_on) and self._any_reserved()
         if not self.pending and not was_used:

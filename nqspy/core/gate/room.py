@@ -34,7 +34,7 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
 
 
 class Room(Rule):
-    """The free PEs. ``started``: the requests that the pass starts; a command domain counts them."""
+    """Rule that enough PEs are free. ``started``: requests that the pass starts, for command domains."""
 
     shared = holds_forced = True
 
@@ -73,16 +73,16 @@ class Room(Rule):
         return wider(columns, size_of(self._site, queue) if ever else self.pes(queue))
 
     def pick(self, request: Request) -> tuple[int, ...]:
-        """Return the PEs that the placement of its domain gives a request; they are not taken yet."""
+        """Return the PEs that the placement of the domain chooses for a request; they stay free."""
         board = self.board(request.queue)
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 
     def hold(self, queue: str, pes: Iterable[int]) -> None:
-        """Give these PEs to nothing else in this pass."""
+        """Mark these PEs as taken for the rest of the pass."""
         self.board(queue).hold(pes)
 
     def reserve_pes(self, candidate: Request, pes: Iterable[int]) -> None:
-        """Keep these PEs for a candidate, whatever becomes free in this pass."""
+        """Take these PEs off the board for a candidate, until the pass ends, whatever becomes free."""
         board = self.board(candidate.queue)
         name = board.domain.name
         self._boards[name] = board.without(tuple(pes))
@@ -93,7 +93,7 @@ class Room(Rule):
     # ------------------------------------------------------------ reasons
 
     def lack(self, queue: str, request: Request | None = None) -> Reason:
-        """Return how many PEs are free, said of a request, or of all in a queue."""
+        """Return a reason with the number of free PEs, for one request or (None) for all of a queue."""
         board, asked = self.board(queue), None if request is None else asked_of(request)
         domain = board.domain.name if self._site.is_divided() else None
         who, away = f"domain {domain}" if domain else "machine", board.away or None
@@ -111,11 +111,11 @@ class Room(Rule):
 
 
 def asked_of(request: Request) -> int | str:
-    """Return how many PEs a request asks for: a number, or the numbers on which it may run."""
+    """Return how many PEs a request asks for: a number, or the sizes of a moldable request in words."""
     mold = request.spec.mold
     return request.spec.ask.pes if mold is None else shown_sizes(mold.sizes)
 
 
 def asking(request: Request, lack: Reason) -> Reason:
-    """Return what is said of all requests of a queue, said of one of them."""
+    """Return the reason of a whole queue as that of one request, with the PEs that it asks for."""
     return Reason(lack.kind, lack.who, (asked_of(request), *lack.values[1:]), lack.until, lack.ahead)

@@ -37,11 +37,10 @@ class Rule(ABC):
     """Cause for which a request may not start now.
 
     A rule answers for one request (`refuses`), for all rows of a queue at once (`mask`), and for later times
-    (`claims`); `add` tells it what runs. The rows of `mask` are those of the requests that it refuses.
-
+    (`claims`); `add` counts what runs. The rows of `mask` are those of the requests that it refuses.
     ``shared``: it counts something taken from all, such as memory; a start may be reserved for a request that
     it refuses. ``holds_forced``: it applies to forced requests too. ``counts_suspended``: a suspended request
-    that gave back its PEs counts. ``whole_queue``: it refuses all rows alike.
+    that released its PEs counts. ``whole_queue``: it refuses all rows alike.
     """
 
     shared: ClassVar[bool] = False
@@ -58,11 +57,11 @@ class Rule(ABC):
         """Return the rows of a queue that it refuses now (``ever``: even if nothing ran); None: no row."""
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that have no work for quotas, as the rule leaves nothing to their owners now."""
+        """Return the rows without work for quotas, because the rule leaves nothing to their owners now."""
         return self.mask(queue, columns)
 
     def claims(self, request: Request) -> Iterable[Claim]:
-        """Return what a request takes while it runs: reservations are calculated from that."""
+        """Return the amounts that a request takes while it runs; reservations are calculated from them."""
         return ()
 
     def add(self, request: Request) -> None:  # noqa: B027 (a drain counts nothing)
@@ -111,11 +110,11 @@ class CountLimit(ScopeLimit):
         return 1
 
     def column(self, queue: str, columns: Columns) -> Floats | None:
-        """Return how much each row takes; None: one each."""
+        """Return how much each row of a queue takes; None: one each."""
         return None
 
     def reason(self, asked: int, remaining: int, name: str) -> Reason:
-        """Return why a request that asks for so much of what is left (to ``name``) must wait."""
+        """Return why a request that asks for so much must wait; ``remaining``: what is left (to ``name``)."""
         return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
     def remaining(self, name: str = "") -> int:
@@ -156,7 +155,7 @@ class CountLimit(ScopeLimit):
 
 
 def table(site: Site, column: str, others: float, named: Mapping[str, float]) -> Floats:
-    """Return what is left for each number of a column's names: that of ``named``, else ``others``."""
+    """Return the amount left for each number of a column's names: the one in ``named``, else ``others``."""
     numbers = dict(site.numbers.by_column())[column]
     found = np.full(len(numbers), float(others))
     for name, remaining in named.items():
@@ -174,13 +173,13 @@ def wider(columns: Columns, pes: int) -> Mask | None:
 
 
 def any_of(masks: Iterable[Mask | None]) -> Mask | None:
-    """Return the rows that one of these masks has; None: no mask has any."""
+    """Return the rows that at least one of these masks has; None: there is no mask."""
     found = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, found) if found else None
 
 
 def gravest(reasons: Iterable[Reason]) -> Reason | None:
-    """Return the first reason that says never, else the first of all; None where there is none."""
+    """Return the first reason that says never, else the first of all; None: there is none."""
     first = None
     for reason in reasons:
         if reason.code is ReasonCode.NEVER:
@@ -190,5 +189,5 @@ def gravest(reasons: Iterable[Reason]) -> Reason | None:
 
 
 def path_of(who: str, setting: str) -> str:
-    """Return the path of a scope's limit: ``queue/night/user_limit`` of ``queue night``."""
+    """Return the path of a scope's setting: ``queue/night/user_limit`` for ``queue night``."""
     return f"{who.replace(' ', '/', 1)}/{setting}"

@@ -31,25 +31,25 @@ _NOTHING = Ask()
 
 
 class RunLimit(CountLimit):
-    """Requests running at a time."""
+    """Limit of running requests."""
 
     word, setting, whole_queue = "run", "run_limit", True
 
 
 class UserLimit(CountLimit):
-    """Requests of one user."""
+    """Limit of running requests of one user."""
 
     word, setting, per = "user", "user_limit", "owner"
 
 
 class GroupLimit(CountLimit):
-    """Requests of one group."""
+    """Limit of running requests of one group."""
 
     word, setting, per = "group", "group_limit", "group"
 
 
 class _AmountLimit(CountLimit):
-    """An amount of all requests together, of which one may ask for more than there ever is."""
+    """Limit of an amount that running requests share. One request may ask for more than the limit."""
 
     shared = True
     shortage: ClassVar[ReasonKind]
@@ -68,7 +68,7 @@ class _AmountLimit(CountLimit):
 
 
 class MemoryLimit(_AmountLimit):
-    """Memory; a request that names none counts for its queue's limit."""
+    """Limit of memory (bytes). A request that asks for none counts with its queue's limit."""
 
     word, setting, counts_suspended = "memory", "memory_limit", True
     shortage, never, not_now = _NO_MEMORY, _TOO_LARGE, _LARGE_NOW
@@ -85,7 +85,7 @@ class MemoryLimit(_AmountLimit):
 
 
 class PeLimit(_AmountLimit):
-    """PEs."""
+    """Limit of PEs."""
 
     word, setting, holds_forced = "PE", "pe_limit", True
     shortage, never, not_now = _NO_PES, _TOO_WIDE, _WIDE_NOW

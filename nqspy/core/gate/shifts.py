@@ -35,14 +35,16 @@ Bar = tuple[str, Any, Callable[[Any], bool]]
 
 
 def judged(site: Site, request: Request, reason: Reason) -> Reason:
-    """Return the reason, or one that says never if no shift lets the request start."""
+    """Return the reason, or one that says never if it waits for a shift and no shift lets the request
+    start."""
     if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request))):
         return reason
     return _NOT_TOGETHER(reason.who, reason.text)
 
 
 def _starts_in_a_shift(site: Site, bars: list[Bar]) -> bool:
-    """True if shifts in any order, each changing its settings only, lead to values that all let it start."""
+    """True if some order of shifts leads to settings that all let the request start. Each shift changes only
+    the settings that it names."""
     opens = {path: test for path, _, test in bars}
     given = [shift.values(opens) for shift in site.settings.shifts.values()]
     changes = [{path: opens[path](value) for path, value in values.items()} for values in given]
@@ -83,7 +85,8 @@ def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, val
 
 
 class Drain(Rule):
-    """The time that is left before a queue is stopped; a request without any wall limit is let through."""
+    """Rule before a shift with ``spill=drain``: the wall limit of a request must end before its queue is
+    stopped. A request without any wall limit may start."""
 
     holds_forced = counts_suspended = True  # what has begun may go on
 

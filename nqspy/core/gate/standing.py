@@ -14,10 +14,10 @@ _FOUND = "reservations"
 
 
 class AsFound:
-    """Reservations of a site, which hold while nothing but submissions happens (`Site.memos`).
+    """Reservations of a site as a pass finds them, valid while only submissions happen (`Site.memos`).
 
-    ``by_queue``: requests with a reservation, ``rows``: their rows in the columns of each queue; ``timed``:
-    those with a reserved time, the earliest first, ``times``: these times. ``sound``: a pass found that all
+    ``by_queue``: requests with a reservation; ``rows``: their rows in the columns of each queue. ``timed``:
+    those with a reserved time, the earliest first; ``times``: these times. ``sound``: a pass found that all
     can be kept.
     """
 
@@ -38,9 +38,9 @@ class AsFound:
 
 
 class StandingReservations:
-    """``changes``: reservations that the pass makes or changes (None: takes back), ``causes``: why.
-    ``pending``: changes that no action holds yet, ``eased``: those of them that left something to others.
-    ``go_on``: the next pass is to examine all reservations again."""
+    """Reservations as a pass finds and changes them. ``changes``: reservations that the pass makes or changes
+    (None: takes back), ``causes``: why. ``pending``: changes in no action yet; ``eased``: those of them that
+    left something to others. ``go_on``: the next pass is to examine all reservations again."""
 
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
@@ -54,7 +54,7 @@ class StandingReservations:
         self.causes: dict[Seq, str] = {}
 
     def _change(self, request: Request, made: Reservation | None, cause: str = "") -> None:
-        """Give a request this reservation; None: none any more, for this cause."""
+        """Give a request this reservation. None: take its reservation back, for this cause."""
         former = self._is_reserved(request.seq)
         self._more[request.queue] += (made is not None) - former
         if former:
@@ -94,7 +94,7 @@ class StandingReservations:
         return self._as_found.rows.get(queue, [])
 
     def unused_rows(self, queue: str) -> list[int]:
-        """Return the rows of those that have not used their reservation."""
+        """Return the rows of a queue with a reservation from before the pass that is not used yet."""
         if not self._begun:
             return self.rows(queue)
         requests, begun = self._as_found.by_queue.get(queue, ()), self._begun
@@ -107,11 +107,11 @@ class StandingReservations:
         return found.timed[: bisect_right(found.times, self._now)]
 
     def due(self, queue: str) -> list[Request]:
-        """Return those of one queue that have not used their reservation: an array uses it with one index."""
+        """Return the requests of a queue with a reserved time that has come and is not used (by an index)."""
         return [r for r in self._all_due if r.queue == queue and r.slot >= 0 and r.seq not in self._begun]
 
     def is_due(self, request: Request) -> bool:
-        """True if the time has come that was reserved as the pass began, and it has not been used."""
+        """True if the time reserved for a request before the pass has come, and is not used yet."""
         return time_of(request) <= self._now and request.seq not in self._begun
 
     # ------------------------------------------------------------ as it is by now
@@ -121,7 +121,7 @@ class StandingReservations:
         return request.seq in self._begun
 
     def reservation_of(self, request: Request) -> Reservation | None:
-        """Return the reservation that a request has by now; of an array that of its next index."""
+        """Return the reservation that a request has now, after changes of this pass; of an array the next."""
         former = None if request.seq in self._begun else request.reservation
         return self.changes.get(request.seq, former)
 
@@ -131,23 +131,23 @@ class StandingReservations:
         return seq in self._site.reserved and seq not in self._begun
 
     def _any_reserved(self) -> bool:
-        """True if a request has a reservation by now."""
+        """True if any request has a reservation, with the changes of this pass."""
         return len(self._site.reserved) + self._more.total() > 0
 
     def count(self, queue: str) -> int:
-        """Return how many requests of a queue have a reservation."""
+        """Return how many requests of a queue have a reservation, with the changes of this pass."""
         return len(self._as_found.by_queue.get(queue, ())) + self._more[queue]
 
     def for_now(self, queue: str) -> list[int]:
-        """Return the rows of a queue for which this pass has reserved a start at once, and that wait."""
+        """Return the rows of a queue that wait and have a start at once that this pass reserved."""
         made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
         requests = (self._site.requests[seq] for seq in made)
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
 
     def next_at(self) -> Instant | None:
-        """Return when the next reserved time comes, or a start that is due becomes late. A start that is
-        known to be late wakes no pass. If the pass has taken back a reservation, or another queue has given
-        up something after this pass examined one, the next pass comes at once."""
+        """Return when the next reserved time comes, or a due start becomes late; None: no time is known. A
+        start known to be late wakes no pass. If the pass took back a reservation, or another queue gave one
+        up after this pass examined a queue, the next pass comes at once."""
         if self.go_on or self._gave_up:
             return Instant(self._now + 1)
         now, found = self._now, self._as_found

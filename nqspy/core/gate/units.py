@@ -61,7 +61,8 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 
 
 def _rows(site: Site, remaining: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return the rows that ask for more of a consumable than is ``remaining``; ``others``: left of others."""
+    """Return the rows that ask for more units of a consumable than ``remaining`` has; None: no row.
+    ``others``: the number left of consumables that it does not name."""
     keys = map(_wanted, site.numbers.needs.names)
     more = [any(count > remaining.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None
@@ -69,7 +70,7 @@ def _rows(site: Site, remaining: Mapping[str, int], others: float, columns: Colu
 
 
 class FreeUnits(Rule):
-    """Free units of consumables."""
+    """Rule that enough units of consumables are free."""
 
     shared = holds_forced = counts_suspended = True
 
@@ -195,5 +196,5 @@ LIMITS = (UnitLimit, UserUnitLimit, GroupUnitLimit)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of ``("gpu=2", "matlab=1")`` by name."""
+    """Return numbers by name: ``("gpu=2", "matlab=1")`` gives ``{"gpu": 2, "matlab": 1}``."""
     return {name: int(most) for name, _, most in (text.partition("=") for text in given)}

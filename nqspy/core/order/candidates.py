@@ -32,7 +32,8 @@ NEXT = 2
 
 
 class Candidates:
-    """``names``: of its queues; ``examined``: rows taken; ``changes``: how often dates or rows changed."""
+    """Candidates of one queue in a pass. ``names``: of its queues. ``examined``: number of rows examined.
+    ``changes``: how often dates or rows changed."""
 
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}
@@ -60,7 +61,7 @@ class Candidates:
         return self._shares
 
     def scores(self) -> Floats:
-        """Return the score of every row in this round."""
+        """Return the score of every row, higher first. After each start shares are computed anew."""
         if self._score is None:
             if self._base is None:  # without shares: the same until dates or rows change
                 base = self._order.score()
@@ -99,28 +100,28 @@ class Candidates:
         return request.slot
 
     def examine(self, row: int) -> Request:
-        """Return the request of a row, which is examined now."""
+        """Mark a row as examined, and return its request."""
         self.examined += 1
         self._remaining[row] = False
         return self.columns.request(row)
 
     def skip(self, rows: list[int]) -> None:
-        """Count these rows as examined without reading their requests."""
+        """Mark these rows as examined without reading their requests."""
         self.examined += len(rows)
         self._remaining[rows] = False
 
     def pass_over(self, reach: Reach) -> None:
-        """Count all rows that a reason reaches as examined."""
+        """Mark all rows to which a refusal applies as examined."""
         rows = alike.rows(self._draft.site, self.columns, reach.fields, reach.within)
         self.examined += int(np.count_nonzero(rows & self._remaining))
         self._remaining &= ~rows
 
     def skip_waiting(self) -> bool:
-        """Pass over all rows but those of suspended requests. Return True if the queue may have such."""
+        """Skip all rows except those of suspended requests. Return True if there may be any; here no."""
         return False
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
-        """Let these rows be candidates again; ``next_index``: the next index of an array is."""
+        """Make these rows candidates again; ``next_index``: each is now the next index of its array."""
         self._remaining[list(rows)] = True
         self.examined -= 0 if next_index else len(rows)
         if next_index:
@@ -130,7 +131,7 @@ class Candidates:
         self.sort_again()
 
     def sort_again(self) -> None:
-        """Sort by the dates, turns and rows as they are now."""
+        """Discard scores and removed rows, so that the next choice goes by present dates and turns."""
         self._remaining[self.removed()] = False
         self._base = self._score = self._former = None
         self.changes += 1
@@ -142,21 +143,21 @@ class Candidates:
             self.sort_again()
 
     def sort_by_order(self) -> None:
-        """Go by the queue's own order again."""
+        """Return to the queue's own order."""
         if self._order is not self._queue_order:
             self._order = self._queue_order
             self.sort_again()
 
     def refresh(self) -> None:
-        """Ask for shares again: a request started."""
+        """Discard the scores, because a request started and changed the shares."""
         if self._score is not None:
             self._former, self._score = self._score, None
 
     # ------------------------------------------------------------ choosing
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
-        """Return the first remaining row that is not excluded. ``anew`` False: by the scores
-        before the last start, as share exits need not be asked again for a reason."""
+        """Return the first remaining row that is not excluded; None: there is none. ``anew`` False: by the
+        scores before the last start, which saves calls of share exits."""
         remaining = self._remaining if excluded is None else self._remaining & ~excluded
         if not np.count_nonzero(remaining):  # `any` takes several times as long for few rows
             return None
@@ -168,16 +169,16 @@ class Candidates:
         return self._first((score == score.item(score.argmax())).nonzero()[0])
 
     def startable(self) -> int | None:
-        """Return the first row that the gate's mask lets start."""
+        """Return the first remaining row that the gate does not refuse; None: there is none."""
         return self.best(self._gate.mask(self.queue.name, self.columns))
 
     def any_startable(self) -> bool:
-        """Return True if the gate's mask lets a row start. No score is computed."""
+        """True if the gate does not refuse all remaining rows. No score is computed."""
         refused = self._gate.mask(self.queue.name, self.columns)
         return bool(np.count_nonzero(self._remaining if refused is None else self._remaining & ~refused))
 
     def oldest(self, excluded: Mask | None = None) -> int | None:
-        """Return the remaining row with the earliest date that is not excluded: no score is computed."""
+        """Return the remaining row, not excluded, with the earliest date; None: no row. Computes no score."""
         remaining = self._remaining if excluded is None else self._remaining & ~excluded
         if not np.count_nonzero(remaining):
             return None
@@ -193,7 +194,7 @@ class Candidates:
         return rows.item()
 
     def in_order(self, rows: Sequence[int] | None = None, most: int | None = None) -> list[int]:
-        """Return these rows (None: all) as far as they remain, in order; ``most``: at least so many."""
+        """Return the remaining ones of these rows (None: all) in order; ``most``: at least so many."""
         if rows is not None and not len(rows):
             return []
         score = self.scores()
@@ -210,7 +211,7 @@ class Candidates:
         return found
 
     def in_turn(self, most: int) -> Iterator[int]:
-        """Yield the row that comes first by then, until none remains; ``most``: rows that may be used."""
+        """Yield remaining rows, each the first at that moment; ``most``: number that a caller may use."""
         rows: list[int] = []
         version: object = None
         while True:
@@ -227,22 +228,22 @@ class Candidates:
                 return
 
     def urgent(self) -> list[tuple[int, int]]:
-        """Return the rows that an operator scheduled *now* or *next*, in order, each after its rank."""
+        """Return rank and row of each request that an operator scheduled *now* or *next*, in order."""
         if self.columns.most("rank") < NEXT:
             return []
         rows = self.in_order((self.columns.rank >= NEXT).nonzero()[0].tolist())
         return [(int(self.columns.rank[row]), row) for row in rows]
 
     def any_within(self, pes: int) -> bool:
-        """Return True if a remaining row asks for so many PEs at most."""
+        """True if a remaining row asks for at most so many PEs."""
         return bool(pes) and bool((self._remaining & (self.columns.pes <= pes)).any())
 
     def removed(self) -> list[int]:
-        """Return the rows that wait no more: this pass starts, holds or moves them."""
+        """Return the rows that no longer wait, because this pass starts, holds or moves them."""
         return self._draft.removed(self.queue.name)
 
     def is_remaining(self, row: int) -> bool:
-        """Return True if a row was not examined."""
+        """True if a row was not examined."""
         return self._remaining.item(row)
 
     def remaining_of(self, rows: Iterable[int]) -> list[int]:
@@ -251,20 +252,19 @@ class Candidates:
         return [row for row in rows if remaining[row]]
 
     def waiting(self) -> Mask:
-        """Return the rows that wait still, examined or not."""
+        """Return a mask of the rows that still wait and could start at all, examined or not."""
         remaining = np.ones(len(self.columns), dtype=bool) if self._missing is None else ~self._missing
         remaining[self.removed()] = False
         return remaining
 
     @property
     def ahead(self) -> int:
-        """The number of examined rows that wait still."""
+        """Number of examined rows that still wait."""
         return self.examined - sum(each.request.queue == self.queue.name for each in self._draft.chosen)
 
 
 def _guess(score: Floats, most: int) -> float | None:
-    """Return a score that by a sample somewhat more than ``most`` rows reach; None: there are too few
-    rows."""
+    """Return an estimated score that somewhat more than ``most`` rows reach; None: there are too few rows."""
     sample = score[::_SAMPLE]
     rank = 2 * most // _SAMPLE + _SAMPLE
     if rank >= len(sample):

@@ -25,14 +25,14 @@ BLOCK = 16_000
 
 
 def blocks(count: int) -> Iterable[slice]:
-    """Return slices of all rows in blocks."""
+    """Return slices of at most `BLOCK` rows that together cover ``count`` rows."""
     if 0 < count <= BLOCK:
         return (slice(0, count),)
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
 
 
 class Scale(Struct, frozen=True):
-    """Scale of a column: the divisor ``largest``, and the value of an infinite one (None: there is none)."""
+    """Scale of a column: the divisor ``largest``, and the value ``instead`` of infinite ones, if any."""
 
     largest: float
     instead: float | None = None
@@ -53,7 +53,7 @@ class FactorTerms:
     """The three factors of one queue at ``now``; the divisors are those at the beginning of the pass."""
 
     def __init__(self, queue: Queue, columns: Columns, redated: Ints | None, now: Instant) -> None:
-        """``redated``: the dates of all rows if this pass has changed some."""
+        """Compute the divisors. ``redated``: the dates of all rows if this pass has changed some."""
         self._columns, self._now = columns, int(now)
         earliest = columns.least("date") if redated is None else redated.min()
         latest = columns.most("date") if redated is None else redated.max()

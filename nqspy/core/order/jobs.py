@@ -23,11 +23,11 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 Place = tuple[int, int, Instant, Seq]
-"""The lower place comes first."""
+"""Place of a job in the order; the lowest comes first."""
 
 
 class WaitingJob(Struct, frozen=True):
-    """A job that waits to be loaded, ``since`` when; ``returns``: it was loaded before."""
+    """A job that waits to be loaded. ``since``: when its wait began; ``returns``: it was loaded before."""
 
     request: Request
     kind: JobClass
@@ -36,11 +36,11 @@ class WaitingJob(Struct, frozen=True):
 
     @property
     def place(self) -> Place:
-        """The place of the job: by its rank, the priority of its class, and the length of its wait."""
+        """Place of the job: by its rank, the priority of its class, and the length of its wait."""
         return -self.request.rank, -self.kind.priority, self.since, self.request.seq
 
     def due(self) -> Instant | None:
-        """Return when it has waited as long as its class allows; None: never."""
+        """Return when the job will have waited as long as its class allows; None: never."""
         return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
 
 
@@ -60,7 +60,7 @@ def in_order(jobs: Sequence[WaitingJob]) -> list[WaitingJob]:
 
 
 def class_queues(site: Site) -> list[list[Queue]]:
-    """Return the class queues of each domain that has any."""
+    """Return the class queues of each domain that has some, a list for each domain."""
     found: dict[str, list[Queue]] = {}
     for name, queue in site.settings.queues.items():
         if queue.order == BY_CLASS:
@@ -69,7 +69,8 @@ def class_queues(site: Site) -> list[list[Queue]]:
 
 
 class ClassCandidates(Candidates):
-    """A row is a job's number. ``queue``: first of the queues ``names``; ``jobs``: by row, in order."""
+    """Candidates of all class queues of a domain. A row is the sequence number of a job. ``queue``: first of
+    the queues ``names``; ``jobs``: by row, in order."""
 
     def __init__(self, draft: Draft, queues: Sequence[Queue], gate: Gate) -> None:
         self._draft, self.queue = draft, queues[0]
@@ -98,7 +99,7 @@ class ClassCandidates(Candidates):
         return list(filter(self.is_remaining, self.jobs))
 
     def unserved(self) -> list[WaitingJob]:
-        """Return the jobs that wait still, examined or not."""
+        """Return the jobs that still wait, examined or not."""
         returned = {request.seq for request in self._draft.resumed}
         removed = {name: set(self._draft.removed(name)) for name in self.names}
         return [
@@ -109,7 +110,7 @@ class ClassCandidates(Candidates):
         ]
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
-        """Return the first remaining row."""
+        """Return the first row that was not examined; None: there is none. The arguments are not used."""
         while self._next < len(self._rows) and self._rows[self._next] not in self._unexamined:
             self._next += 1
         return self._rows[self._next] if self._next < len(self._rows) else None
@@ -137,7 +138,7 @@ class ClassCandidates(Candidates):
         self._next = 0
 
     def sort_again(self) -> None:
-        """Sort by the dates as they are now, without the jobs that wait no more."""
+        """Sort by the present dates, without the jobs that no longer wait."""
         dated = [
             job if job.returns else replace(job, since=self._draft.date_of(job.request))
             for job in self.unserved()
@@ -154,7 +155,7 @@ class ClassCandidates(Candidates):
         return [(rank, row) for row in self.scheduled() if (rank := self.request(row).rank) >= NEXT]
 
     def scheduled(self) -> list[int]:
-        """Return the rows that an operator put in front of others, in order."""
+        """Return the rows that an operator moved ahead of others, in order."""
         return [row for row, job in self.jobs.items() if job.request.rank and not job.returns]
 
     def any_within(self, pes: int) -> bool:

@@ -34,7 +34,7 @@ class CandidateOrder(ABC):
 
 
 class Fcfs(CandidateOrder):
-    """First come, first served."""
+    """Order by date in queue: first come, first served."""
 
     word, means = "fcfs", "by date in queue"
 
@@ -49,7 +49,7 @@ class Fcfs(CandidateOrder):
 
 
 class Priority(Fcfs):
-    """The intra-queue priority (semantics.md 1): weighted share, CPU time, memory and time in queue."""
+    """Order by intra-queue priority (semantics.md 1): weighted share, CPU time, memory and time in queue."""
 
     word, means = "priority", "by intra-queue priority"
 
@@ -68,7 +68,7 @@ _NONE = Weights(0, 0, 0, 0)
 
 
 class Sjf(CandidateOrder):
-    """Shortest job first."""
+    """Order by wall limit, the shortest first."""
 
     word, means = "sjf", "the shortest by its wall limit"
 
@@ -82,7 +82,7 @@ _ENDLESS = float(1 << 42)
 
 
 class ByClass(CandidateOrder):
-    """The highest class first, for the places of `qstat`: a pass takes jobs by `order.jobs`."""
+    """Order by class, the highest first, for the places in `qstat`: a pass takes jobs by `order.jobs`."""
 
     word, means = BY_CLASS, "by class, and one that waits too long has others give way"
 

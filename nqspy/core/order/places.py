@@ -64,7 +64,7 @@ class QueueOrder(Struct, frozen=True):
         return Place(float(self.total[row]), share, cpu, memory, time, int(self.position[row]))
 
     def line(self) -> list[Seq]:
-        """Return the sequence numbers in order."""
+        """Return the sequence numbers of the queued requests, in order."""
         seqs: list[Seq] = self.seq[np.argsort(self.position)].tolist()
         return seqs
 
@@ -124,7 +124,7 @@ class _Run:
         self._redated = 0
 
     def rows(self, plain: list[int], most: int) -> list[int]:
-        """Return at most so many rows in the order of their starts, without those that limits hold."""
+        """Return rows in the order of their starts, at most ``most``, without those that limits hold."""
         line, gate, columns = self._line, self._gate, self._line.columns
         rank, is_strict = columns.rank, line.queue.backfill == "none"
         started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]

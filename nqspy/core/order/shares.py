@@ -20,7 +20,7 @@ from nqspy.shares import Many, balance_of
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the share terms of these (owner, group) in this round, before normalising; never negative."""
+    """Return the share value of each (owner, group) in this round, not yet normalised; never negative."""
     known = draft.priorities.get(domain)
     if known is None:
         values = _ask(draft, domain, pairs)
@@ -80,7 +80,7 @@ class Shares:
 
     @cached_property
     def last(self) -> Ints:
-        """Numbers of the pairs with the value 0 in groups without a share: they come last in any case."""
+        """Numbers of the pairs with share value 0 in groups without a share: these come after all others."""
         is_bare = balance_of(self._draft.site, self._domain).is_bare
         groups = set(filter(is_bare, self._pairs.groups))
         if not groups:
@@ -90,7 +90,7 @@ class Shares:
 
     @property
     def pairs(self) -> int:
-        """Number of (owner, group)."""
+        """Number of pairs of owner and group."""
         return len(self._keys)
 
     def by_pair(self, blocked: Mask | None, removed: Sequence[int]) -> Floats:

@@ -31,7 +31,7 @@ class Placement(ABC):
 
 
 class Lowest(Placement):
-    """The PEs with the lowest numbers."""
+    """Placement on the PEs with the lowest numbers."""
 
     word, means = "lowest", "the lowest numbers"
 
@@ -40,7 +40,7 @@ class Lowest(Placement):
 
 
 class Contiguous(Placement):
-    """The beginning of the first of the smallest blocks that are large enough: large ones stay whole."""
+    """Placement in a row, at the beginning of the smallest block that is large enough."""
 
     word, means = "contiguous", "numbers without a gap, from the smallest block that has enough"
     in_a_row = True
@@ -60,7 +60,7 @@ class Contiguous(Placement):
 
 
 class FirstBlock(Contiguous):
-    """The beginning of the first block that is large enough: nearest to PE 0."""
+    """Placement in a row: the beginning of the first block that is large enough, nearest to PE 0."""
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         first, sizes = blocks(board.open())
@@ -69,8 +69,8 @@ class FirstBlock(Contiguous):
 
 
 class MostPacked(Placement):
-    """PEs with the most holders, as far as the depth of the domain allows, then those of the smallest blocks,
-    so that large blocks stay whole."""
+    """Placement on the PEs with the most holders, as far as the depth of the domain allows, then on those of
+    the smallest blocks, so that large blocks stay whole."""
 
     word, means = "most_packed", "those that most requests hold already, then those of the smallest blocks"
 
@@ -82,7 +82,7 @@ class MostPacked(Placement):
 
 
 class Nothing(Placement):
-    """No PEs: in a command domain requests hold none, and each may ask for as many as the machine has."""
+    """Placement on no PEs: requests of a command domain hold none, each may ask for the whole machine."""
 
     def room(self, board: Board) -> int:
         """Return how many PEs the machine has."""

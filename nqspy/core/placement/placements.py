@@ -27,7 +27,7 @@ def placement_of(domain: Domain) -> Placement:
 
 
 def nearest(domain: Domain) -> Placement:
-    """Return the placement of class jobs: nearest to PE 0, in a row where that of other requests is."""
+    """Return the placement of class jobs: nearest to PE 0, in a row if that of the domain is."""
     return _FIRST_BLOCK if PLACEMENTS[domain.placement].in_a_row else _LOWEST
 
 

@@ -23,7 +23,8 @@ _STRENGTH = {"suspend": 1, "requeue": 2}
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Close the queues that need a broken resource; make started requests give way or stay parked."""
+    """Close the queues that need a broken resource. Suspend or requeue started requests that need one; keep
+    the suspended ones suspended."""
     resources = broken(draft.site) if draft.site.resources else {}
     if not resources:
         return None
@@ -49,20 +50,20 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 class ResourceWish(Struct, frozen=True):
-    """Wanted action on a started request, and the probe that wants it."""
+    """Action (``suspend`` or ``requeue``) on a started request, and the probe that wants it."""
 
     action: str
     probe: str
 
     @property
     def until_then(self) -> str:
-        """End of the wish, in words."""
+        """Text for a suspended request: the broken resource, and when the request goes on."""
         return f"resource {self.probe} is broken; it goes on when probe {self.probe} is well again"
 
 
 def wish(site: Site, request: Request) -> ResourceWish | None:
-    """Return the strongest wish (requeue, suspend) of the broken probes that a started request needs; None:
-    it goes on. A request that cannot be rerun is never requeued."""
+    """Return the strongest action that probes of broken resources want on a started request, requeue before
+    suspend; None: it goes on. A request that cannot be rerun is never requeued."""
     return max(_wishes(site, request), key=lambda each: _STRENGTH[each.action], default=None)
 
 
@@ -107,7 +108,7 @@ def _cause(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
 
 
 class Count:
-    """Counter of good and failed tries of one probe in a row. ``state``: None before the first result."""
+    """Counter of successive good or failed tries of one probe. ``state``: None before the first result."""
 
     def __init__(self, state: Health | None = None) -> None:
         self.state = state

@@ -1,5 +1,5 @@
-"""Spill: a request that runs in a queue that the shift in force has stopped is suspended or requeued, as the
-shift is set (``set shift day spill=...``). It goes on when the queue is started again.
+"""Shift end: a running request in a queue that the shift in force has stopped is suspended or requeued, as
+the shift is set (``set shift day spill=...``). It goes on when the queue is started again.
 
 ``drain``, which holds requests before the shift, is a rule of the gate (`gate.shifts`).
 """
@@ -25,7 +25,7 @@ _STAYS, _WILL_REST, _WILL_END = reason_kinds(
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return a line for each shift with a ``spill`` that means nothing."""
+    """Return a line for each shift with a ``spill`` without effect, because its commands stop no queue."""
     return [
         f"shift {shift.name}: spill={shift.spill} means nothing, its commands stop no queue"
         for shift in settings.shifts.values()
@@ -34,7 +34,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Suspend or requeue requests of stopped queues; keep those suspended that must not go on yet."""
+    """Suspend or requeue running requests of stopped queues; keep suspended ones that must not go on yet."""
     site = draft.site
     shift = _in_force(site)
     for request in draft.running() if shift is not None else ():
@@ -51,7 +51,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
-    """Return what the shift wants on a running request, and the cause; None: that it goes on."""
+    """Return what the shift does to a running request (``suspend``, ``requeue``) and the cause, or None."""
     shift = _in_force(site)
     if shift is None or not _is_over(site, shift, request):
         return None
@@ -72,7 +72,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def why_held(site: Site, request: Request) -> Reason | None:
-    """Return the reason of a shift that keeps a request suspended."""
+    """Return why a shift keeps a request suspended; None: it does not."""
     pause = request.pause if site.paused else None
     if pause is None or not pause.pes_released:
         return None
@@ -96,7 +96,7 @@ def _is_started(site: Site, name: str) -> bool:
 
 
 def _is_over(site: Site, shift: Shift, request: Request) -> bool:
-    """True if the shift has stopped the request's queue, and it was not started since."""
+    """True if the shift has stopped the queue of a request, which was not started since."""
     return not _is_started(site, request.queue) and shift.stops(request.queue)
 
 
@@ -105,7 +105,7 @@ _WILL = {"suspend": _WILL_REST, "requeue": _WILL_END}
 
 def next_action(site: Site, request: Request, began: Instant) -> Reason | None:
     """Return the coming action of a shift on a request that runs since ``began`` and may, by its wall limit,
-    outlast its queue's time. None: it ends in time, has no wall limit, or is left alone."""
+    still run when its queue is stopped. None: it ends in time, has no wall limit, or is left alone."""
     closing = site.upcoming_stops.get(request.queue)
     wall = wall_limit(site.settings, request.queue, request.spec.ask)
     if closing is None or wall is None or began + wall <= closing.at or closing.spill not in _WILL:

@@ -114,7 +114,7 @@ CONTROL = declare(
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Make one request give way or return; return the time at which another may give way."""
+    """Propose that one request gives way or returns. Return when another may give way; None: unknown."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     away = sorted(suspended(draft.site), key=lambda r: (r.pause.at if r.pause is not None else 0, r.seq))
     if not control.enabled:
@@ -148,7 +148,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def why_held(site: Site, request: Request) -> Reason | None:
-    """Return why a request does not start, or return, because memory is short."""
+    """Return why a request does not start, or go on, because memory is short; None: it may."""
     control, pressure = CONTROL.one(site.settings), site.pressure
     if not control.enabled:
         return None
@@ -161,7 +161,7 @@ def why_held(site: Site, request: Request) -> Reason | None:
 
 
 def suspended(site: Site) -> Iterable[Request]:
-    """Return requests that gave way and were not asked to end."""
+    """Return the requests that swap control has suspended, except those that were asked to end."""
     return (r for r in site.paused.values() if gave_way(r) and not r.ending)
 
 
@@ -186,18 +186,18 @@ class ResidentMemory:
         return resident if resident is not None else max(request.used.memory, sample.memory if sample else 0)
 
     def needed(self, request: Request) -> int:
-        """Return the memory that a request that gave way needs in addition to return."""
+        """Return the memory (bytes) that must be free before a request that gave way can return."""
         return max(0, request.run.preempted_bytes - self._resident.get(request.seq, 0))
 
     def by_others(self) -> float:
-        """Return the memory that is not used by requests that may give way, in per cent."""
+        """Return the memory in use by all but requests that may give way, in per cent of the machine's."""
         site = self._draft.site
         left_out = [r.seq for r in site.started.values() if not site.domain_of(r.queue).lists(FEATURE.name)]
         ours = sum(self._resident.values()) - sum(self._resident.get(seq, 0) for seq in left_out)
         return site.pressure.used - (100 * ours / self.total if self.total else 0.0)
 
     def large(self) -> list[Request]:
-        """Return the running requests that may give way: `SwapControl.small` ones never do."""
+        """Return the running requests that may give way: those above `SwapControl.small`."""
         small = CONTROL.one(self._draft.site.settings).small
         return [request for request in self._draft.running() if self.now(request) > small]
 
@@ -206,7 +206,7 @@ class ResidentMemory:
 
 
 def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | None:
-    """Propose that a request gives way; else return the time at which one may."""
+    """Propose that one request gives way. If none may yet, return the time at which one may; else None."""
     control, large = CONTROL.one(draft.site.settings), held.large()
     if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
         return None
@@ -225,8 +225,7 @@ def free_at(request: Request, control: SwapControl) -> Instant:
 
 
 def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | None:
-    """Return the request that gives way: of comparable ones the one that did so least often, then the
-    largest."""
+    """Return the request that gives way: of comparable ones the one that did so least, then the largest."""
     most = max(held.values(), default=0)
     comparable = [request for request in requests if held[request.seq] * COMPARABLE >= most]
     return min(comparable, key=lambda r: (r.run.preempted_times, -held[r.seq], r.seq), default=None)
@@ -236,7 +235,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 
 
 def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Request | None:
-    """Return the request that returns; one that an earlier feature holds stays away."""
+    """Return the suspended request that returns, or None; one that an earlier feature holds does not."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     mine = [request for request in away if request.seq not in draft.reasons]
     alone = mine[0] if mine and not held.large() and not pressure.people else None
@@ -262,7 +261,7 @@ def _now(pressure: Pressure) -> str:
 
 
 def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
-    """Return why no request starts."""
+    """Return the reason for which no request starts: memory is short, or suspended requests go first."""
     if pressure.level == "calm":
         return _OTHERS_FIRST(str(SWAP))
     return _SCARCE(str(SWAP), _now(pressure), control.low)

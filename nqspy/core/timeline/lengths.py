@@ -22,13 +22,14 @@ from nqspy.model.site import Site
 
 
 def length_of(site: Site, request: Request) -> int:
-    """Return how long a request is expected to run."""
+    """Return how long (ms) a request is expected to run; `FOREVER`: unknown."""
     wall = planned_wall(site.settings, request.queue, request.spec.ask)
     return FOREVER if wall is None else max(1, wall)
 
 
 def planned_end(site: Site, now: Instant, request: Request) -> int:
-    """Return when a request that runs, or would start now, has run as long as it may; that may be past."""
+    """Return when a request that runs, or starts now, will have run as long as it may, perhaps in the
+    past."""
     began, attempt = request.started if request.started is not None else now, request.attempt
     rest = attempt.suspended_time if attempt is not None else 0
     if request.pause is not None:
@@ -38,7 +39,7 @@ def planned_end(site: Site, now: Instant, request: Request) -> int:
 
 
 def end_of(site: Site, now: Instant, request: Request) -> int:
-    """Return when a running request releases what it holds; one beyond its limits can end any moment."""
+    """Return when a running request is expected to release what it holds; beyond its limits: the next ms."""
     end, stop = planned_end(site, now, request), _stop_of(site, request)
     if stop is not None and (
         stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)
@@ -48,13 +49,13 @@ def end_of(site: Site, now: Instant, request: Request) -> int:
 
 
 def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
-    """True if a shift suspends a request that runs from ``begin`` to ``until``."""
+    """True if a shift will suspend a request that runs from ``begin`` to ``until``."""
     stop = _stop_of(site, request)
     return stop is not None and stop.spill == "suspend" and begin < stop.at < until
 
 
 def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
-    """Return when a shift stops a request's queue, unless its domain lets it run on then."""
+    """Return when a shift stops the queue of a request; None: never, or its domain lets it run on."""
     stop = site.upcoming_stops.get(request.queue)
     return stop if stop is not None and site.settings.gives_way(request.queue) else None
 
@@ -63,14 +64,14 @@ def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
 
 
 def guarantees_times(site: Site, queue: str) -> bool:
-    """True if the times that a queue reserves are kept by all; with ``probable`` they are not sure."""
+    """True if the reserved times of a queue are guaranteed; with ``backfill=probable`` they are not."""
     found = site.settings.queues.get(queue)
     return found is None or found.backfill != "probable"
 
 
 def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> int | None:
-    """Return how long a request of that wall limit runs at most with its queue's probability; None: only its
-    limit ends it, or its queue takes no chances."""
+    """Return how long (ms) a request with this wall limit runs at most, with its queue's probability; None:
+    only its limit ends it, or its queue takes no chances."""
     if queue.backfill != "probable":
         return None
     part = site.lifetimes.sure(key_of(request), queue.probability)
@@ -78,14 +79,14 @@ def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> i
 
 
 def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
-    """Return how long a hole must be for a request of that wall limit; None: it fills no holes."""
+    """Return how long (ms) a hole must be for a request with this wall limit; None: it fills no holes."""
     wants = queue.backfill == "contract" and request.spec.contract
     return min(limit, queue.shortest_hole) if wants else None
 
 
 def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[], bool]) -> Floats:
-    """Return the shortest lengths by which the rows of a queue may be measured when they start past a
-    reservation; ``chances``: returns True if chances may be taken now."""
+    """Return the shortest lengths (ms) by which rows of a queue may start past a reservation. ``chances``
+    returns True if chances may be taken now."""
     walls = planned_walls(site.settings, queue, columns.wall)
     found = site.settings.queues.get(queue)
     if found is not None and found.backfill == "contract":
@@ -98,7 +99,7 @@ def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[]
 
 
 def _sure_parts(site: Site, queue: Queue, columns: Columns) -> Ints:
-    """Return `Lifetimes.sure` of each row, in thousandths."""
+    """Return the part of its wall limit within which each row ends by `Lifetimes.sure`, in thousandths."""
     numbers, codes, parts = site.numbers, [], []
     names, sizes = len(numbers.names) + 1, int(columns.most("pes")) + 1
     for (owner, name, pes), lifetime in site.lifetimes.known.items():

@@ -25,7 +25,7 @@ Span = tuple[int, int, Claims]
 
 
 class _Steps:
-    """The free part of an amount from each instant to the next. The last step lasts for ever."""
+    """Free part of one amount over time, in steps. The last step lasts for ever."""
 
     __slots__ = ("_least", "free", "times")
 
@@ -40,7 +40,7 @@ class _Steps:
         return copied
 
     def least(self) -> tuple[Floats, Ints]:
-        """Return the instants, and how much is free all the time from the first to the end of each step."""
+        """Return the beginnings of the steps, and how much is free from the first to the end of each."""
         if self._least is None:
             least = np.minimum.accumulate(np.array(self.free, dtype=np.int64))
             self._least = np.array(self.times, dtype=np.float64), least
@@ -89,7 +89,8 @@ class _Steps:
             self.free.append(free)
 
     def lasts(self, amount: int, until: int = FOREVER) -> int:
-        """Return the instant up to which so much is free from the first on; ``until`` at most."""
+        """Return the instant up to which so much is free without a break from the first, at most
+        ``until``."""
         for at, free in zip(self.times, self.free, strict=True):
             if at >= until:
                 break
@@ -98,7 +99,7 @@ class _Steps:
         return until
 
     def earliest(self, amount: int, length: int, after: int) -> int | None:
-        """Return the first instant from ``after`` on from which so much is free for ``length``, or None."""
+        """Return the first instant from ``after`` on when so much is free for ``length`` ms, or None."""
         index, begin, is_free = self.at(after), max(after, self.times[0]), True
         end = begin + length
         for at, free in zip(islice(self.times, index, None), islice(self.free, index, None), strict=True):
@@ -125,7 +126,7 @@ class Profile:
         return copied
 
     def provide(self, amount: Amount, most: int) -> None:
-        """Count an amount, of which there is so much in all, unless it is counted already."""
+        """Count an amount, of which there is ``most`` in all, unless it is counted already."""
         if amount not in self._steps:
             self._steps[amount] = _Steps(self.now, most)
 
@@ -146,7 +147,7 @@ class Profile:
             steps.add(begin, end, -count)
 
     def release(self, begin: int, end: int, claims: Claims) -> None:
-        """Give back claims that were held from one instant to another."""
+        """Release claims that were held from one instant to another."""
         for steps, count in self._counted(claims):
             steps.add(begin, end, count)
 
@@ -160,20 +161,20 @@ class Profile:
         return amount in self._steps
 
     def most(self, amount: Amount) -> int:
-        """Return how much of it there is in all."""
+        """Return how much of an amount there is in all."""
         return self._steps[amount].free[-1]
 
     def free(self, amount: Amount, at: int) -> int:
-        """Return how much of it is free at an instant."""
+        """Return how much of an amount is free at an instant."""
         steps = self._steps[amount]
         return steps.free[steps.at(at)]
 
     def least(self, amount: Amount) -> int:
-        """Return how much of it is free at every instant from now on."""
+        """Return how much of an amount is free at every instant from now on."""
         return int(self._steps[amount].least()[1][-1])
 
     def least_until(self, amount: Amount, ends: Floats) -> Ints:
-        """Return how much of it is free all the time from now to each of these instants."""
+        """Return how much of an amount is free all the time from now to each of these instants."""
         times, least = self._steps[amount].least()
         found: Ints = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
         return found

@@ -1,9 +1,9 @@
-"""Spans of time: amounts that are held, and kept for reservations, as plain data.
+"""Spans of time: amounts that are held, and reserved, as plain data.
 
 A reservation without a time waits for something that has no known end. Its claims are not spread over time:
-whenever that ends, they must be free. *Spare* is an amount of its own in the profile: what they would leave
-if everything without a known end had ended. Each request that passes such a reservation, or has a time
-reserved behind it, holds spare amounts for as long as it runs. So all of these together leave enough. A
+whenever that ends, they must be free. *Headroom* is an amount of its own in the profile: what these claims
+would leave if everything without a known end had ended. Each request that passes such a reservation, or has a
+time reserved behind it, holds headroom for as long as it runs. So all of these together leave enough. A
 reservation that is older waits for none of them, and of several without a time the first waits for none.
 """
 
@@ -21,8 +21,8 @@ Turn = tuple[int, Seq]
 
 
 class Holding(NamedTuple):
-    """Claims from ``begin`` until ``end``, and the claims ``lasting`` for ever after; a ``begin`` of
-    `FOREVER`: without a time. ``turn``: of the reservation for which they are kept."""
+    """Claims from ``begin`` until ``end``, and the claims ``lasting`` for ever after; ``begin`` is `FOREVER`
+    for a reservation without a time. ``turn``: place of that reservation in the order of their making."""
 
     begin: int
     end: int
@@ -31,15 +31,15 @@ class Holding(NamedTuple):
     turn: int = 0
 
     def spans(self) -> tuple[Span, ...]:
-        """Return the spans, one after the other."""
+        """Return the claims as one or two spans of time, one after the other."""
         first = self.begin, self.end, self.claims
         return (first, (self.end, FOREVER, self.lasting)) if self.lasting else (first,)
 
 
 @dataclass(slots=True)
 class Spans:
-    """``holdings``: of each request with a reservation; ``running``: expected ends of running ones;
-    ``idle``: PEs of each domain that nothing holds; ``claimed``: known claims of queued ones."""
+    """Amounts held and reserved over time. ``holdings``: of each request with a reservation; ``running``:
+    expected ends of requests that run; ``idle``: unheld PEs of each domain; ``claimed``: known claims."""
 
     profile: Profile
     holdings: dict[Seq, Holding] = field(default_factory=dict)
@@ -50,18 +50,18 @@ class Spans:
     _untimed: list[Turn] = field(default_factory=list)
 
     def copy(self, now: Instant) -> "Spans":
-        """Return a copy for a later pass; the expected ends of what runs are shared."""
+        """Return a copy for a later pass; it shares the expected ends of running requests."""
         parts = self.holdings.copy(), self.running, self.idle.copy(), self.claimed.copy()
         return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
 
     def fill(self, used: list[Span], holdings: dict[Seq, Holding]) -> None:
-        """Hold what is taken, and what is kept for reservations with a time; before anything else."""
+        """Hold what is taken, and what is reserved with a time, in empty spans."""
         self.profile.fill([*used, *(span for held in holdings.values() for span in held.spans())])
         self.holdings.update(holdings)
         self._begins = sorted((held.begin, seq) for seq, held in holdings.items())
 
     def add(self, seq: Seq, held: Holding) -> None:
-        """Keep this for a request, for which nothing is kept yet; without a time it holds spare amounts."""
+        """Hold these claims for a request that holds none yet. Claims without a time hold headroom."""
         self.holdings[seq] = held
         insort(self._begins, (held.begin, seq))
         if held.begin < FOREVER:
@@ -69,10 +69,10 @@ class Spans:
                 self.profile.hold(*span)
         else:
             insort(self._untimed, (held.turn, seq))
-            self.profile.hold(self.profile.now, FOREVER, self.spare(held.claims))
+            self.profile.hold(self.profile.now, FOREVER, self.headroom(held.claims))
 
     def lift(self, seq: Seq) -> Holding | None:
-        """Keep nothing for a request any more; return what was kept."""
+        """Release what is held for a request's reservation, and return it; None: nothing is held."""
         held = self.holdings.pop(seq, None)
         if held is None:
             return None
@@ -82,37 +82,37 @@ class Spans:
                 self.profile.release(*span)
         else:
             del self._untimed[bisect_left(self._untimed, (held.turn, seq))]
-            self.profile.release(self.profile.now, FOREVER, self.spare(held.claims))
+            self.profile.release(self.profile.now, FOREVER, self.headroom(held.claims))
         return held
 
     def first(self, but: Seq, amounts: Collection[Amount]) -> tuple[int, Seq] | None:
-        """Return the earliest begin of what is kept for another request, of these amounts if any is, and that
-        request."""
+        """Return the earliest begin of a reservation of another request, and that request; None: there is
+        none. Reservations of some of these amounts go first."""
         others = [begin for begin in self._begins if begin[1] != but]
         same = (each for each in others if not self.holdings[each[1]].claims.keys().isdisjoint(amounts))
         return next(same, others[0] if others else None)
 
     @property
     def has_untimed(self) -> bool:
-        """True if something is kept for a reservation without a time."""
+        """True if something is held for a reservation without a time."""
         return bool(self._untimed)
 
     def is_untimed_before(self, turn: Turn | None) -> bool:
-        """True if a reservation without a time was made before this turn (None: there is none yet)."""
+        """True if a reservation without a time was made before this turn (None: before a new one)."""
         return bool(self._untimed) and (turn is None or self._untimed[0] < turn)
 
-    def spare(self, claims: Claims) -> Claims:
-        """Return as much of the spare amounts. A request of a command domain claims no PEs, and the profile
-        may have none of that domain."""
+    def headroom(self, claims: Claims) -> Claims:
+        """Return as much headroom as these claims. A command domain has no PEs in the profile, and its
+        requests claim none."""
         claimed = {amount: count for amount, count in claims.items() if count}
         for amount in claimed:
-            self.profile.provide(spare_of(amount), self.profile.most(amount))
-        return {spare_of(amount): count for amount, count in claimed.items()}
+            self.profile.provide(headroom_of(amount), self.profile.most(amount))
+        return {headroom_of(amount): count for amount, count in claimed.items()}
 
 
-def spare_of(amount: Amount) -> Amount:
-    """Return the amount that counts what is spare of another."""
-    return "spare", amount
+def headroom_of(amount: Amount) -> Amount:
+    """Return the amount that counts the headroom of another amount."""
+    return "headroom", amount
 
 
 # ---------------------------------------------------------------- from pass to pass
@@ -120,7 +120,7 @@ def spare_of(amount: Amount) -> Amount:
 
 @dataclass(slots=True)
 class _Note:
-    """Spans made at ``made``; they hold before ``until``, while the same shifts are to come."""
+    """Spans made at ``made``. They are valid before ``until``, while the same shifts are to come."""
 
     spans: Spans
     made: Instant
@@ -129,8 +129,8 @@ class _Note:
 
 
 def recall(site: Site, now: Instant) -> Spans | None:
-    """Return a copy of the spans of an earlier pass (`Site.memos`) if they hold: nothing but submissions
-    has happened since, and nothing that they hold has begun or ended."""
+    """Return a copy of the spans of an earlier pass (`Site.memos`), if they are still valid: only submissions
+    happened since, and nothing that they hold has begun or ended. None: they are not."""
     note: _Note | None = site.memos.get(_NAME)
     if note is None or not note.made <= now < note.until or note.shifts != _shifts(site):
         return None
@@ -138,7 +138,7 @@ def recall(site: Site, now: Instant) -> Spans | None:
 
 
 def remember(site: Site, now: Instant, spans: Spans, until: int) -> None:
-    """Note a copy of spans that hold until then; not if a request is suspended: its time changes."""
+    """Store a copy of spans that are valid until then, unless a request is suspended: its time changes."""
     if not site.paused:
         until = min([until, *(stop.at for stop in site.upcoming_stops.values())])
         site.memos[_NAME] = _Note(spans.copy(now), now, max(until, now + 1), _shifts(site))

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from nqspy.core.timeline.lengths import end_of, is_suspended, length_of, planned_end
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
-from nqspy.core.timeline.spans import Holding, Spans, Turn, recall, remember, spare_of
+from nqspy.core.timeline.spans import Holding, Spans, Turn, headroom_of, recall, remember
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import MOMENT, Request, Reservation, State
 from nqspy.model.site import Site
 from nqspy.model.specs import sized
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
-"""Function that returns what a request takes beside PEs: what, how much, and how much there is in all; True:
+"""Function that returns what a request takes in addition to PEs: what, how much, how much there is; True:
 only what a suspended request keeps."""
 
 SHOWN = 3
@@ -27,23 +27,23 @@ _NEVER: Turn = FOREVER, Seq(0)
 
 
 def turn_of(request: Request) -> Turn:
-    """Return the order in which its reservation was made."""
+    """Return the order in which the reservation of a request was made, with its number; 0: it has none."""
     reservation = request.reservation
     return (0 if reservation is None else reservation.turn), request.seq
 
 
 def time_of(request: Request) -> int:
-    """Return the time of its reservation; `FOREVER`: it has none, or no time is known."""
+    """Return the reserved time of a request; `FOREVER`: it has no reservation, or no time is known."""
     reservation = request.reservation
     return FOREVER if reservation is None or reservation.at is None else reservation.at
 
 
 class Timeline:
-    """Amounts that a site holds and keeps over time; the pass adds its starts and reservations. Requests of a
-    command domain hold no PEs, so no PEs of that domain are counted.
+    """Amounts that a site holds and reserves over time; the pass adds its starts and reservations. Requests
+    of a command domain hold no PEs, so no PEs of that domain are counted.
 
     ``started``: requests that the pass has started, ``leaving``: those that give way in it, ``returning``:
-    those that it resumes. ``opened``: how often a request of each queue gave up a later reservation.
+    those that it resumes. ``opened``: how often requests of each queue gave up a later reservation.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Timeline:
     # ------------------------------------------------------------ as the pass begins
 
     def _fill(self, started: Sequence[Request]) -> int:
-        """Put on the timeline what runs and what is reserved; return the instant until which that holds."""
+        """Put what runs and what is reserved on the timeline; return the instant until which it is valid."""
         site, now = self._site, self._now
         domains = [name for name in site.domains() if not site.domain(name).is_command]
         slots: Claims = {("pes", name): site.board(name).slots() for name in domains}
@@ -94,10 +94,9 @@ class Timeline:
         return min([until, *(end for end, _ in ends)])
 
     def _returns(self) -> Iterator[Span]:
-        """Yield what suspended requests will hold that wait for PEs of others. Each goes on before all that
-        wait, as soon as enough is free; until then it holds what it did not release. Nothing is kept for a
-        request as long as it could go on now, because it does so at an unknown time, nor for a request of a
-        stopped queue."""
+        """Yield the spans that suspended requests will hold while they wait for PEs of others. Each goes on
+        before all that wait, as soon as enough is free; until then it holds what it did not release. Nothing
+        is held for a request that could go on now, at an unknown time, nor for one of a stopped queue."""
         for end, request in self._standing.copy():
             domain, rest = self._site.domain_of(request.queue).name, end - self._now
             pes: Claims = {("pes", domain): self._site.held_by(request)}
@@ -111,8 +110,8 @@ class Timeline:
                     yield held.end, until, held.claims
 
     def _fill_reserved(self, used: list[Span], domains: Iterable[str]) -> int:
-        """Hold what is taken, and keep what is reserved: first reservations with a time to come, then those
-        without a time, then those with a time that is over. Nothing is kept for a stopped queue, because it
+        """Hold what is taken, and what is reserved: first reservations with a time to come, then those
+        without a time, then those with a time that is over. Nothing is held for a stopped queue, because it
         starts again at an unknown time. Return the first time of a reservation; now if one is over."""
         reserved = [self._site.requests[seq] for seq in self._site.reserved]
         waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
@@ -127,7 +126,7 @@ class Timeline:
         self.spans.idle = {name: self.profile.free(("pes", name), self._now) for name in domains}
         for request in untimed:
             self.put(request, None, turn_of(request)[0])
-        self.place_over(waiting)  # others were reserved beside these
+        self.place_over(waiting)  # others were reserved in addition to these
         if any(map(self._is_over, waiting)):
             return self._now
         return min(map(time_of, reserved), default=FOREVER)
@@ -137,8 +136,8 @@ class Timeline:
         return queue is not None and queue.started
 
     def _is_over(self, request: Request) -> bool:
-        """True if the time of its reservation has come or cannot be kept. If room were kept from now on for
-        several of these, none could start beside the others."""
+        """True if the reserved time of a request has come or cannot be kept. If room were held from now on
+        for several of these, none could start beside the others."""
         own = request.reservation
         return own is not None and own.at is not None and (bool(own.late) or own.at <= self._now)
 
@@ -146,11 +145,11 @@ class Timeline:
         return request.pes_released and request.seq not in self._returning
 
     def _is_released(self, request: Request) -> bool:
-        """True if it has released its PEs, or does so in this pass."""
+        """True if a request has released its PEs, or does so in this pass."""
         return self._stands_still(request) or request.seq in self.leaving
 
     def _waits_for_queue(self, request: Request) -> bool:
-        """True if it is suspended until its queue is started again."""
+        """True if a request is suspended until its queue is started again."""
         return self._is_released(request) and not self._is_open(request)
 
     def _end(self, request: Request) -> int:
@@ -160,8 +159,8 @@ class Timeline:
     # ------------------------------------------------------------ what a request takes
 
     def claims(self, request: Request, passing: bool = False) -> Claims:
-        """Return what a request holds while it runs; ``passing``: and as much of what is spare, as it passes
-        a reservation without a time. The profile then counts these amounts."""
+        """Return what a request holds while it runs. ``passing``: it passes a reservation without a time, so
+        it holds as much headroom too. The profile then counts these amounts."""
         claims = self.spans.claimed.get(request.seq)
         if claims is None:
             claims, released = {}, self._is_released(request)
@@ -175,16 +174,16 @@ class Timeline:
                 claims[amount] = claims.get(amount, 0) + count
             if request.state is State.QUEUED and request.spec.mold is None:  # asked for again and again
                 self.spans.claimed[request.seq] = claims
-        return {**claims, **self.spans.spare(claims)} if passing else claims
+        return {**claims, **self.spans.headroom(claims)} if passing else claims
 
     def _lasting(self, request: Request, claims: Claims) -> Claims:
         """Return the part of these claims that a request keeps while it is suspended."""
         amounts = {amount for amount, _, _ in self._claims_of(request, True)}
-        amounts |= set(map(spare_of, amounts))
+        amounts |= set(map(headroom_of, amounts))
         return {amount: count for amount, count in claims.items() if amount in amounts}
 
     def _held_now(self, request: Request, end: int) -> Holding:
-        """Return what a request holds from now on that runs, or is suspended."""
+        """Return what a running or suspended request holds from now on."""
         claims = self.claims(request, request.attempt is not None and request.attempt.passing)
         stops = request.queue in self._site.upcoming_stops
         planned = planned_end(self._site, self._now, request) if stops else end
@@ -205,7 +204,7 @@ class Timeline:
     # ------------------------------------------------------------ room for a request
 
     def earliest(self, request: Request, claims: Claims, own: Reservation | None) -> int | None:
-        """Return the first instant at which a request with these claims may run, or None. ``own``: its
+        """Return the first instant at which a request with these claims may run; None: unknown. ``own``: its
         reservation. What it keeps when a shift suspends it must be free for ever."""
         length = length_of(self._site, request)
         found = self.profile.earliest(claims, length)
@@ -230,8 +229,8 @@ class Timeline:
         return self.profile.fits(self._lasting(request, claims), FOREVER)
 
     def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
-        """Return the first start that is at most a moment later than reserved. There is room up to the end
-        of the reservation, where other reservations may begin. None: there is no such start."""
+        """Return the first start that is at most a moment after ``at``, the reserved time; None: there is
+        none. There is room up to the end of the reservation, where other reservations may begin."""
         earliest = self.profile.earliest
         if length >= FOREVER:
             return None
@@ -242,7 +241,7 @@ class Timeline:
 
     @property
     def _moment(self) -> int:
-        """Tolerance of a reservation: as long as a request that reached its limit may take to end."""
+        """Tolerance (ms) of a reservation: how long a request that reached its limit may take to end."""
         return MOMENT + self._site.settings.server.grace
 
     def until(self, request: Request, claims: Claims) -> int:
@@ -256,14 +255,14 @@ class Timeline:
     # ------------------------------------------------------------ changes
 
     def put(self, request: Request, at: int | None, turn: int) -> None:
-        """Keep room for a request from an instant on; None: without a time."""
+        """Hold room for a request's reservation from an instant on; None: without a time."""
         begin = FOREVER if at is None else at
         passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
         self.spans.add(request.seq, self._held(request, begin, turn, passing))
 
     def place_over(self, requests: Iterable[Request]) -> None:
-        """Keep room anew for those of these requests with a reserved time that has come or cannot be kept,
-        each from the first start that is possible. They have no other place in the timeline."""
+        """Hold room anew for each request whose reserved time has come or cannot be kept, from its first
+        possible start. Nothing else is held for these requests."""
         over = sorted(filter(self._is_over, requests), key=_due_first)
         for request in over:
             self.spans.lift(request.seq)
@@ -272,7 +271,7 @@ class Timeline:
             self.put(request, at, turn_of(request)[0])
 
     def give_up(self, request: Request) -> None:
-        """Keep nothing for a request any more; others may have what was kept for later."""
+        """Release what is held for a request's reservation, and count it as given up if it was for later."""
         held = self.spans.lift(request.seq)
         if held is not None and held.begin > self._now:
             self.opened[request.queue] += 1
@@ -298,8 +297,7 @@ class Timeline:
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
-        """Hold these spans. If a suspended request can therefore not go on now, hold also what it will hold
-        later."""
+        """Hold these spans. If a suspended request therefore cannot go on now, hold also its later ones."""
         for span in spans:
             self.profile.hold(*span)
         if self._standing:
@@ -313,8 +311,8 @@ class Timeline:
     # ------------------------------------------------------------ what delays a reservation
 
     def awaited(self, at: int | None) -> tuple[Seq, ...]:
-        """Return the requests that must end before a start at that time, the last to end first;
-        None: requests without a known end."""
+        """Return the requests that must end before a start at that time, the last to end first; None: those
+        without a known end. At most `SHOWN` are returned."""
         known = [*self.running, *self._begun]
         if at is None:
             return tuple(seq for end, seq in known if end >= FOREVER)[:SHOWN]
@@ -322,8 +320,7 @@ class Timeline:
         return tuple(seq for _, seq in ends[:SHOWN])
 
     def cause_of_delay(self, request: Request, reserved: Instant | None) -> str:
-        """Return in words why the reservation of a request cannot be kept: by requests that hold some of what
-        it needs, as far as there are such."""
+        """Return in words why a reservation cannot be kept, naming requests that hold what it needs."""
         needs, started = self.claims(request).keys(), self._site.started
 
         def shown(seqs: Iterable[Seq]) -> str:
@@ -344,7 +341,7 @@ class Timeline:
         if returning := shown(self._site.paused):
             return f"{returning} gave way and goes on before it"
         domain, away = self._site.domain_of(request.queue), self._site.offline()
-        if domain.is_command and (places := shown(started)):  # they hold no PEs, but places of the domain
+        if domain.is_command and (places := shown(started)):  # its requests hold places of the domain, no PEs
             return f"what it needs is held by {places}"
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
 
@@ -358,23 +355,23 @@ class Timeline:
 
 
 def _at_reserved(end: int, times: Sequence[int]) -> int:
-    """Return an end, or the first reserved time (of these, in order) that is less than a moment before it. A
-    limit counts from a moment after the decision to start; what is reserved for the end that was expected
-    then would hold the same PEs for that moment, and no request that spans it would fit. It is the first of
+    """Return an end, moved to a reserved time (the first of ``times``) that is less than a moment before it.
+    A limit counts from a moment after the decision to start. What was reserved for the end expected then
+    would hold the same PEs for that moment, and no request that spans it would fit. It is the first of
     several: which of them was reserved for this end is not known."""
     place = bisect_right(times, end - MOMENT)
     return min(end, times[place]) if place < len(times) else end
 
 
 def _on_reserved_size(request: Request) -> Request:
-    """Return a moldable request on the size that is reserved for it."""
+    """Return a moldable request on the size reserved for it; other requests as they are."""
     if request.spec.mold is None or request.reservation is None:
         return request
     return sized(request, request.reservation.pes)
 
 
 def _due_first(request: Request) -> tuple[bool, int, Seq]:
-    """Return the place of a request with a reserved time that is over. A late request comes last: the starts
-    that are due now were reserved in addition to what was kept for it."""
+    """Return the sorting key of a request with a reserved time that is over. A late request comes last: the
+    starts that are due now were reserved in addition to its own."""
     own = request.reservation
     return own is not None and bool(own.late), time_of(request), request.seq

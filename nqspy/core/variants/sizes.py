@@ -28,9 +28,8 @@ Refuses = Callable[[Request], Reason | None]
 
 
 class SizeEnd(NamedTuple):
-    """Expected end of a request on a size, for comparisons: the earlier is less. ``end``: `FOREVER` if
-    unknown. ``rank`` decides between equal ones: the fewest PEs, or the most if the request gives no
-    times."""
+    """Expected end of a request on a size; the earlier is less. ``end``: `FOREVER` if unknown. ``rank``
+    decides between equal ends: the fewest PEs, or the most if the request gives no times for its sizes."""
 
     end: int
     start: int
@@ -46,15 +45,14 @@ def length_on(site: Site, one: Request) -> int:
 
 
 def ending(site: Site, one: Request, start: int) -> SizeEnd:
-    """Return the expected end of a request that starts at ``start`` on the size that it has."""
+    """Return the expected end of a request that starts at ``start`` on its present size."""
     pes, mold = one.spec.ask.pes, one.spec.mold
     rank = pes if mold is not None and mold.walls else -pes
     return SizeEnd(min(FOREVER, start + length_on(site, one)), start, rank)
 
 
 def sizes_of(site: Site, request: Request) -> Sequence[Request]:
-    """Return a moldable request on each of the sizes that its queue takes, the one that runs shortest
-    first."""
+    """Return a moldable request on each size that its queue takes, the one that runs shortest first."""
     queue, mold = site.settings.queues.get(request.queue), request.spec.mold
     assert mold is not None
     sizes = [sized(request, pes) for pes in mold.sizes]
@@ -63,7 +61,7 @@ def sizes_of(site: Site, request: Request) -> Sequence[Request]:
 
 
 def least_of(site: Site, request: Request) -> Request:
-    """Return a moldable request on the smallest of the sizes that its queue takes; else itself."""
+    """Return a moldable request on the smallest size that its queue takes; other requests as they are."""
     if request.spec.mold is None:
         return request
     return min(sizes_of(site, request), key=lambda one: one.spec.ask.pes)
@@ -99,8 +97,8 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
 
 
 class Fit(NamedTuple):
-    """``ask``: the first variant that may start; None: none may, ``why`` says why. ``rejected``: the variants
-    that were refused."""
+    """Result of trying the variants of a candidate. ``ask``: the first that may start; None: none may, and
+    ``why`` is the reason. ``rejected``: variants that were refused."""
 
     ask: Request | None
     why: Reason | None = None
@@ -108,7 +106,7 @@ class Fit(NamedTuple):
 
 
 def variants_of(site: Site, candidate: Request) -> Sequence[Request]:
-    """Return a moldable candidate on each of its sizes, the one that ends soonest first; else itself."""
+    """Return a moldable candidate on each size, the one that ends soonest first; others as they are."""
     return (candidate,) if candidate.spec.mold is None else sizes_of(site, candidate)
 
 

@@ -11,8 +11,8 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
+from nqspy.model.facts import Promise, made
 from nqspy.model.ids import Instant
-from nqspy.model.promises import Promise, made
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request
