@@ -200,7 +200,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("queued_limit", 198): {
         "user_queued_limit": _FULL + "{user} has {have} requests {there};"
-        " a user may have {most} (set {where} queued_limit user={most}){asked}",
+        " a user may have {most} (set {where} user_queued_limit={most}){asked}",
         "many_waited_for": _FULL + "commands wait for {most:,} requests of {user}, as many as may be",
         "queued_limit": _FULL + "there are {have} requests {there} of {most}"
         " (set {where} queued_limit={most}){asked}",

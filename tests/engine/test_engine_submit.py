@@ -1,5 +1,7 @@
 """Submissions: what is accepted, what is refused and how it is said."""
 
+import re
+
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, Centre, asked, item, moment, replies_to
 from engine.story import play
@@ -255,6 +257,15 @@ def test_a_list_fits_as_a_whole_or_not_at_all():
     assert len(centre.site.requests) == 1
     centre.ask(hand_in(centre, 2), ANNE)
     centre.is_sound()
+
+
+def test_the_refusal_names_the_setting_as_qmgr_reads_it():
+    centre = centre_with("set global queued_limit user=1")
+    centre.submit("anne")
+    setting = re.search(r"\((set .*?)\)", str(centre.refused(hand_in(centre, 1), ANNE)))[1]
+    assert {each.path: each.value for each in centre.command(setting).changes} == {
+        "global/user_queued_limit": 1
+    }
 
 
 def test_the_limit_counts_by_owner_whoever_hands_in():
