@@ -51,7 +51,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     labels = {}
     for each in requests:
         if view.allows(each.spec):
-            never = "  (what it waits for can never come about)" if each.never else ""
+            never = "  (can never start)" if each.never else ""
             state = each.shown_state.value
             labels[each.seq] = f"{site.id_of(each.seq)} {each.name}  {each.owner}  {state}{never}"
     below_them = {seq: [each for each in some if each[1] in labels] for seq, some in edges.items()}

@@ -16,9 +16,9 @@ from nqspy.model.units import UNLIMITED, format_seconds, format_size
 
 _ABOVE_MACHINE, _ABOVE_DOMAIN, _ABOVE_BLOCK = reason_kinds(
     ReasonCode.NEVER,
-    above_machine="{pes} PEs are more than the machine's {size}",
-    above_domain="{pes} PEs are more than the {size} of {who}",
-    above_block="{pes} PEs are more than the {size} of the largest block of {who}",
+    above_machine="needs {pes:1 PE|* PEs}, the machine has {size}",
+    above_domain="needs {pes:1 PE|* PEs}, {who} has {size}",
+    above_block="needs {pes:1 PE|* PEs} in one block, the largest block of {who} has {size}",
 )
 _WORDS = {
     "per_request/cpu_limit": "CPU time",

@@ -14,11 +14,11 @@ from nqspy.model.site import Site
 WHO = "dependency"
 """Source named in reasons, and in deletions by ``set dependency_failed delete``."""
 
-(_WAITS,) = reason_kinds(ReasonCode.DEPENDENCY, waits_for_others="it waits until {awaited}")
+(_WAITS,) = reason_kinds(ReasonCode.DEPENDENCY, waits_for_others="waits until {awaited}")
 (_HOPELESS,) = reason_kinds(
     ReasonCode.DEPENDENCY,
-    "the owner must delete it (qdel), or an operator release it (qrls -h s); "
-    "for later ones: set dependency_failed",
+    "delete it (qdel {id}), or have an operator release it (qrls -h s {id}); "
+    "for later requests: set dependency_failed",
     hopeless="{text}",
 )
 
@@ -72,9 +72,9 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
 _AWAITED = {
     "ok": "has ended with exit status 0",
     "any": "has ended",
-    "fail": "has ended otherwise than with exit status 0",
+    "fail": "has ended, but not with exit status 0",
     "start": "has started",
-    "each": "has ended, index by index, with exit status 0",
+    "each": "has ended index by index with exit status 0",
 }
 
 

@@ -29,7 +29,7 @@ from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
 from nqspy.shares import FairShare
 
-(_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
+(_MOVED,) = reason_kinds(ReasonCode.HELD, "the next pass examines it", moved="is moving to queue {queue}")
 
 
 @dataclass(slots=True)

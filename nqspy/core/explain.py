@@ -18,21 +18,20 @@ from nqspy.model.requests import Request
 
 (STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped")
 (LINE_CLOSED,) = reason_kinds(
-    ReasonCode.LINE_CLOSED, line_closed="{request} closes the line of queue {queue}: {text}"
+    ReasonCode.LINE_CLOSED, line_closed="waits behind {request}; an exit closed queue {queue} there: {text}"
 )
 BOUNDED, FREED = reason_kinds(
     ReasonCode.LATER,
-    offers_bounded="jobselect was offered as many candidates as one pass allows "
-    "(global offers_per_pass {most})",
-    freed="what held it ended with the last decisions; the next pass comes at once and examines it",
+    offers_bounded="one pass offers {most} requests to user exits (global offers_per_pass); it comes later",
+    freed="nothing blocks it any more; the next pass examines it at once",
 )
 (IN_LINE,) = reason_kinds(
     ReasonCode.RESERVED,
-    "the request that waits for room must start",
-    in_line="{request} waits for room, and no request of queue {queue} passes it (backfill=none)",
+    "the request in front must start",
+    in_line="waits behind {request}, which no request of queue {queue} may pass (backfill=none)",
 )
 (_BEHIND,) = reason_kinds(
-    ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
+    ReasonCode.RESERVED, kept_ahead="requests ahead of it would delay the reserved start of {request}"
 )
 _CHANGING = (
     ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT, ReasonCode.RESERVED

@@ -97,7 +97,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         reason, pause = reasons.own.get(request.seq) or features.why_held(site, request), request.pause
         if reason is None and pause is not None:
             who = str(pause.cause)
-            reason = quoted(pause.cause.code, who, pause.text or f"it was suspended by {who}")
+            reason = quoted(pause.cause.code, who, pause.text or f"suspended by {who}")
         return reason
     if request.state is State.RUNNING:
         return features.next_action(site, request, goes_since(request))
@@ -181,11 +181,10 @@ def waiting_indices(site: Site, array: Request) -> Iterator[Request]:
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
 _NOT_YET, _NOTHING_FREED = reason_kinds(
     ReasonCode.LATER,
-    not_yet="no pass has examined it yet",
-    nothing_freed="its start is reserved, and it starts earlier only if something becomes free before",
+    not_yet="no scheduling pass has examined it yet",
+    nothing_freed="its start is reserved; it starts earlier if something that it needs becomes free",
 )
-_WAITS_FOR_DATE, _RETRIED = reason_kinds(
-    ReasonCode.DATE,
-    waits_for_date="it waits for the date its owner gave",
-    retried="{why}; the next attempt comes later",
+(_WAITS_FOR_DATE,) = reason_kinds(ReasonCode.DATE, waits_for_date="waits for its start date")
+(_RETRIED,) = reason_kinds(
+    ReasonCode.DATE, "nothing: it is tried again by itself", retried="{why}; it is tried again later"
 )

@@ -27,11 +27,11 @@ Mask = npt.NDArray[np.bool_]
 WHO = "probe "
 """Prefix of a probe's name as the source of a reason, a suspension or a requeue."""
 
-_BROKEN = "resource {name} is broken{since: (since *)}{text:: *}"
+_BROKEN = "resource {name} is broken{since: since *}{text:: *}"
 _STARTS, _GOES_ON = reason_kinds(
     ReasonCode.RESOURCE,
-    starts_when_well=_BROKEN + "; it starts when {who} is well again",
-    goes_on_when_well=_BROKEN + "; it goes on when {who} is well again",
+    starts_when_well=_BROKEN + "; it starts when {who} succeeds again",
+    goes_on_when_well=_BROKEN + "; it resumes when {who} succeeds again",
 )
 
 

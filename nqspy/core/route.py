@@ -34,10 +34,10 @@ from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
 
 _ITS_TURN, _NOT_NOW = reason_kinds(
     ReasonCode.LATER,
-    turn_comes="its turn to be routed comes in one of the next passes",
-    no_destination_now="no destination takes it: {objections}",
+    turn_comes="waits to be routed in one of the next passes",
+    no_destination_now="no destination queue takes it: {objections}",
 )
-(_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination takes it: {objections}")
+(_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination queue takes it: {objections}")
 
 TURN = 10_000
 """Longest time (ms) until the next part of a pipe queue is tried that is too long for one pass."""

@@ -20,7 +20,7 @@ from nqspy.model.settings import cpu_limit as cpu_limit
 from nqspy.model.settings import cpu_of as cpu_of
 from nqspy.model.settings import planned_wall as planned_wall
 from nqspy.model.settings import wall_limit as wall_limit
-from nqspy.model.units import format_time
+from nqspy.model.units import format_span, format_time
 
 LAST = 3
 """Number of the last runs from which the next run time is expected: people repeat a job several times, and
@@ -163,9 +163,7 @@ def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | Non
     longest = max(walls)
     if longest * times > limit:
         return ""
-    ran = f"the last {len(walls)} like it ran" if len(walls) > 1 else "the one like it ran"
-    seconds = -(-max(longest, 1) // 1000)
-    used = f"{seconds} s" if seconds < 60 else format_time(seconds * 1000)
+    ran = f"the last {len(walls)} similar requests ran" if len(walls) > 1 else "one similar request ran"
     enough = format_time(-(-longest * SPARE // WHOLE // MINUTE) * MINUTE or MINUTE)
-    text = f"{ran} {used} at most, of a wall limit of {format_time(limit)}"
-    return f"{text}: with {enough} instead (-l walltime=) it may start earlier"
+    text = f"{ran} {format_span(max(longest, 1))} at most, its wall limit is {format_span(limit)}"
+    return f"{text}: with -l walltime={enough} it may start earlier"

@@ -31,7 +31,8 @@ LONGEST_PAUSE = 60.0
 
 (_BEGUN_AGAIN,) = reason_kinds(
     ReasonCode.EXIT,
-    exits_begin_again="the process of the user exits is begun again in a moment; nothing starts before",
+    "nothing: it starts when the exits run again",
+    exits_begin_again="the process that runs user exits restarts in a moment; no request starts before",
 )
 
 

@@ -41,14 +41,14 @@ SHOWN = 3
 Spent = Callable[[], float]
 """Which part of the time that a look may take has gone by: from 1 on it is broken off."""
 
-LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
-CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
-MOVED = "; a request that gives way takes {seconds:.3g} s for each of its PEs, as {which}"
-UNMOVED = "; a request that gives way is taken to leave its PEs at once, because none has done so yet"
-PROMISED = "that start is promised, as long as no request exceeds its wall limit"
-REFUSABLE = ", and no user exit refuses it then"
-PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
-BY_LIMITS = "if requests run as long as their best guesses or limits say; none has ended yet"
+LATEST = "if every request runs to its wall limit and no later request goes first"
+CHANCES = "; not guaranteed, as queue {queue} has backfill=probable"
+MOVED = "; a request that gives way leaves each PE in {seconds:.3g} s, {which}"
+UNMOVED = "; a request that gives way leaves its PEs at once (no request has done so yet)"
+PROMISED = "reserved; it holds unless a request exceeds its wall limit"
+REFUSABLE = " or a user exit refuses it"
+PROBABLY = "if requests run as long as similar earlier requests"
+BY_LIMITS = "if requests run as long as their best guesses or limits; no request has ended yet"
 
 
 def never() -> float:
@@ -80,13 +80,14 @@ class Outlook(Struct, frozen=True):
         self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
         """Both by name for programs, and how it probably is; ``named``: requests in words."""
-        latest, probably = (
-            {
-                "start": None if each.start is None else written(each.start),
-                "basis": each.basis.replace("{by}", named(each.by)) if each.by else each.basis,
-            }
-            for each in (self.latest, self.probably)
-        )
+
+        def shown(each: Foreseen) -> dict[str, Any]:
+            names = named(each.by) if each.by else ""
+            verb = "have" if ", " in names or names == "others" else "has"
+            start = None if each.start is None else written(each.start)
+            return {"start": start, "basis": each.basis.replace("{by} has", f"{names} {verb}")}
+
+        latest, probably = shown(self.latest), shown(self.probably)
         return {**probably, "latest": latest, "probably": probably, "as_of": written(now)}
 
 
@@ -117,7 +118,8 @@ class LookAhead:
         self._past = site.lifetimes.copy(closed=True)
         self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
-        self._waiting = sum(map(len, site.waiting.values())) if left else 0
+        waiting = sum(map(len, site.waiting.values())) if left else 0
+        self._bound = f"only {MOST:,} of {waiting:,} waiting requests were simulated" if left else ""
         copied = self._site
         if request is not None:
             copied.requests[request.seq] = request
@@ -148,7 +150,7 @@ class LookAhead:
                 other = Foreseen(one.start, one.basis)
             found[request.seq] = Outlook(one, other)
         if seqs is None:
-            found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
+            found |= dict.fromkeys(self._left, unknown(self._bound))
         return found
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
@@ -216,16 +218,14 @@ class LookAhead:
         waits = request.state is State.QUEUED and queue is not None and queue.started
         kept = features.why_held(self._site, request) if waits else None
         if kept is not None and kept.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
-            return Foreseen(None, f"{kept.text}; when that will be is not known")
+            return Foreseen(None, f"{kept.text}; when that will be is unknown")
         return None
 
     def _how(self, exits: Exits) -> str:
         """Say what else the answer rests on."""
         asked = exits.has("jobselect") or exits.has("shrpri")
-        said = "; user exits were asked as if it were then" if asked else ""
-        if self._waiting:
-            said += f"; of {self._waiting} that wait {MOST} were looked at"
-        return said
+        said = "; user exits were asked about that time" if asked else ""
+        return said + (self._bound and f"; {self._bound}")
 
     def _lucky(self) -> dict[str, str]:
         """Say, by queue, that chances are taken beside its requests: what comes of them is not known."""
@@ -251,9 +251,9 @@ class LookAhead:
         # A script that holds no PEs is named only where nobody who holds some goes on for ever.
         endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
-            held = Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
+            held = Foreseen(None, lengths.endless, endless[:SHOWN])
         elif paused:
-            held = Foreseen(None, "{by}: suspended for an unknown time", paused[:SHOWN])
+            held = Foreseen(None, "{by} has to resume first, at an unknown time", paused[:SHOWN])
         if cut and held is not None and not run.heap.sure:  # shifts alone are to come
             far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
             return dict.fromkeys([each.seq for each in requests], far)
@@ -270,13 +270,13 @@ class LookAhead:
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")
         new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
-        said = "; see its reason" if new is None else f": {new.text}"
+        said = "; see qstat --why" if new is None else f": {new.text}"
         if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
-            said = f": exit {own.who} does not let it, asked as if it were then"
-        return Foreseen(None, f"nothing that is to come lets it start{said}")
+            said = f": exit {own.who} refuses it"
+        return Foreseen(None, f"it cannot start as things are{said}")
 
     def _far(self, run: AheadRun) -> str:
-        return f"the estimate ended after {run.count} starts, and it is not among them{self._how(run.exits)}"
+        return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
         """Estimate the start of a request that was not reached: roughly, by the work that is still before
@@ -300,10 +300,10 @@ class LookAhead:
             starting = [shift for shift in settings.shifts.values() if shift.starts(queue.name)]
             firing = calendar.next_firing(settings, run.site.timezone, run.now, starting)
             opens = None if firing is None else firing.at
-        kept, rough = own.get(request.seq), "roughly, by the work that waits before it by date"
+        kept, rough = own.get(request.seq), "roughly, from the work that waits in front of it"
         if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):
             return self._never(run, request, kept)
-        return Foreseen(max(start, opens or start), f"{rough}: {far}")
+        return Foreseen(max(start, opens or start), f"{rough}; {far}")
 
 
 # ---------------------------------------------------------------- how long requests run
@@ -335,7 +335,7 @@ def _latest(now: Instant) -> _Lengths:
         outran = wall is not None and request.attempt is not None and request.run.ran(now) >= wall
         return None if outran and wall_limit(settings, request.queue, ask) is None else wall
 
-    return _Lengths(of, slowest_move, "the slowest of the last did", LATEST, "no wall limit ends it")
+    return _Lengths(of, slowest_move, "as the slowest recent one did", LATEST, "{by} has no wall limit")
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
@@ -348,9 +348,9 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
         ran = max(0, request.run.ran(now)) if request.attempt is not None else 0
         return expected_wall(settings, past, request, ran)
 
-    endless = "no limit ends it, and none has ended yet to go by"
+    endless = "{by} has no limit, and no request has ended yet to estimate from"
     return _Lengths(
-        of, mean_move, "the last did", PROBABLY if past.known else BY_LIMITS, endless, guesses=True
+        of, mean_move, "as recent ones did", PROBABLY if past.known else BY_LIMITS, endless, guesses=True
     )
 
 

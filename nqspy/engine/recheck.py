@@ -16,7 +16,7 @@ from nqspy.model.specs import sized
 from nqspy.shares import FairShare
 
 (_NOT_AS_PLANNED,) = reason_kinds(
-    ReasonCode.LATER, not_as_planned="the last pass chose it, but it could not start as planned"
+    ReasonCode.LATER, not_as_planned="the last pass chose it, but something changed before it could start"
 )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.units import format_size, format_time
+from nqspy.model.units import format_size, format_span
 
 
 class ReasonCode(StrEnum):
@@ -58,7 +58,7 @@ class Sentence:
         return "".join([words + write(given[place]) for words, place, write in self._parts])
 
 
-_UNITS: dict[str, Callable[[Any], str]] = {"size": format_size, "time": format_time}
+_UNITS: dict[str, Callable[[Any], str]] = {"size": format_size, "time": format_span}
 
 
 def _writer(spec: str | None) -> Callable[[Any], str]:
@@ -77,22 +77,22 @@ def _writer(spec: str | None) -> Callable[[Any], str]:
 
 
 NEEDED = {
-    "LIMIT": "a request that counts against this limit must end, or the limit be raised",
+    "LIMIT": "a request that counts toward this limit must end, or the limit must be raised",
     "NO_PES": "enough PEs must become free",
-    "NO_UNITS": "enough units must become free: requests that hold them must end",
-    "DEPENDENCY": "what it waits for must come about, or an operator release it (qrls -h s)",
-    "EXIT": "the site's exit must let it pass",
-    "LINE_CLOSED": "the request that closes the line must start",
-    "SHIFT": "a shift that lets it run must come",
-    "HELD": "its hold must be taken off (qrls)",
-    "DATE": "its date must come",
-    "RESERVED": "the reservation must be over",
-    "MEMORY": "less memory must be in use",
+    "NO_UNITS": "requests that hold units must end",
+    "DEPENDENCY": "that must happen, or an operator must release it: qrls -h s {id}",
+    "EXIT": "the user exit must let it start",
+    "LINE_CLOSED": "the request in front must start",
+    "SHIFT": "a shift that lets it run must begin",
+    "HELD": "it must be released: qrls {id}",
+    "DATE": "its start date must be reached",
+    "RESERVED": "the request with the reservation must start",
+    "MEMORY": "memory must become free",
     "STOPPED": "an operator or a shift must start its queue",
-    "SUSPENDED": "an operator must let it go on (resume request {id})",
-    "RESOURCE": "its probe must find the resource well again; it goes on by itself then",
-    "NEVER": "nothing will help as things are: change what it asks for, or the settings",
-    "LATER": "the next pass looks at it again",
+    "SUSPENDED": "an operator must resume it: qmgr -c 'resume request {id}'",
+    "RESOURCE": "the probe must succeed again; the request needs no action",
+    "NEVER": "the request or the settings must change",
+    "LATER": "nothing: the next scheduling pass examines it",
 }
 """What must happen, by the code of the reason, where its kind says nothing else; ``{id}``: of the request."""
 
@@ -119,7 +119,8 @@ class Reason(Struct, frozen=True):
     def text(self) -> str:
         """Sentence of the reason, made anew each time."""
         text = KINDS[self.kind].sentence.say(self.who, self.values)
-        return f"{text}; {self.ahead} ahead of it" if self.ahead else text
+        ahead = f"{self.ahead} requests are" if self.ahead > 1 else "1 request is"
+        return f"{text}; {ahead} ahead" if self.ahead else text
 
     @property
     def needed(self) -> str:

@@ -93,12 +93,10 @@ def format_seconds(ms: int | None) -> str:
 
 
 def format_span(ms: int) -> str:
-    """A time in its two greatest units: ``12 s``, ``3 min 20 s``, ``2 h 0 min``."""
-    rest, words = max(0, ms) // 1000, list[str]()
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        count, rest = divmod(rest, size)
-        words += [f"{count} {unit}"] if words or count or size == 1 else []
-    return " ".join(words[:2])
+    """A time as people say it: ``1 h 30 min``, ``45 s``; a part of a second is rounded up."""
+    seconds = -(-max(0, ms) // 1000)
+    parts = (seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")
+    return " ".join([f"{number:d} {unit}" for number, unit in parts if number]) or "0 s"
 
 
 def finite(value: int | None) -> int | None:

@@ -42,21 +42,21 @@ def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     if each.get("coordinate"):
         base = f", base {each['base']} ({written(each['coordinate'])})"
     pes = ",".join(spans(sorted(each["pes"])))
-    yield f"  it was started {when(each['started'], now)}{word} PEs {pes}{base}"
+    yield f"  started {when(each['started'], now)}{word} PE{'s' * (len(each['pes']) != 1)} {pes}{base}"
     yield from _why_contract(each, now)
     yield from _why_sizes(each)
     if each["requested"].get("sizes"):
-        why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
+        why = [f"{one['pes']} ({_LACKED.get(one['why'], 'blocked')})" for one in each.get("lacked") or ()]
         but = f"; it could not start on {some_of(why, SIZES)}" if why else ""
         best = "the largest that was free" if each.get("by_class") else "on which it ends soonest"
         yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
     if moved:
         times = "once" if moved["times"] == 1 else f"{moved['times']} times"
         took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
-        yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
+        yield f"  moved:    gave up its PEs {times}, which took {took}; {paged} MB were paged out"
     if reason := each["reason"]:
-        yield f"  {'why:' if suspended else 'told:':<10}{reason['text']}"
-        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+        yield f"  {'why:' if suspended else 'note:':<10}{reason['text']}"
+        yield f"  source:   {reason['who'] or 'its holder'} ({reason['code']})"
         if suspended:
             yield f"  needed:   {_needed(each)}"
 
@@ -64,9 +64,9 @@ def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     contract = each.get("contract")
     if contract and contract["until"]:
-        yield f"  contract: it fills a hole and is ended {when(contract['until'], now)}"
+        yield f"  contract: runs in a gap before a reservation and is ended {when(contract['until'], now)}"
     elif contract and each["started"] is None:
-        yield "  contract: a hole shorter than its wall limit will do, where its queue has backfill=contract"
+        yield "  contract: may start in a gap shorter than its wall limit (backfill=contract)"
 
 
 def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
@@ -86,16 +86,17 @@ _LACKED = {
     "NO_PES": "too few free",
     "NO_UNITS": "too few units",
     "LIMIT": "above a limit",
-    "RESERVED": "kept for others",
+    "RESERVED": "reserved for others",
 }
 
 
 def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
-        until = f", until {when(reason['until'], now)}" if reason["until"] else ""
-        yield f"  why:      {reason['text']}{until}"
-        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+        yield f"  why:      {reason['text']}"
+        if reason["until"]:
+            yield f"  until:    {when(reason['until'], now)}"
+        yield f"  source:   {reason['who'] or 'its holder'} ({reason['code']})"
     for cause in each.get("causes") or ():
         yield f"  indices:  {cause['indices']}: {cause['reason']['text']} ({cause['reason']['code']})"
     for link in each.get("chain") or ():
@@ -108,7 +109,7 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         date = when(each["date_in_queue"], now)
-        yield f"  redated:  it counts as submitted {date}, set by {redated['who']}{cause}"
+        yield f"  redated:  counts as submitted {date}, set by {redated['who']}{cause}"
     yield from _why_contract(each, now)
     yield from _why_sizes(each)
     if reservation := each.get("reservation"):
@@ -129,14 +130,14 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
     """Yield its reserved start, and a delay if there is one."""
     size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
     if reservation["late"]:
-        yield f"  reserved: its start{size} was to be {when(reservation['at'], now)} at the latest"
+        yield f"  reserved: {when(reservation['at'], now)} at the latest{size}"
         yield f"  late:     {reservation['late']}"
         return
-    by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
-    unless = "unless a request that starts past it runs longer than expected"
+    by = f"; after the end of {', '.join(reservation['by'])}" if reservation["by"] else ""
+    unless = "unless a request that passed it runs longer than expected"
     sure = "at the latest" if reservation["promised"] else unless
-    at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
-    yield f"  reserved: its start{size}, {at}{by}"
+    at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at an unknown time"
+    yield f"  reserved: {at}{size}{by}"
 
 
 def _needed(each: Mapping[str, Any]) -> str:
@@ -147,7 +148,7 @@ def _needed(each: Mapping[str, Any]) -> str:
 
 def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, used = each["reason"], each["used"]
-    yield f"  it ended {when(each['ended'], now)}: {End.of_object(each).words}"
+    yield f"  ended {when(each['ended'], now)}: {End.of_object(each).words}"
     if reason:
         who = f" ({reason['who']})" if reason["who"] else ""
         yield f"  {reason['text'] or 'asked for'}{who}"
@@ -175,7 +176,7 @@ def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
     for key, _ in _WORDS:
         found = estimate[key]
         start = when(found["start"], estimate.get("as_of")) if found["start"] else None
-        yield key, _unknown(found) if start is None else f"it starts {start}, {found['basis']}"
+        yield key, _unknown(found) if start is None else f"{start}, {found['basis']}"
 
 
 def _unknown(found: Mapping[str, Any]) -> str:
@@ -185,7 +186,7 @@ def _unknown(found: Mapping[str, Any]) -> str:
 def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """``qstat --eta``: a table of requests with their ``estimate``, what it rests on, what is unknown."""
     if not rows:
-        return "nothing waits\n"
+        return "no request waits\n"
     cells = [_HEAD]
     known: dict[tuple[str, str], list[str]] = {}
     unknown: dict[tuple[str, str], list[str]] = {}

@@ -41,7 +41,7 @@ def test_a_file_that_is_verified_tells_of_the_last_nights_under_it(night):
     assert "\nstarts: 2 earlier, 0 later, 1 the same\n" in told.out
     rows = {row[0]: row[1:4] for row in (line.split() for line in told.lines) if row}
     assert (rows["d1"], rows["d2"]) == (["0", "0", "1"], ["2", "0", "0"])
-    assert "why: waited then: it asks for 1 PE, none of 1 PEs is free" in told.out.replace("\n    ", " ")
+    assert "why: waited then: needs 1 PE" in told.out.replace("\n    ", " ")
     assert told.err == ""
     data = night.run("qmgr", "verify", "--json", "--replay", "1d", "wider.qmgr").ok().out.splitlines()[-1]
     assert '"starts": {"earlier": 2, "later": 0, "same": 1' in data

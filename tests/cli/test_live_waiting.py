@@ -126,7 +126,7 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
     office.ended(ids[4])
     assert (office.work / "order").read_text().split() == ["prepare", "part", "part", "join", "mend"]
     assert office.job(ids[5])["state"] == "held"
-    assert "can never come about" in office.job(ids[5])["reason"]["text"]
+    assert "can never start" in office.job(ids[5])["reason"]["text"]
 
 
 # ---------------------------------------------------------------- the tree

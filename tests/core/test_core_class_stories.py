@@ -164,7 +164,7 @@ BUMPING = {
     "the circuit of a bumper is taken by no other": f"""{CIRCUITS}; set consumable/barrier/count 1
         run anne class=production pes=4, ben class=benchmark pes=2; later 1s
         submit cleo class=interactive pes=4 barrier=1, dora class=standby barrier=1; starts -; block cleo
-        why dora NO_UNITS""",
+        why dora few_units_free 1 barrier 0 1 '' 3.ymp ''""",
     "one comes back under the limits": """set queue/apps/user_limit 1; run anne class=standby pes=8; later 60
         run ben class=interactive pes=8; gives anne; moved anne; starts ben; submit anne class=interactive
         end ben; starts anne2; why anne LIMIT; end anne2; go; returns anne""",
@@ -180,7 +180,7 @@ BUMPING = {
         run cleo pes=4 wall=10:00
         reserved cleo 10; later 9; run dora class=interactive pes=8 wall=60:00 queue=apps; end ben; later 2
         go
-        late cleo = PEs are kept free for 4.ymp""",
+        late cleo = 4.ymp""",
 } | {
     f"of a class at its limit one gives way though PEs are free: {placement}": f"""
         set domain/application/placement {placement}; set class/production/pe_limit 2

@@ -23,7 +23,7 @@ from nqspy.model.configure import dump, load
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.health import Probe
-from nqspy.model.reasons import ReasonCode
+from nqspy.model.reasons import KINDS, ReasonCode
 from nqspy.model.shifts import Shift
 from nqspy.model.tree import declared
 
@@ -354,7 +354,7 @@ def test_requests_that_are_kept_back_are_not_walked(house):
 
 def test_the_cause_and_the_text_of_a_suspension_by_a_shift(house):
     Story(house).play(f"{ONE}; day suspend stop:night")
-    text = "shift day stopped queue night; it goes on when the queue is started again"
+    text = KINDS["shift_stopped"]("shift day", "night").text
     assert house.go().actions == (Suspend(1, 1, cause_of("shift day"), text, True),)
     assert house.why(1).matches(who="shift day", text=text)
 

@@ -139,11 +139,11 @@ LATE = {
         end anne2; starts cleo; later 11; end cleo; starts ben""",
     "one that runs beyond its limit is the cause once the moment is over": """machine 1
         queue night order=fcfs reserve=1; run anne wall=5:00, anne wall=5:00; later 5; go; late anne2 no
-        wake +1001; later 1001ms; go; late anne2 = 1.ymp still running beyond what was planned; wake -""",
+        wake +1001; later 1001ms; go; late anne2 = 1.ymp; wake -""",
     "those before it are named": """machine 1; queue night order=fcfs reserve=all
         run anne wall=5:00, anne wall=5:00, anne wall=5:00, anne wall=5:00; later 5; later 2s; end anne
-        starts anne2; late anne3 = what it needs is held by 2.ymp
-        late anne4 = what it needs is kept for 3.ymp by then""",
+        starts anne2; late anne3 = 2.ymp
+        late anne4 = 3.ymp""",
     "the next index of an array is not late by the former one": """create consumable/gpu units=(0); machine 3
         queue night order=fcfs reserve=all; submit anne wall=60:00, anne wall=10:00
         array ben 3 gpu=1 wall=5:00; run cleo pes=2 wall=5:00; go; reserved cleo 10; at 10s; end ben[1]

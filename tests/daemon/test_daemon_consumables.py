@@ -120,7 +120,7 @@ def test_the_variable_names_the_units_and_a_kill_changes_nothing(lab):
            "used": {"0": first, "1": second, "3": second}}  # fmt: skip
     assert shown(live)["gpu"] == gpu
     waits = live.qsub(f"{tell} > d\n", "--gpus", "1")
-    live.waits(waits, f"it asks for 1 gpu, 0 of 4 are free; held by {first}, {second}; offline: 2")
+    live.waits(waits, f"0 of 4 are free; held by {first}, {second}; offline: 2")
     assert live.why(waits)["reason"]["code"] == "NO_UNITS"
     live.kill()
     live.start()

@@ -32,7 +32,7 @@ def test_a_best_guess_is_shown_altered_remembered_and_judged(live: Live) -> None
     assert user["best_guess"]["times"] > 10
     assert user["user"] in live.run("nqspy", "report", "estimates").ok().out
     held = live.qsub("true\n", "-l", "walltime=3:00:00", "-N", "brief", "-h")
-    assert "of a wall limit of 3:00:00" in live.why(held)["hint"]
+    assert "wall limit is 3 h" in live.why(held)["hint"]
     assert "hint:" in live.run("qstat", "--why", held).ok().out
     live.set("set limit_hint off")
     assert live.why(held)["hint"] is None

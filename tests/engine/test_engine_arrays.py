@@ -66,7 +66,7 @@ STORIES = {
         schedule 2[] place=first; later 10m; starts 2[1] 2[2]; later 3h; empty""",
     "one whose own index failed is held": """site pes=6; submit anne array=1-4, anne array=1-4 after=1[]:each
         delete 1[2] force by anne; later 1h; starts 1[1] 1[2] 1[3] 1[4] 2[1] 2[3] 2[4]; left 2[] 2
-        why 2[] DEPENDENCY; says 2[] can never come about; release 2[2] letter=s; later 1h; empty""",
+        why 2[] DEPENDENCY; says 2[] can never start; release 2[2] letter=s; later 1h; empty""",
     "an array that has ended is judged index by index": """site pes=4; submit anne array=1-3
         delete 1[3] force by anne; later 1h; submit anne array=1-3 after=1:each; runs 2[] 1-2; left 2[] 3""",
     "one index can be waited for": """site pes=1; submit anne array=1-3, anne after=1[2]:ok

@@ -129,8 +129,8 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
     begin = centre.sim.now
     outlook = centre.outlooks(more)[more]
     assert outlook.latest.start == outlook.probably.start == begin + 72_000
-    assert MOVED.format(seconds=2, which="the slowest of the last did") in outlook.latest.basis
-    assert MOVED.format(seconds=2, which="the last did") in outlook.probably.basis
+    assert MOVED.format(seconds=2, which="as the slowest recent one did") in outlook.latest.basis
+    assert MOVED.format(seconds=2, which="as recent ones did") in outlook.probably.basis
     centre.later(seconds=65)
     assert centre.state(again) == "suspended"
     assert centre.outlooks(more)[more].latest.start == begin + 72_000, "what is under way is not begun again"

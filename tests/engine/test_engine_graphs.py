@@ -195,8 +195,8 @@ ENDINGS = {
 STORIES |= {
     "held by the system while it waits, and says for what": """submit anne, ben name=long, anne after=1,2:any
         state 3 held; holds 3 s; why 3 DEPENDENCY dependency
-        says 3 it waits until 1.sim has ended with exit status 0 and 2.sim has ended; later 11m
-        says 3 it waits until 2.sim has ended; later 1h; starts 1 2 3""",
+        says 3 1.sim has ended with exit status 0 and 2.sim; later 11m
+        says 3 2.sim; later 1h; starts 1 2 3""",
     "start is met once it has begun": """qmgr stop queue batch; submit anne, ben after=1:start; state 2 held
         qmgr start queue batch; starts 1 2; submit anne after=1:start; starts 3""",
     "an operator releases it and its owner cannot": """submit anne name=long, ben after=1

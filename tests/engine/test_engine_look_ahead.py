@@ -150,7 +150,7 @@ def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
     centre.qmgr("start queue alone")
     centre.submit("anne pes=3 wall=100", "ben wall=10")
     centre.submit(*["cleo wall=100"] * 2, queue="alone")
-    assert "queue lucky takes chances" in centre.outlooks(2)[2].latest.basis
+    assert CHANCES.format(queue="lucky") in centre.outlooks(2)[2].latest.basis
     assert centre.outlooks(4)[4].latest.basis == LATEST
 
 

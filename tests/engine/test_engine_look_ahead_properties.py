@@ -122,7 +122,7 @@ def each_is_foreseen(centre: Centre) -> int:
     centre.later(days=5)
     real = real_starts(centre, since)
     for seq, outlook in told.items():
-        if "takes chances" in outlook.latest.basis:
+        if "backfill=probable" in outlook.latest.basis:
             continue  # it says that it is not sure
         assert outlook.latest.start == real.get(seq), f"{seq} at the latest: {outlook}"
         assert outlook.latest.start is not None or outlook.latest.basis

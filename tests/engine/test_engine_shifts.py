@@ -323,9 +323,9 @@ def test_its_owner_is_told_when_it_starts_if_he_wanted_mail():
 @pytest.mark.parametrize(
     ("spill", "wall", "note"),
     [
-        ("drain", "13:00:00", "its wall limit of 13:00:00 goes beyond 08:30"),
-        ("suspend", "13:00:00", "it will be suspended at 08:30"),
-        ("requeue", "13:00:00", "it will be ended and queued again at 08:30"),
+        ("drain", "13:00:00", "13 h goes beyond 08:30"),
+        ("suspend", "13:00:00", "suspended at 08:30"),
+        ("requeue", "13:00:00", "queued again at 08:30"),
         ("leave", "13:00:00", ""),
         ("drain", "10:00:00", ""),
     ],

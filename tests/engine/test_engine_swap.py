@@ -182,10 +182,10 @@ STORIES = {
         until 09:29; away; until 09:31; away 1"""),
     "nothing new starts while others wait to come back": ({"length": 5400}, [(60, 60), (80, 30)], """
         submit anne mem=20mw, ben mem=40mw; until 10:01; submit ben mem=1mw; state 3 queued
-        says 3 requests that gave way to memory pressure come back first
+        why 3 MEMORY swap
         until 10:22; state 2 suspended; until 10:31; state 1 ended 2 running 3 running"""),
     "the reason names the mark under which it starts": ({}, [(5, 118)], """submit anne mem=256kw; later 6m
-        submit ben mem=2mw; says 2 memory is short: 92 % in use; says 2 it starts when less than 70 % is"""),
+        submit ben mem=2mw; says 2 92 %; says 2 70 %"""),
     "one for each reading that shows that it did not suffice": ({}, [(10, 100)], """
         submit anne mem=10mw, anne mem=9mw, anne mem=8mw, anne mem=7mw; until 09:10:04; away 1
         until 09:10:06; away 1 2; until 09:20; away 1 2 3"""),

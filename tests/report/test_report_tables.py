@@ -83,7 +83,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "priority": {"total": 1.5, "share": 0.5, "cpu": 0.0, "memory": 0.0, "time": 1.0, "at": "T"},
         "position": 1,
         "estimate": {
-            "latest": {"start": None, "basis": "1.ymp: no wall limit ends it"},
+            "latest": {"start": None, "basis": "1.ymp has no wall limit"},
             "probably": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
             "as_of": "2026-03-01T23:50:00.000+01:00",
         },
@@ -95,8 +95,8 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "queue night (LIMIT)",
         "1 in queue night",
         "1.5000",
-        "  latest:   unknown: 1.ymp: no wall limit ends it",
-        "  probably: it starts tomorrow 21:10, limits of what runs",
+        "  latest:   unknown: 1.ymp has no wall limit",
+        "  probably: tomorrow 21:10, limits of what runs",
     ):
         assert words in text
 
@@ -135,7 +135,7 @@ def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
         "redated": json_objects.redating_object(request, place)
     }
     assert told["redated"] == {"at": told["date_in_queue"], "who": "machine_gun", "cause": "1.ymp"}
-    line = "it counts as submitted today 21:00, set by machine_gun when 1.ymp was started"
+    line = "counts as submitted today 21:00, set by machine_gun when 1.ymp was started"
     assert line in why_text(told, PARIS.text(book.at(60)))
 
 
@@ -160,16 +160,16 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
         "reservation": json_objects.reservation_object(kept, True, place)
     }
     lines = why_text(told, PARIS.text(book.at(60))).splitlines()
-    assert "  reserved: its start was to be today 21:01 at the latest" in lines
+    assert "  reserved: today 21:01 at the latest" in lines
     assert "  late:     what it needs is held by 1.ymp" in lines
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90), (1,)), True, place)
     lines = why_text(told, PARIS.text(book.at(60))).splitlines()
-    assert "  reserved: its start, today 21:01 at the latest; it waits for 1.ymp" in lines
+    assert "  reserved: today 21:01 at the latest; after the end of 1.ymp" in lines
     told["reservation"] = json_objects.reservation_object(Reservation(None), True, place)
-    assert "  reserved: its start, at a time that is not known" in why_text(told).splitlines()
+    assert "  reserved: at an unknown time" in why_text(told).splitlines()
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
-    when = "2026-03-02 21:01 unless a request that starts past it runs longer than expected"
-    assert f"  reserved: its start, {when}" in why_text(told).splitlines()
+    when = "2026-03-02 21:01 unless a request that passed it runs longer than expected"
+    assert f"  reserved: {when}" in why_text(told).splitlines()
 
 
 def waiting_at(id: str, latest: str | None, probably: str, why: str = "limits") -> dict:
@@ -185,7 +185,7 @@ def waiting_at(id: str, latest: str | None, probably: str, why: str = "limits") 
 
 def test_eta_shows_both_starts_and_says_each_basis_once():
     rows = [waiting_at("1.ymp", "T1", "T0"), waiting_at("2.ymp", "T3", "T2")]
-    rows += [waiting_at(f"{n}.ymp", None, "T2", "9.ymp: no wall limit ends it") for n in range(3, 10)]
+    rows += [waiting_at(f"{n}.ymp", None, "T2", "9.ymp has no wall limit") for n in range(3, 10)]
     lines = eta_text(rows).splitlines()
     assert lines[0].split() == ["request", "name", "owner", "queue", "at", "the", "latest", "probably"]
     assert lines[1].split() == ["1.ymp", "job", "anne", "night", "today", "21:00", "today", "20:00"]
@@ -193,9 +193,9 @@ def test_eta_shows_both_starts_and_says_each_basis_once():
     assert lines[10:] == [
         "at the latest: limits",
         "probably: the past",
-        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more at the latest: unknown: 9.ymp: no wall limit ends it",
+        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more at the latest: unknown: 9.ymp has no wall limit",
     ]
-    assert eta_text([]) == "nothing waits\n"
+    assert eta_text([]) == "no request waits\n"
 
 
 def test_eta_says_whose_start_rests_on_what_where_they_differ():

@@ -50,9 +50,9 @@ NAME = "bumper"
 """The feature that proposes what is not a start: databases and journals have this name."""
 _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
     ReasonCode.NO_PES,
-    bumped="it gave its PEs to {other}, class {kind}; it goes on when {pes:a PE is|* PEs are} free for it",
-    being_cleared="PEs {pes} are being cleared for it",
-    by_class="{who} gives PEs by class, then to the one that has waited longest",
+    bumped="gave its PEs to {other} (class {kind}); it resumes when {pes:1 PE is|* PEs are} free for it",
+    being_cleared="waits until running jobs have left PEs {pes} for it",
+    by_class="others go first: {who} starts jobs by class, then by waiting time",
 )
 
 

@@ -21,13 +21,13 @@ NAME = "resume"
 """The feature that proposes what is not a start: plans have this name."""
 (_SHORT,) = reason_kinds(
     ReasonCode.NO_PES,
-    pes_to_go_on="it goes on when {wanted:a PE is|* PEs are} free"
-    "{kept:; * of them is kept for it|; * of them are kept for it}",
+    pes_to_go_on="resumes when {wanted:1 PE is|* PEs are} free"
+    "{kept:; * is reserved for it|; * are reserved for it}",
 )
 (_WIDE,) = reason_kinds(
     ReasonCode.NEVER,
-    "the domain must get PEs again, or the request be run again or deleted",
-    too_wide_to_go_on="{asked} PEs are more than the {size} that {who} has now",
+    "the domain must get more PEs, or the request must be rerun (qrerun) or deleted (qdel)",
+    too_wide_to_go_on="needs {asked:1 PE|* PEs} to resume, {who} has {size} now",
 )
 
 

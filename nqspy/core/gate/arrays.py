@@ -12,7 +12,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 (_REACHED,) = reason_kinds(
-    ReasonCode.LIMIT, array_limit_reached="{most} of its indices run, as many as {who} may have at a time"
+    ReasonCode.LIMIT, array_limit_reached="{most:1 index runs|* indices run}, the most of {who} at a time"
 )
 
 

@@ -25,19 +25,19 @@ from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Site
 from nqspy.shares import FairShare
 
-_PES = "limit {percent:g}% of {who} is {pes} of {whole} PEs, it holds {held}, this asks for {asked}: "
-_USE = "limit {percent:g}% of {who} is {most:time} of decayed {charge}, it has {used:time} with what runs: "
+_PES = "limit {percent:g}% of {who} is {pes} of {whole} PEs, {held} {held:is|are} in use, it needs {asked}: "
+_USE = "limit {percent:g}% of {who} is {most:time} of decayed {charge}, {used:time} are used or running: "
 _SHORT, _RUNS = reason_kinds(
     ReasonCode.LIMIT,
-    cap_short=_PES + "{short} must become free",
-    cap_runs=_USE + "some of what runs must end",
+    cap_short=_PES + "{short} more must become free",
+    cap_runs=_USE + "a running job must end",
 )
-_TOO_FEW = _PES + "it cannot start under this limit"
+_TOO_FEW = _PES + "the limit is too low"
 (_NEVER,) = reason_kinds(ReasonCode.NEVER, LESS, cap_never=_TOO_FEW)
 (_NOT_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, cap_never_now=_TOO_FEW)
 (_DECAYS,) = reason_kinds(
     ReasonCode.LIMIT,
-    "the use of its group decays with time; or raise the limit",
+    "past use of the group must decay, or the limit must be raised",
     cap_decays=_USE + "past use must decay",
 )
 

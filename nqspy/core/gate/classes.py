@@ -4,19 +4,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from nqspy.core.classes import ClassTable
+from nqspy.core.gate.rule import LESS
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 (_REACHED,) = reason_kinds(
     ReasonCode.NO_PES,
-    "a job that counts under this limit must end or give way, or the limit must be raised",
-    class_limit="{who}: at most {pes} PEs at a time, {held} of them are in use",
+    "a job that counts toward this limit must end or give way, or the limit must be raised",
+    class_limit="{who} may hold {pes:1 PE|* PEs} at a time, {held} {held:is|are} in use",
 )
 (_ABOVE,) = reason_kinds(
-    ReasonCode.NO_PES,
-    "the limit must be raised, or it must ask for less",
-    class_shut="{who}: at most {pes} PEs at a time, it asks for {asked}",
+    ReasonCode.NO_PES, LESS, class_shut="{who} may hold {pes:1 PE|* PEs} at a time, it needs {asked}"
 )
 
 

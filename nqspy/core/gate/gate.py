@@ -213,6 +213,8 @@ class Gate:
         else:
             self.count(candidate)
             self.counts_candidates = True
+            if self._units is not None:
+                self._units.reserved_for = candidate.seq
 
     def count(self, request: Request) -> None:
         """Count a request as running under the limits, without regard to reservations."""

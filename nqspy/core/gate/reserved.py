@@ -36,13 +36,13 @@ from nqspy.model.specs import sized
 
 _DELAYS, _ENDLESS = reason_kinds(
     ReasonCode.RESERVED,
-    would_delay="for its wall time of {asked:time} it would hold what is kept for {request}",
-    would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
+    would_delay="its run time of up to {asked:time} would delay the reserved start of {request}",
+    would_delay_for_ever="it has no wall limit and would delay the reserved start of {request}",
 )
 
 Rules = Callable[[str], Sequence[Rule]]
 """Function that returns the rules for the requests of a queue."""
-_NEVER = "as things are it can never start"
+_NEVER = "it can never start with the present settings"
 
 
 class Reservations(StandingReservations):
@@ -329,7 +329,7 @@ class Reservations(StandingReservations):
                 if request.spec.ask.pes > size:
                     self.drop(request, _NEVER)
                 elif by_class:
-                    self.drop(request, f"queue {name} goes by class")
+                    self.drop(request, f"queue {name} starts requests by class and reserves no starts")
                 elif broken and (why := resource_health.why_blocked(site, request)) is not None:
                     self.drop(request, why.text)
         found.sound = not self.changes

@@ -12,24 +12,23 @@ from nqspy.model.requests import Request
 from nqspy.model.shapes import shown_sizes
 from nqspy.model.site import Site
 
-_ASKS = "{asked:it asks for 1 PE, |it asks for * PEs, }"
+_ASKS = "{asked:needs 1 PE, |needs * PEs, }"
+_FREE = _ASKS + "{free} of {size}{domain: in domain *} {free:is|are} free"
 _AWAY = "{away:; 1 is offline|; * are offline}"
 _NONE_FREE, _SOME_FREE = reason_kinds(
     ReasonCode.NO_PES,
-    no_pe_free=_ASKS + "none of {size} PEs{domain: of domain *} is free" + _AWAY,
-    few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
-    "{block:, * of them in one block}" + _AWAY,
+    no_pe_free=_ASKS + "0 of {size}{domain: in domain *} are free" + _AWAY,
+    few_pes_free=_FREE + "{block:, at most * in one block}" + _AWAY,
 )
 (ALL_AWAY,) = reason_kinds(
     ReasonCode.NO_PES,
-    "PEs must come back: set machine offline=(), or those whose CPU is gone",
-    pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
+    "PEs must come online again: set machine offline=(), or bring lost CPUs back",
+    pes_offline=_FREE + _AWAY,
 )
 (_PES_RESERVED,) = reason_kinds(
     ReasonCode.NO_PES,
-    "the request for which PEs are kept free must be loaded, or more PEs must become free",
-    pes_kept_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free for it, and {kept} "
-    "{kept:is|are} kept free for {request}" + _AWAY,
+    "the request with the reserved PEs must start, or more PEs must become free",
+    pes_kept_free=_FREE + ", {kept} {kept:is|are} reserved for {request}" + _AWAY,
 )
 
 

@@ -22,9 +22,9 @@ Claim = tuple[Hashable, int, int]
 INFINITE = float("inf")
 
 RAISED = "the limit must be raised"
-LESS = "the limit must be raised, or it must ask for less"
+LESS = "the limit must be raised, or the request must ask for less"
 """What must happen where a request asks for more than a limit leaves when nothing runs."""
-IN_A_SHIFT = "a shift that raises the limit must come, or it must ask for less"
+IN_A_SHIFT = "a shift with a higher limit must begin, or the request must ask for less"
 """What must happen where a limit leaves too little when nothing runs, and another shift has a greater one."""
 
 (_REACHED,) = reason_kinds(

@@ -18,13 +18,11 @@ from nqspy.model.shifts import values_by_shifts
 
 _NO_MEMORY, _NO_PES = reason_kinds(
     ReasonCode.LIMIT,
-    memory_short="{word} limit {most:size}{of: of *} leaves {left:size}, it counts {asked:size}",
-    pes_short="{word} limit {most}{of: of *} leaves {left}, it asks for {asked}",
+    memory_short="{word} limit {most:size}{of: of *} has {left:size} left, it needs {asked:size}",
+    pes_short="{word} limit {most}{of: of *} has {left} left, it needs {asked}",
 )
-_LARGE = (
-    "{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, it counts {asked:size}"
-)
-_WIDE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+_LARGE = "{word} limit {most:size}{of: of *} is too low, it needs {asked:size}"
+_WIDE = "{word} limit {most}{of: of *} is too low, it needs {asked}"
 _TOO_LARGE, _TOO_WIDE = reason_kinds(ReasonCode.NEVER, LESS, too_large=_LARGE, too_wide=_WIDE)
 _LARGE_NOW, _WIDE_NOW = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, too_large_now=_LARGE, too_wide_now=_WIDE)
 _NOTHING = Ask()

@@ -20,13 +20,13 @@ from nqspy.model.site import Site
 
 (_TOO_LONG,) = reason_kinds(
     ReasonCode.SHIFT,
-    too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}; "
-    "it may start after that, or with a shorter limit",
+    "the queue must start again, or its wall limit must be shorter",
+    too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}",
 )
-TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for less"
+TOGETHER = "one shift must raise all limits that the request exceeds, or the request must ask for less"
 """Remedy if shifts raise limits of a request, and none of them lets it start."""
 (_NOT_TOGETHER,) = reason_kinds(
-    ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift that raises this limit lets it start"
+    ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift with a higher limit lets it start"
 )
 
 

@@ -35,20 +35,20 @@ from nqspy.model.texts import some_of
 
 (_FEW_FREE,) = reason_kinds(
     ReasonCode.NO_UNITS,
-    few_units_free="it asks for {asked} {name}, {free} of {most} {free:is|are} free"
-    "{held:; held by *}{away:; offline: *}",
+    few_units_free="needs {asked} {name}, {free} of {most} {free:is|are} free"
+    "{held:; held by *}{kept:; reserved for *}{away:; offline: *}",
 )
-(_TOO_MANY,) = reason_kinds(ReasonCode.NEVER, above_units="{asked} {name} are more than the {most} there are")
+(_TOO_MANY,) = reason_kinds(ReasonCode.NEVER, above_units="needs {asked} {name}, the site has {most}")
 (_ALL_AWAY,) = reason_kinds(
     ReasonCode.NO_UNITS,
-    "bring units back: set consumable offline=(), or repair them",
-    units_offline="it asks for {asked} {name}, of {most} only {left} are not offline{away:; offline: *}",
+    "units must come online again: repair them, or set consumable NAME offline=()",
+    units_offline="needs {asked} {name}, {left} of {most} {left:is|are} online{away:; offline: *}",
 )
 (_LIMITED,) = reason_kinds(
     ReasonCode.LIMIT,
-    units_limited="{word} limit {most}{of: of *} leaves {left}{name: for *}, it asks for {asked}",
+    units_limited="{word} limit {most}{of: of *} has {left} left{name: for *}, it needs {asked}",
 )
-_ABOVE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+_ABOVE = "{word} limit {most}{of: of *} is too low, it needs {asked}"
 (_TOO_MANY_LIMITED,) = reason_kinds(ReasonCode.NEVER, LESS, units_above_limit=_ABOVE)
 (_TOO_MANY_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, units_above_limit_now=_ABOVE)
 _SHOWN = 4
@@ -78,6 +78,7 @@ class FreeUnits(Rule):
         self._site = site
         self._free = {name: len(units) for name, units in open_units(site).items()}
         self._starts: dict[str, list[Seq]] = {}
+        self.reserved_for: Seq | None = None
 
     def add(self, request: Request) -> None:
         """Count the units of a request that this pass starts; a running one has its units already."""
@@ -117,10 +118,11 @@ class FreeUnits(Rule):
             return _TOO_MANY(who, asked, name, most)
         away = self._away(name)
         if asked > most - len(away):
-            return _ALL_AWAY(who, asked, name, most, most - len(away), some_of(away, _SHOWN))
+            return _ALL_AWAY(who, asked, name, most - len(away), most, some_of(away, _SHOWN))
         seqs = dict.fromkeys([*self._site.units.get(name, {}).values(), *self._starts.get(name, ())])
-        holders = some_of(list(seqs), _SHOWN, self._site.id_of)
-        return _FEW_FREE(who, asked, name, free, most, holders, some_of(away, _SHOWN))
+        held = some_of([seq for seq in seqs if seq != self.reserved_for], _SHOWN, self._site.id_of)
+        kept = some_of([seq for seq in seqs if seq == self.reserved_for], 1, self._site.id_of)
+        return _FEW_FREE(who, asked, name, free, most, held, kept, some_of(away, _SHOWN))
 
 
 class UnitLimit(ScopeLimit):

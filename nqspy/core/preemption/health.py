@@ -58,7 +58,7 @@ class ResourceWish(Struct, frozen=True):
     @property
     def until_then(self) -> str:
         """Text for a suspended request: the broken resource, and when the request goes on."""
-        return f"resource {self.probe} is broken; it goes on when probe {self.probe} is well again"
+        return f"resource {self.probe} is broken; it resumes when probe {self.probe} succeeds again"
 
 
 def wish(site: Site, request: Request) -> ResourceWish | None:

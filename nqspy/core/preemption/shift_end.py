@@ -17,10 +17,9 @@ from nqspy.model.site import Settings, Site
 
 _STAYS, _WILL_REST, _WILL_END = reason_kinds(
     ReasonCode.SHIFT,
-    shift_stopped="{who} stopped queue {queue}; it goes on when the queue is started again",
-    will_rest="if it still runs then, it will be suspended at {clock}, when {who} stops queue {queue}",
-    will_end="if it still runs then, it will be ended and queued again at {clock}, "
-    "when {who} stops queue {queue}",
+    shift_stopped="{who} stopped queue {queue}; it resumes when the queue starts again",
+    will_rest="will be suspended at {clock} if it still runs: {who} stops queue {queue} then",
+    will_end="will be ended and queued again at {clock} if it still runs: {who} stops queue {queue} then",
 )
 
 

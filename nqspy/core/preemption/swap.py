@@ -35,10 +35,10 @@ SWAP = declare_feature("swap")
 
 _GIVES_WAY, _AWAY, _OTHERS_FIRST, _SCARCE = reason_kinds(
     ReasonCode.MEMORY,
-    gives_way="its memory ({held} resident) gives way: {now}; it comes back when there is room",
-    gave_way="its memory ({held}) gave way: {now} now; it comes back when that leaves room under {low:g} %",
-    others_come_back="requests that gave way to memory pressure come back first",
-    memory_scarce="memory is short: {now}; it starts when less than {low:g} % is",
+    gives_way="suspended with {held} in memory, as memory is short: {now}; it resumes when there is room",
+    gave_way="suspended for lack of memory: its {held} do not fit below {low:g} % yet, {now} now",
+    others_come_back="requests that were suspended for lack of memory resume first",
+    memory_scarce="memory is short: {now}; it starts when less than {low:g} % is in use",
 )
 
 COMPARABLE = 4
@@ -252,7 +252,7 @@ def why_away(request: Request, control: SwapControl, pressure: Pressure) -> Reas
     """Return why a request that gave way stays away."""
     gave = words(request.run.preempted_bytes)
     if pressure.level == "calm":
-        return _AWAY(str(SWAP), gave, _now(pressure), control.low)
+        return _AWAY(str(SWAP), gave, control.low, _now(pressure))
     return _GIVES_WAY(str(SWAP), gave, _now(pressure))
 
 

@@ -330,20 +330,20 @@ class Timeline:
         if over := shown(
             r.seq for r in started.values() if planned_end(self._site, self._now, r) <= self._now
         ):
-            return f"{over} still running beyond what was planned"
+            return f"still running past the planned end: {over}"
         if self._blocks:
-            return f"PEs are kept free for {self._ids(self._blocks)}"
+            return f"PEs are reserved for {self._ids(self._blocks)}"
         until = FOREVER if reserved is None else reserved
         if held := shown(seq for end, seq in [*self.running, *self._begun] if end > until):
-            return f"what it needs is held by {held}"
+            return f"resources that it needs are held by {held}"
         if kept := [seq for seq, each in self.holdings.items() if each.begin < until < each.end]:
-            return f"what it needs is kept for {self._ids(kept)} by then"
+            return f"resources that it needs are reserved for {self._ids(kept)}"
         if returning := shown(self._site.paused):
-            return f"{returning} gave way and goes on before it"
+            return f"suspended requests resume first: {returning}"
         domain, away = self._site.domain_of(request.queue), self._site.offline()
         if domain.is_command and (places := shown(started)):  # its requests hold places of the domain, no PEs
-            return f"what it needs is held by {places}"
-        return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
+            return f"the places of domain {domain.name} are held by {places}"
+        return f"PE {away[0]} is offline" if away else "limits, settings or the machine changed"
 
     def _holds_some(self, request: Request, amounts: Collection[Amount]) -> bool:
         """True if a request holds some of these amounts while it runs."""

@@ -19,8 +19,7 @@ from nqspy.model.specs import sized
 
 (_ENDS_SOONER,) = reason_kinds(
     ReasonCode.RESERVED,
-    ends_sooner="it could start on {pes} PEs and waits for {later}, on which it ends sooner: there it takes "
-    "{time:time} instead of {asked:time}",
+    ends_sooner="could start on {pes} PEs, but ends sooner on {later}: {time:time} instead of {asked:time}",
 )
 
 Refuses = Callable[[Request], Reason | None]

@@ -259,7 +259,7 @@ def _notify_each(
             first = not any(each.never for each in request.array.held) if request.array is not None else False
             if first:
                 what.holds(request, array, message)
-            message = f"{message}: what they wait for can never come about"
+            message = f"can never start: {message}"
             tx.emit(DependencyFailed((seq,), array, ("each",), message, indices=theirs))
 
 
@@ -319,5 +319,5 @@ def _emit_never(
         case _:
             for seq in seqs:
                 what.holds(tx.site.requests[seq], prerequisite, text)
-            never = f"{text}: what it waits for can never come about"
+            never = f"can never start: {text}"
             tx.emit(DependencyFailed(seqs, prerequisite, words, never))

@@ -28,7 +28,7 @@ from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.texts import in_words
 from nqspy.model.tree import Declared, as_list, list_at
-from nqspy.model.units import GREATEST, format_time
+from nqspy.model.units import GREATEST, format_span
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
@@ -323,12 +323,8 @@ def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> ob
         raise Refusal("bad_use", value=command.ms, most=GREATEST)
     tx.emit(UsageCorrected(name, former, value, caller.user))
     tx.dirty()
-    text = f"use of group {name}: {_shown_use(value)}, was {_shown_use(former)}"
+    text = f"use of group {name}: {format_span(value)}, was {format_span(former)}"
     return {"text": text, "group": name, "former": former, "value": value}
-
-
-def _shown_use(ms: int) -> str:
-    return format_time(ms) if ms >= 60_000 else f"{format_time(ms)} s"
 
 
 # ---------------------------------------------------------------- characters
