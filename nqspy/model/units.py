@@ -94,7 +94,7 @@ def format_seconds(ms: int | None) -> str:
 
 def format_span(ms: int) -> str:
     """A time as people say it: ``1 h 30 min``, ``45 s``; a part of a second is rounded up."""
-    seconds = -(-max(0, ms) // 1000)
+    seconds = -(-max(ms, 0) // 1000)
     parts = (seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")
     return " ".join([f"{number:d} {unit}" for number, unit in parts if number]) or "0 s"
 
