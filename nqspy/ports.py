@@ -1,5 +1,4 @@
-"""The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on either side know only
-these."""
+"""The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on both sides know only them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,8 +22,7 @@ from nqspy.model.site import Site
 
 @dataclass(slots=True)
 class Batch:
-    """Content of one transaction: events, and the blobs (scripts, environments) that they name by content
-    hash."""
+    """Content of one transaction: events, and blobs (scripts, environments) that they name by hash."""
 
     events: list[Recorded] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
@@ -112,8 +110,7 @@ class Executor(Protocol):
 
 
 class Selection(Protocol):
-    """Requests chosen by a view, read only, in the order of their dates; made without examining each
-    request."""
+    """Requests chosen by a view, read only, in the order of their dates; made without a look at each."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator["RequestView"]: ...
@@ -170,8 +167,7 @@ class PassView(Protocol):
 
     @property
     def version(self) -> object:
-        """Return a value that changes whenever anything visible here changes, except the order of
-        candidates."""
+        """Return a value that changes whenever anything visible does, except the order of candidates."""
 
     def queue(self, name: str) -> Any:
         """Return the settings of a queue. Raises KeyError."""
@@ -226,8 +222,7 @@ class OfferRound(Struct, frozen=True):
 
 
 class ChangedFields(TypedDict, total=False):
-    """Fields of a submission that a submit exit may change, in the form in which it writes them; None:
-    unchanged."""
+    """Fields of a submission that a submit exit may change, in its own form; None: unchanged."""
 
     queue: str | None
     priority: int | None
@@ -282,8 +277,7 @@ class Exits(Protocol):
     """The site's user exits, guarded: no call raises or runs long; failures are collected."""
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings and forget the overruns of the last pass; called before a pass or a
-        submission."""
+        """Apply the exits' settings and forget the overruns of the last pass; before a pass or submission."""
 
     def has(self, hook: str) -> bool:
         """Return True if any exit that is switched on implements that hook."""
@@ -314,16 +308,15 @@ class Exits(Protocol):
         """Return the rounds of offers, by queue, that the last pass over a site did not finish."""
 
     def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
-        """Store the rounds of offers that a pass over a site did not finish. Return False if this object
-        stores none."""
+        """Store rounds of offers that a pass did not finish; return False if this object stores none."""
 
     def asks_again(self) -> Instant | None:
         """Return the instant at which an exit is asked again about an owner whose requests this pass left
         out, because it had failed on five of them; None if there is none."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
-        """Let questions in the block leave no mark (statistics, trace, failures in a row); for looks ahead
-        from ``now``."""
+        """Let questions leave no mark (statistics, trace, failures) in the block, for looks ahead from
+        ``now``."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Return and forget the failures since `begin`."""
@@ -343,20 +336,17 @@ class Exits(Protocol):
         """Return the text of each loaded exit, by name."""
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return the rows of ``show exits``: name, doc, enabled, hooks, settings, calls, failures, total and
-        longest time."""
+        """Return the rows of ``show exits``: name, doc, enabled, hooks, settings, calls, failures, times."""
 
 
 # ---------------------------------------------------------------- Decider
 
 
 class Decider(Protocol):
-    """The door behind which passes run: at once in this process, or in a child that applies the same
-    events."""
+    """The door behind which passes run: in this process, or in a child that applies the same events."""
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Ask for a pass over the site. Return its plan at once, or None if the plan comes later as an
-        input."""
+        """Ask for a pass over the site. Return its plan, or None if that comes later as an input."""
 
     def follow(self, events: Sequence[Recorded]) -> None:
         """Note the events that were just applied to the site, in order and once: a child applies them too."""

@@ -1,5 +1,5 @@
-"""Requests that a list is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
-2, 8). A list is made in slices, each bound in time: engine and submissions go on between two of them."""
+"""Requests that a list shows: identifiers, destinations, and options that narrow them (pbs-clients.md 2, 8).
+A list is made in slices, each bound in time: between two of them the engine and submissions go on."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from nqspy.ports import EndedRow
 from nqspy.rpc import messages
 
 SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
-"""Real seconds of a slice: while the engine is free; at least and at most while it is wanted."""
+"""Real seconds of a slice: while the engine is free; least and most while other work waits."""
 IDLE = 0.0005
-"""Pause between two slices without other work."""
+"""Real seconds between two slices without other work."""
 SLICE = 32
-"""Requests that are examined together."""
+"""Requests that are examined at once."""
 _ROWS = 500
 """Ended requests that are read between two checks of the clock."""
 
@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 
 class RequestChoice:
-    """Requests asked for. ``letters``: PBS's options without a value. ``wrong`` keeps what is wrong with
-    operands; with ``strict`` it is raised, and named requests are shown even if ended. Raises Refusal."""
+    """Requests to list. ``letters``: PBS's options without a value. ``wrong``: texts about bad operands; with
+    ``strict`` they are raised as Refusal, and named requests are listed even if ended."""
 
     def __init__(
         self, serving: Serving, message: Mapping[str, Any], caller: Caller, *, strict: bool = False
@@ -70,7 +70,7 @@ class RequestChoice:
         if "E" in letters:
             self.seqs.sort(key=rank_in_list)
         self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
-        self._missing: list[Seq] = []  # named, and not there or ended
+        self._missing: list[Seq] = []  # named, and unknown or ended
         queue = message.get("queue")
         narrow = {queue_of(self.site, str(queue))} if queue else set()
         self._narrow = (narrow | self._queues if strict else narrow) - {""}
@@ -85,11 +85,11 @@ class RequestChoice:
         span = None if strict else self.site.settings.history.keep
         oldest = 0 if span is None else serving.clock.now() - span
         self._since = Instant(max(oldest, message.get("since") or 0))
-        self._most: int | None = message.get("limit")  # the last ones of what has ended
+        self._most: int | None = message.get("limit")  # those that ended last
         self._cut = False
 
     def requests(self) -> Iterator[Request]:
-        """Yield live requests, named ones first, an array before its indices. Read this before `rows`."""
+        """Yield live requests, named ones first, an array before its indices. Call this before `rows`."""
         seqs = dict.fromkeys(self.seqs)
         for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
@@ -108,7 +108,7 @@ class RequestChoice:
                 yield found
 
     def rows(self) -> Iterator[EndedRow | None]:
-        """Yield ended requests, None now and then; ``wrong`` takes named ones that were not asked for."""
+        """Yield ended requests, and None now and then; note bad operands in ``wrong``."""
         seqs, missing = dict.fromkeys(self.seqs), self._missing
         found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
         for seq in missing:
@@ -138,7 +138,7 @@ class RequestChoice:
                 yield None
 
     def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
-        """Yield indices of an array that have ended, except those that are named themselves."""
+        """Yield ended indices of an array, except those that are named themselves."""
         if array is None or array.array is None or not self.view.allows(array.spec):
             return
         state = array.array
@@ -150,7 +150,7 @@ class RequestChoice:
                     yield row
 
     def orders(self, seqs: Sequence[Seq]) -> Iterable[int]:
-        """Return sort keys: named ones in order, indices behind arrays, others as lists have them."""
+        """Return sort keys: named requests in order, indices behind arrays, others in the usual order."""
         if self._strict and not self.seqs:
             return [0] * len(seqs)
         return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)
@@ -165,7 +165,7 @@ class RequestChoice:
         return (not self._queues or request.queue in self._queues) and self._fits(request, state)
 
     def _fits(self, request: Request, state: State | None = None) -> bool:
-        """True if a request is asked for; ``state``: of one that has ended."""
+        """True if a request is to be listed; ``state``: of one that has ended."""
         seq = request.seq
         return (
             (self.view.all or self.view.allows(request.spec))
@@ -176,19 +176,19 @@ class RequestChoice:
         )
 
     def complaint(self) -> str:
-        """A line for each operand that is wrong."""
+        """Return a line for each bad operand."""
         lines = [str(each) for each in self.wrong]
         if self._cut:
             lines += [f"the last {self._most} that have ended are shown; --limit N or --since T shows others"]
         return "".join(f"{line}\n" for line in lines)
 
     def status(self) -> int:
-        """The exit status of the command: that of the last failure."""
+        """Return the exit status of the command: that of the last failure."""
         return self.wrong[-1].status if self.wrong else 0
 
 
 class Listing:
-    """Makes the parts of an answer in order: ``live`` of requests, ``ended`` of rows of ended ones."""
+    """Makes the parts of an answer in order: ``live`` from requests, ``ended`` from rows of ended ones."""
 
     def __init__(
         self, id: int, choice: RequestChoice, live: Callable[[list[Request]], list[Any]],
@@ -198,7 +198,7 @@ class Listing:
         self._live, self._ended = live, ended
 
     def collected(self, into: list[T], write: Callable[[list[Any]], list[T]]) -> Iterator[None]:
-        """Add what ``write`` makes of each request to ``into``, in order; None after each slice."""
+        """Add to ``into`` what ``write`` makes of each request, in order; yield None after each slice."""
         orders, choice = list[int](), self.choice
         end = time.thread_time() + SLICE_TIME
         live = (([r.seq for r in some], self._live(some)) for some in _batches(choice.requests()))
@@ -214,12 +214,13 @@ class Listing:
             into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
 
     def answer(self, text: str) -> bytes:
-        """The answer with what was found, and a line on stderr for what was not."""
+        """Return the answer: the text on stdout, a line on stderr for each bad operand."""
         return messages.text_answer(self.id, self.choice.status(), text, self.choice.complaint())
 
 
 def _time_for_slice(away: float) -> float:
-    """A quarter of the time since the last slice, so that lists take at most a fifth of the engine."""
+    """Return the seconds for a slice: a quarter of the time since the last: lists take a fifth of the
+    engine."""
     return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
 
 
@@ -235,7 +236,7 @@ def _batches(things: Iterator[T | None]) -> Iterator[list[T]]:
 
 
 def owners(serving: Serving, text: str) -> frozenset[str]:
-    """The users of ``USER[@HOST],...``; a word is taken whole if a user of that name has submitted here."""
+    """Return the users in ``USER[@HOST],...``; a whole word is a name if that user has submitted."""
     live = serving.engine.site.requests.values()
     found = set()
     for word in filter(None, map(str.strip, text.split(","))):
@@ -246,7 +247,8 @@ def owners(serving: Serving, text: str) -> frozenset[str]:
 
 
 def queue_of(site: Site, destination: str) -> str:
-    """The queue of ``queue``, ``queue@server``; empty: ``@server``, all there are. Raises Refusal."""
+    """Return the queue of ``queue`` or ``queue@server``; empty (all queues) for ``@server``. Raises
+    Refusal."""
     queue, at, server = destination.partition("@")
     if at:
         need_server(site, server)

@@ -1,4 +1,4 @@
-"""Requests named by ranges, names and states: commands that act on many ask for them first."""
+"""Requests named by ranges, names and states: commands on many requests first ask for their identifiers."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -14,11 +14,11 @@ from nqspy.model.requests import Spec, State
 from nqspy.rpc import server as rpc
 
 WIDEST = 100_000
-"""Numbers that a range may span."""
+"""Most numbers in a range."""
 
 
 class NameQuery:
-    """A user's requests by numbers or names; ``ended``: ended ones too. Raises Refusal."""
+    """A user's requests by numbers or names; ``ended``: True if ended ones are meant too. Raises Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
         self.site, message = serving.engine.site, asked.message
@@ -40,7 +40,7 @@ class NameQuery:
         return range(begin, min(end + 1, self.site.next_seq))
 
     def means(self, seq: Seq, spec: Spec, state: State) -> bool:
-        """True if a request is one of those asked for."""
+        """True if a request is meant."""
         if spec.owner != self.user or self.state not in (None, state):
             return False
         if self.name and not fnmatchcase(spec.name, self.name):
@@ -51,7 +51,7 @@ class NameQuery:
         return by_name or any(number_of(seq) in each for each in self.ranges)
 
     def what(self) -> str:
-        """The wish, as a refusal quotes it."""
+        """Return the wish as a refusal quotes it."""
         words = [" ".join(self.operands)] if self.operands else []
         words += [f"name {self.name}"] if self.name else []
         words += [f"state {self.state.value}"] if self.state else []
@@ -59,7 +59,7 @@ class NameQuery:
 
 
 def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
-    """The identifiers, in order. Raises Refusal where there are none, though not for all of one's own."""
+    """Yield None after slices, then the identifiers' answer, in order. Raises Refusal if none is meant."""
     query, view = NameQuery(serving, asked), Visibility(serving, asked.caller)
     found: set[Seq] = set()
     for number, request in enumerate(list(query.site.requests.values()), 1):
@@ -79,7 +79,7 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _ended(serving: Serving, query: NameQuery, found: bool) -> Iterator[list[Seq]]:
-    """Find those that have ended: all of these numbers; of a name the last, if none of it is left."""
+    """Yield ended requests that are meant: all of these numbers; of a name the last, if none is live."""
     numbers = {seq for each in query.ranges for seq in each}
     some = sorted({*numbers, *map(array_key, numbers)} - query.site.requests.keys())
     for start in range(0, len(some), SLICE):

@@ -1,4 +1,4 @@
-"""The daemon's side of the counter: messages become commands, or questions answered from the state."""
+"""The daemon's side of the counter: messages become commands of the engine, or questions about the state."""
 
 import contextlib
 import logging
@@ -37,21 +37,21 @@ LOG = logging.getLogger("nqspy.answers")
 
 
 class Pending(Struct, frozen=True):
-    """A message that waits for a reply of the engine."""
+    """A message that waits for the engine's reply."""
 
     asked: rpc.Asked
 
     def answer(self, reply: Reply) -> bytes:
-        """Return the reply in the requested form."""
+        """Return the answer with this reply, in the form that was asked for."""
         return texts.reply(self.asked.handle.id, self.asked.message.get("text"), reply)
 
     def late(self, value: LateValue) -> bytes:
-        """Return the reply with a value that is made now."""
+        """Return the answer with a value that is computed now."""
         return self.answer(Reply(value.make(MAX_WAIT)))
 
 
 class Dispatcher:
-    """Sorts incoming messages, renders outgoing answers, and stores open questions."""
+    """Sorts messages into commands and questions, encodes answers, and stores open questions."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
@@ -66,7 +66,7 @@ class Dispatcher:
         self.serving.readers.close()
 
     def accept(self, asked: rpc.Asked) -> CommandAsked | None:
-        """Return the engine's input for a message; store a question for `answer_questions`."""
+        """Return the engine's input for a message; None: a question was stored for `answer_questions`."""
         wanted: list[CommandAsked | None] = [None]
         with self.errors(asked):
             wanted = [self._accept(asked)]
@@ -109,7 +109,7 @@ class Dispatcher:
         self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:
-        """Accept the stored ones: return the inputs for the engine."""
+        """Return the engine's inputs for the stored commands."""
         held, self._deferred = self._deferred or [], None
         return [command for asked in held if (command := self.accept(asked)) is not None]
 
@@ -134,7 +134,7 @@ class Dispatcher:
         return isinstance(data, Iterator)
 
     def qmgr(self, asked: rpc.Asked) -> Any:
-        """A script of qmgr; one that reloads exits is run when those are loaded."""
+        """Answer a script of qmgr; a script that reloads exits is run when those are loaded."""
         reloads = self.serving.reloads
         if reloads.wanted(str(asked.message["script"]), asked.caller):
             reloads.before(partial(self._qmgr, asked))
@@ -142,7 +142,7 @@ class Dispatcher:
         return language.answer(self.serving, asked)
 
     def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
-        """Answer the questions of this turn until it is ``enough``; return the remaining ones."""
+        """Answer the questions of this turn until ``enough`` is true; return the remaining ones."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
@@ -159,7 +159,7 @@ class Dispatcher:
         return [asked for asked in questions if id(asked) in remaining]
 
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
-        """Answer a question: now, in slices, or when it is due. ``others``: the same question by others."""
+        """Answer a question now, in slices, or when it is due. ``others``: others' equal questions."""
         cmd = asked.message["cmd"]
         with self.errors(asked):
             if cmd not in QUESTIONS:
@@ -174,7 +174,7 @@ class Dispatcher:
 
     @contextlib.contextmanager
     def errors(self, asked: rpc.Asked) -> Iterator[None]:
-        """Send any error to the client that asked: no message ends the daemon."""
+        """Send any error of the block to the client that asked: no message ends the daemon."""
         try:
             yield
         except NqspyError as error:
@@ -209,12 +209,12 @@ class Dispatcher:
             self.serving.server.reply_many(ready)
 
     def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
-        """Go on with slow answers, then answer open questions that are due; ``part``: the time for each."""
+        """Continue slow answers, then answer open questions that are due; ``part``: the time for each."""
         self.slow.go_on(part())
         self.waiting.check(part())
 
     def patience(self) -> float | None:
-        """Longest time to wait for the inbox."""
+        """Return the most real seconds to wait for the inbox; None: any time."""
         times = (self.slow.patience(), self.waiting.patience())
         return min((each for each in times if each is not None), default=None)
 
@@ -231,7 +231,7 @@ def _decode(message: dict[str, Any]) -> cm.Command:
 
 
 def _with_user(item: cm.Submission) -> cm.Submission:
-    """Fill in the user of ``-u OTHER`` or ``-u USER@HOST``; the engine checks the permission."""
+    """Return it with the user of ``-u OTHER`` or ``-u USER@HOST``; the engine checks the permission."""
     if not item.user:
         return item
     for name in (item.user, item.user.partition("@")[0]):

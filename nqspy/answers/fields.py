@@ -1,4 +1,4 @@
-"""Check the fields of questions before anything is done."""
+"""Checks of questions' fields, before anything is done."""
 
 import threading
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from nqspy.model.registry import brought
 from nqspy.rpc.wire import strings
 
 IDS_MAX = 100_000
-"""Requests that one message may name."""
+"""Most requests that one message may name."""
 ITEM_WORDS_MAX = 100
 WORDS_MAX = 1_000_000
-"""Texts in a submission, names of fields included: so many a request, and so many beside."""
+"""Most texts in a submission (names of fields included): for each request, and for the rest."""
 NUMBER_MAX = 2**53
 LATEST = 253_370_764_800_000
 """The latest instant that a question may name: the first of January 9999."""
@@ -29,7 +29,7 @@ Criteria = Annotated[
     list[tuple[Annotated[str, msgspec.Meta(max_length=1)], Annotated[str, msgspec.Meta(max_length=4096)]]],
     msgspec.Meta(max_length=100),
 ]
-"""Options of ``qselect``, each a letter and its value."""
+"""Options of ``qselect``, each a letter with its value."""
 
 _LIST = {"ids": Ids | None, "queue": Word, "user": Word, "state": Word, "ended": Flag, "history": Flag}
 _LIST |= {"limit": Number, "since": Number}
@@ -56,7 +56,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "report_swf": {"fractions": Flag},
     "exits_trace": {"request": str},
 }
-"""The fields that a question reads, each with its kind; None stands for absent unless it must be there."""
+"""Fields that a question reads, each with its type; None may stand for a missing field."""
 
 _KINDS = {
     name: msgspec.defstruct(
@@ -82,14 +82,14 @@ def check_list(message: dict[str, Any]) -> None:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Raise Refusal if a message brings a shift's lines, which are made of its commands alone."""
+    """Raise Refusal if a message has the lines of a shift, which are made from its commands only."""
     for change in changes:
         if change.path.startswith("shift/") and brought(change).get("lines"):
             raise Refusal("lines_of_shift")
 
 
 def _check_undecoded(items: msgspec.Raw) -> None:
-    """Raise Refusal for too many undecoded items or words, before any object is made of them."""
+    """Raise Refusal for too many undecoded items or words, before objects are made of them."""
     _counting.remaining = IDS_MAX
     try:
         msgspec.json.decode(items, type=list[_Counted])

@@ -1,4 +1,4 @@
-"""``qstat --graph``: which requests wait for which, as far as the caller may see."""
+"""``qstat --graph``: which requests wait for which, as far as the caller may see them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,20 +13,20 @@ from nqspy.model.requests import Request
 from nqspy.rpc import server as rpc
 
 Edges = Mapping[Seq, Sequence[tuple[str, Seq]]]
-"""Requests that wait for a request, each with its condition (`requests.Dependency`)."""
+"""By request: those that wait for it, each with its condition (`requests.Dependency`)."""
 
 MOST = 10_000
-"""Lines that are drawn; a last line has the number of omitted requests."""
+"""Most lines that are drawn; a last line has the number of omitted requests."""
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """Return the trees of these requests (``ids``), or of all with dependencies. Raises Refusal."""
+    """Yield slices, then the trees of these requests (``ids``)or of all that wait. Raises Refusal."""
     site, view = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, view, asked.message.get("ids") or ())
     view.need(*asked_for)
     wanted = set() if asked_for else set(site.dependants)
     pending = [seq for seq in asked_for if seq in site.requests]
-    while pending:  # and all that is connected with them by waiting
+    while pending:  # and all requests connected with them by waiting
         seq = pending.pop()
         if seq not in wanted:
             wanted.add(seq)
@@ -62,8 +62,8 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
 
 
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
-    """Draw ``17.ymp prepare  anne  running`` and, two blanks further in, ``ok: 18.ymp compute ...`` that
-    waits for it. One that waits for several stands below each, what is below it only once."""
+    """Draw ``17.ymp prepare  anne  running`` and, indented by two spaces, ``ok: 18.ymp compute ...`` that
+    waits for it. A request that waits for several is below each; its own tree is drawn only once."""
     drawn: set[Seq] = set()
     stack = [(root, 0, "") for root in reversed(roots)]
     count = 0

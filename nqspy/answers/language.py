@@ -1,4 +1,4 @@
-"""qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
+"""Scripts of qmgr: parsed completely first, then run command by command, or as one transaction."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 MOST_SHOWN = 1_000
-"""``show`` and ``snap`` commands of one script: each reads the whole site, and the engine waits for it."""
+"""Most ``show`` and ``snap`` commands of one script: each reads the whole site while the engine waits."""
 
 SLICE = 0.03
-"""Longest slice of a script, read or run, before other clients are answered, real seconds."""
+"""Real seconds of the longest slice of a script, parsed or run, before other clients are answered."""
 FEWEST_TOGETHER, MOST_TOGETHER = 24, 96
-"""Settings of a long script that are committed together: a sync of the disk may take as long as a slice."""
+"""Settings of a long script committed together: a sync of the disk may take as long as a slice."""
 
 
 @dataclass(slots=True)
@@ -40,19 +40,19 @@ class _Log:
     counting: Callable[[], dict[str, Any]] | None = None
 
     def place(self, line: int) -> str:
-        """Place of a command, as errors name it."""
+        """Return the place of a command as errors name it."""
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> bytes | Work | Steps:
-    """Run ``script``, a long one in slices. ``atomic``: all or none, ``check``: parse and verify only."""
+    """Answer ``script``, a long one in slices. ``atomic``: all or nothing; ``check``: only verify."""
     slices = _slices(serving, asked)
     first = next(slices)
     return chain((first,), slices) if first is None else first
 
 
 def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
-    """None after each slice, then the answer."""
+    """Run a long script; yield None after each slice, then the answer."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
     log, clock = _Log(source), after(SLICE)
@@ -97,7 +97,7 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], log: _Log) -> Iterator[None]:
-    """Run the commands; lines that only set something are committed some at a time."""
+    """Run the commands, and yield after slices; settings are committed some at a time."""
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
     clock, some, done = after(SLICE), 1, 0
     while done < len(parsed):
@@ -117,7 +117,7 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], log: _Log
 
 
 def _only_sets(each: Parsed) -> bool:
-    """True for a setting that moves no shift: such ones may be committed together."""
+    """True for a setting that cannot change the shift: such commands may be committed together."""
     moving = ("shift", "calendar", "server")
     return isinstance(each.command, cm.Configure) and all(
         change.path.partition("/")[0] not in moving for change in each.command.changes
@@ -125,7 +125,7 @@ def _only_sets(each: Parsed) -> bool:
 
 
 def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
-    """Name a command that is no setting: it cannot be taken back, so that the script is not all or none."""
+    """Return an error for a command that is no setting: it cannot be undone, as such scripts need."""
     telling = (cm.ShowObject, ClientWord)
     doing = [each for each in parsed if not isinstance(each.command, telling)]
     other = next((each for each in doing if not isinstance(each.command, cm.Configure)), None)
@@ -137,7 +137,7 @@ def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, log: _Log) -> str | None:
-    """Find the first line with impossible settings, by halving; return the reason."""
+    """Find the first line with impossible settings, by halving; return its error, None without one."""
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None
@@ -155,7 +155,7 @@ def _wrong(serving: Serving, settings: list[Parsed], caller: Caller) -> str | No
 
 
 def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
-    """All settings of a script as one command, in front; ``check``: nothing else, and nothing is changed."""
+    """Return the script with all settings as one command in front; ``check``: with this command only."""
     settings = [(each, each.command) for each in parsed if isinstance(each.command, cm.Configure)]
     others = [] if check else [each for each in parsed if not isinstance(each.command, cm.Configure)]
     if not settings:
@@ -226,13 +226,13 @@ def shutdown(serving: Serving, asked: rpc.Asked) -> dict[str, str]:
 
 
 def reload_queues(serving: Serving, caller: Caller) -> str:
-    """Apply the files of ``queues.d`` that changed. Raises NqspyError."""
+    """Apply the changed files of ``queues.d``; return a sentence. Raises NqspyError."""
     need(serving.engine.site.settings, caller, "manager", "reload queues")
     return serving.reload_queues()
 
 
 def dated(serving: Serving, command: cm.Command) -> cm.Command:
-    """The command with the date it names by the site's clock and zone. Raises BadValue."""
+    """Return the command with its date made an instant, by the site's clock and zone. Raises BadValue."""
     if not isinstance(command, cm.ModifyRequest):
         return command
     now, zone = serving.clock.now(), serving.engine.site.timezone

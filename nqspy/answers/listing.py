@@ -1,4 +1,4 @@
-"""qstat: requests as objects, and why they wait, made in slices. Tables and PBS forms: `pbs_jobs`."""
+"""Lists of ``qstat``: requests as objects, why they wait; in slices. Tables and PBS forms: `pbs_jobs`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -34,13 +34,13 @@ A_FEW = 5
 """Requests whose reasons are shown in one slice."""
 
 NEVER = 1 << 62
-"""Estimate of a request with an unknown start."""
+"""Estimate of a request whose start is unknown."""
 
 Objects = list[dict[str, Any]]
 
 
 class Lister:
-    """Makes request objects as of one instant."""
+    """Makes the objects of requests as of one instant."""
 
     def __init__(self, serving: Serving, view: Visibility) -> None:
         self._engine, self._run_times = serving.engine, serving.run_times
@@ -52,7 +52,7 @@ class Lister:
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:
-        """Requests that have not ended, as `qstat --json` shows them."""
+        """Return the objects of live requests, as `qstat --json` shows them."""
         reasons = reasons_of(self._engine, [request.seq for request in requests])
         return [self._object(request, reasons.get(request.seq)) for request in requests]
 
@@ -69,12 +69,12 @@ class Lister:
         return self._view.mask(made)
 
     def ended(self, rows: Iterable[EndedRow]) -> Objects:
-        """Return the same of requests that have ended."""
+        """Return the objects of ended requests, as `qstat --json` shows them."""
         return [self._view.mask(json_objects.ended_object(row, self.place)) for row in rows]
 
 
 def ended_objects(serving: Serving, seqs: Sequence[Seq], view: Visibility) -> Objects:
-    """Objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
+    """Return the objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
     found = serving.readers.live.ended(seqs=seqs)
     return Lister(serving, view).ended(row for row in found if view.allows(row["spec"]))
 
@@ -86,14 +86,14 @@ def _listing(serving: Serving, asked: rpc.Asked, message: Mapping[str, Any] | No
 
 
 def _elements(listing: Listing, objects: Objects) -> list[bytes]:
-    """Elements of a JSON array: one by one where they are to be put in order, else some together."""
+    """Return elements of a JSON array: one each if they are to be sorted, else some joined together."""
     if listing.choice.seqs:
         return [json_objects.encode(each) for each in objects]
     return [json_objects.encode(objects)[1:-1]] if objects else []
 
 
 def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
-    """The objects, for programs. Raises Refusal when an identifier names no request."""
+    """Yield slices, then the objects for programs. Raises Refusal if an identifier names no request."""
     listing, found = _listing(serving, asked), list[bytes]()
     yield from listing.collected(found, lambda some: _elements(listing, some))
     if listing.choice.wrong:
@@ -102,7 +102,7 @@ def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def qstat(serving: Serving, asked: rpc.Asked) -> Any:
-    """The answer in the form that ``text`` names."""
+    """Answer ``qstat`` in the form that ``text`` names."""
     form = str(asked.message.get("text") or "table")
     if asked.message.get("posix"):
         form = "posix"
@@ -116,7 +116,7 @@ def qstat(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _key(serving: Serving, made: dict[str, Any]) -> Seq:
-    """The request of an object."""
+    """Return the number of the request that an object shows."""
     return request_named(made["id"], serving.engine.site.names) or 0
 
 
@@ -133,7 +133,7 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """Yield after a few requests each; the estimates come last, because they may be late."""
+    """Answer ``qstat --why``; yield after a few requests each. The estimates, perhaps late, come last."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     listing, found = _listing(serving, asked, {"operands": [str(word) for word in operands]}), Objects()
@@ -179,7 +179,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
 
 
 def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """Answer when requests that wait would start, in that order; those that never may come last."""
+    """Answer when waiting requests would start, in that order; those that never may come last."""
     listing, found = _listing(serving, asked), Objects()
     choice = listing.choice
     yield from listing.collected(found, list)
@@ -209,11 +209,11 @@ _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "full": pbs_jobs.full, "posix": queues.queue_list, "queue_limits": queues.queue_limits,
     "server": queues.server,
 }  # fmt: skip
-"""Forms of ``qstat`` that are about requests, and PBS's."""
+"""Forms of ``qstat`` that list requests, and PBS's."""
 
 
 def _chain(serving: Serving, seq: Seq, view: Visibility) -> Objects:
-    """Follow what a request waits for, and what that waits for: prerequisites with their own reasons."""
+    """Return the objects of all requests that it waits for, directly or not, each with its own reason."""
     links = chain(serving.engine, seq)
     lister, site = Lister(serving, view), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]
@@ -229,7 +229,7 @@ def _chain(serving: Serving, seq: Seq, view: Visibility) -> Objects:
 
 
 def _more(serving: Serving, seq: Seq, view: Visibility) -> dict[str, Any]:
-    """Return ``redated``, ``reservation``, and ``causes`` of an array's indices where there are several."""
+    """Return ``redated``, ``reservation``, and ``causes`` if indices of an array wait for several reasons."""
     site, zone = serving.engine.site, Zone(serving.engine.site.timezone)
     found = causes(serving.engine, seq)
     made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]

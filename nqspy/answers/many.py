@@ -1,4 +1,4 @@
-"""Commands that name many requests: carried out in slices, so that others are answered meanwhile."""
+"""Commands that name many requests: carried out in slices, so that others are answered in between."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +14,11 @@ from nqspy.model.ids import request_named
 from nqspy.model.people import Caller
 
 AT_ONCE = 1_000
-"""Identifiers of a command that is one step of the engine."""
+"""Most identifiers of a command that is one step of the engine."""
 INDICES = 10
-"""One that names indices of an array counts as many."""
+"""Number of requests as which an identifier counts that names indices of an array."""
 LEAST = 100
-"""Identifiers of a slice at least: each slice is a commit."""
+"""Least number of identifiers in a slice: each slice is a commit."""
 
 
 def is_long(command: cm.Command) -> bool:
@@ -29,7 +29,7 @@ def is_long(command: cm.Command) -> bool:
 
 
 def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable[[Reply], bytes]) -> Steps:
-    """None after each slice, then the answer for all of them."""
+    """Carry a command out in slices; yield None after each, then one answer for all."""
     site, done = serving.engine.site, list[str]()
     failed: list[dict[str, Any]] = []
     least = LEAST // INDICES if any("[" in text for text in command.ids) else LEAST
@@ -50,7 +50,7 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
                 seq = request_named(each["id"], site.names)
                 failed += [each] if seq is None or site.id_of(seq) not in deleted else []
             done += reply.value["done"]
-            if getattr(command, "mails", None) is not None:  # of a deletion at most so many go out in all
+            if getattr(command, "mails", None) is not None:  # a deletion sends at most so many mails in all
                 command = replace(command, mails=max(0, command.mails - len(reply.value["done"])))
         some = max(least, some // 2) if part_over() else min(AT_ONCE, 2 * some)
         if slice_over():

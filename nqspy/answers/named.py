@@ -1,4 +1,4 @@
-"""Requests that identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
+"""Requests named by identifiers: a bare number may mean an array, and ``17[3-9]`` several indices."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from nqspy.model.requests import State
 from nqspy.model.site import Site
 
 MOST = 10_000
-"""Indices that one identifier may name."""
+"""Most indices that one identifier may name."""
 
 
 def seq_of(serving: Serving, view: Visibility, text: str) -> Seq:
@@ -26,7 +26,8 @@ def seq_of(serving: Serving, view: Visibility, text: str) -> Seq:
 def seqs_of(
     serving: Serving, view: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
 ) -> list[Seq]:
-    """Return the requests that identifiers name, in order. ``wrong`` takes bad ones, else Refusal."""
+    """Return the requests that identifiers name, in order. Bad ones are noted in ``wrong``; without it
+    Refusal is raised."""
     names, found = serving.engine.site.names, list[Seq]()
     for text in texts:
         try:
@@ -64,7 +65,7 @@ def with_indices(site: Site, seqs: Iterable[Seq]) -> Iterator[Seq]:
 
 
 def state_named(word: Any) -> State | None:
-    """The state of that name, None where none is named. Raises Refusal."""
+    """Return the state with that name; None for None. Raises Refusal."""
     if not word:
         return None
     try:

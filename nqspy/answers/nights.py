@@ -1,4 +1,5 @@
-"""The night's report: a cheap picture in the engine's thread; the rest in another one, from the journal."""
+"""The night's report: a picture taken quickly in the engine's thread; the rest from the journal, in another
+one."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta
@@ -28,12 +29,12 @@ from nqspy.store.reader import Reader
 from nqspy.store.rows import no_collector
 
 MOST_REASONS = 1_000
-"""Requests whose own reasons are stored with a report; others get their queue's."""
+"""Most requests whose own reasons are stored with a report; others get their queue's."""
 
 WEEK = 7 * DAY
-"""Time ahead for which holidays are shown, ms."""
+"""Time ahead in ms for which holidays are shown."""
 COMING = 3 * DAY
-"""Time ahead for which the outlook shows switches of shifts."""
+"""Time ahead in ms for which switches of shifts are shown."""
 
 Named = tuple[str, str, str]
 
@@ -49,7 +50,7 @@ class Picture(Struct, frozen=True):
     closing: dict[str, Named] = field(default_factory=dict)
 
     def why(self, seq: Seq, queue: str) -> Reason | None:
-        """Return the reason of one waiting request. That another one can never start is no reason of it."""
+        """Return the reason of a waiting request; not that another one of its queue can never start."""
         found = self.own.get(seq) or self.closing.get(queue)
         if found is not None and seq not in self.own and found[0] == ReasonCode.NEVER:
             found = None
@@ -57,7 +58,7 @@ class Picture(Struct, frozen=True):
 
 
 def capture(serving: Serving) -> Picture:
-    """The picture as of now; what is decided is committed first."""
+    """Return the picture of the present; open decisions are committed first."""
     serving.commit()
     engine = serving.engine
     reasons, queues = engine.plan.reasons, engine.site.settings.queues
@@ -81,7 +82,7 @@ def _named(reason: Reason) -> Named:
 
 
 def picture_of(reported: ev.Reported) -> Picture:
-    """The picture that a report was made from."""
+    """Return the picture from which a report was made."""
     own = {seq: (code, who, text) for seq, code, who, text in reported.own}
     closing = {queue: (code, who, text) for queue, code, who, text in reported.closing}
     return Picture(reported.as_of, reported.taken, dict(reported.samples), own, closing)
@@ -101,14 +102,14 @@ _KINDS = (*past_site.KINDS, "shift_changed", "reported")
 
 
 class Past:
-    """Facts of the journal beside the requests' ways: settings, machine, shifts, reports. One read."""
+    """Facts read from the journal once, except the requests: settings, machine, shifts, reports."""
 
     def __init__(self, reader: Reader, upto: int | None = None) -> None:
         self.reader = reader
         self._events = list(reader.kinds(_KINDS, upto=upto))
 
     def site(self, n: int) -> Site:
-        """The site without its requests as it was after event ``n``."""
+        """Return the site, without requests, as it was after event ``n``."""
         site = Site(n=n)
         for recorded in self._events:
             if recorded.n > n:
@@ -117,21 +118,21 @@ class Past:
         return site
 
     def before(self, since: Instant) -> Site:
-        """The site without its requests before the events of an instant and of later ones."""
+        """Return the site, without requests, before all events at or after an instant."""
         return self.site(max((each.n for each in self._events if each.at < since), default=0))
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
-        """The night of that day, the latest for None, as the journal up to the picture has it."""
+        """Return begin and end of the night of a day (None: the latest), by the journal up to the picture."""
         changes = [each for each in self._events if each.n <= picture.n]
         return night.night_bounds(changes, zone, picture.at, day)
 
     def reported(self, day: str) -> ev.Reported | None:
-        """The report that was made of the night of that day."""
+        """Return the event of the report on the night of a day; None if there was none."""
         found = [each.event for each in self._events if isinstance(each.event, ev.Reported)]
         return next((event for event in reversed(found) if event.day == day), None)
 
     def night_over(self, zone: Zone, now: Instant) -> night.Bounds | None:
-        """The latest night of the shift `night.NIGHT` that is over."""
+        """Return the latest night that is over, by the shift `night.NIGHT`; None without one."""
         bounds = night.night_bounds(self._events, zone, now)
         return bounds if bounds.shift is not None and bounds.end is not None else None
 
@@ -139,8 +140,8 @@ class Past:
 def report(
     past: Past, picture: Picture, day: date | None, clock: SiteClock, made: Instant, final: bool = True
 ) -> dict[str, Any]:
-    """The report of the latest night or of ``day``: as it was first made, unless ``final``, which goes to the
-    end of its last request. Raises Refusal for a day to come or before the journal."""
+    """Return the report of the latest night or of ``day``: as it was first made, or, if ``final``, to the end
+    of its last request. Raises Refusal for a day to come or before the journal."""
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)
@@ -176,7 +177,7 @@ def report(
 
 
 def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
-    """Raise Refusal for a night that begins later: noon has not come, or its shift is still to come."""
+    """Raise Refusal for a night that has not begun: it is before noon, or before its shift."""
     if bounds.start <= now and (bounds.shift is not None or bounds.end is not None):
         return
     shift = site.settings.shifts.get(night.NIGHT)
@@ -189,7 +190,7 @@ def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> N
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Work:
-    """``report_night``: ``date``, ``group``, ``final``."""
+    """Answer the message ``report_night`` with ``date``, ``group``, ``final``."""
     message = asked.message
     day = parse_day(str(message["date"])) if message.get("date") else None
     group = str(message["group"]) if message.get("group") else None

@@ -1,4 +1,4 @@
-"""Output of requests, read in the spool by no link: only regular files of the request's owner, or ours."""
+"""Output of requests, read in the spool without following links: regular files of its owner, or ours."""
 
 import os
 import stat
@@ -8,18 +8,18 @@ from nqspy.executors import records
 from nqspy.model.ids import Seq
 
 CHUNK = 65_536
-"""Bytes of output in one answer."""
+"""Most bytes of output in one answer."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def place(seq: Seq, attempt: int, stream: str) -> str:
-    """Place of a stream of an attempt in the spool: ``17.1/stdout``."""
+    """Return the path of an attempt's stream in the spool: ``17.1/stdout``."""
     return f"{records.folder_name(seq, attempt)}/{stream}"
 
 
 def stayed(seq: Seq, path: str | None) -> str:
-    """The place in the spool that ``path`` names, where output stayed undelivered; empty: it names none."""
+    """Return the path in the spool that a delivery's ``path`` means if output stayed there; else empty."""
     folder, _, name = (path or "").rpartition("/")
     found = records.attempt_named(folder)
     if found is None or found[0] != seq or name not in ("stdout", "stderr"):
@@ -28,11 +28,11 @@ def stayed(seq: Seq, path: str | None) -> str:
 
 
 def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
-    """A piece from ``offset`` on. Raises OSError unless it is a regular file of ``uid`` or the daemon's."""
+    """Return a piece from ``offset`` on. Raises OSError unless it is a file of ``uid`` or the daemon."""
     folder, _, name = place.partition("/")
     inside = os.open(spool / folder, _FOLDER)
     try:
-        # Before it is opened: opening some devices does something.
+        # Checked before it is opened: opening some devices has effects.
         _check(os.stat(name, dir_fd=inside, follow_symlinks=False), uid)
         fd = os.open(name, _FILE, dir_fd=inside)
     finally:

@@ -1,4 +1,4 @@
-"""qstat of requests as PBS clients read it: tables and full form; text, JSON, DSV (pbs-clients.md 8)."""
+"""``qstat`` of requests as PBS clients read it: tables and full form; text, JSON, DSV (pbs-clients.md 8)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -32,11 +32,11 @@ from nqspy.rpc.version import version
 
 _MOST_TEXTS = 1_000
 MOST_BYTES = 192 << 20
-"""Of one answer: what is greater is refused, before it fills the memory."""
+"""Most bytes of one answer: more is refused, before it fills the memory."""
 
 
 class Subjects:
-    """Makes subjects of requests. ``full``: with visible variables; ``comments``: why each waits."""
+    """Makes `Subject`s of requests. ``full``: with the visible variables; ``comments``: why each waits."""
 
     def __init__(
         self, serving: Serving, choice: RequestChoice, caller: Caller, *, full: bool, comments: bool
@@ -52,7 +52,7 @@ class Subjects:
         self._all, self._user = role_of(site.settings, caller) != "user", caller.user
 
     def live(self, requests: list[Request]) -> list[Subject]:
-        """Make subjects of requests that have not ended."""
+        """Return the subjects of live requests."""
         reasons = reasons_of(self._serving.engine, [r.seq for r in requests]) if self._comments else {}
         if self._full:
             self._read_variables([request.spec for request in requests])
@@ -79,7 +79,7 @@ class Subjects:
         )
 
     def ended(self, rows: list[EndedRow]) -> list[Subject]:
-        """Make subjects of requests that have ended."""
+        """Return the subjects of ended requests."""
         if self._full:
             self._read_variables([row["spec"] for row in rows])
         return [
@@ -111,7 +111,7 @@ class Subjects:
         return self._variables.get(key) if self._may_read(spec) else None
 
     def _may_read(self, spec: Spec) -> bool:
-        """True if the caller may see the variables: they hold passwords, of their owner and the operators."""
+        """True if the caller may see variables, which hold passwords: the owner and operators may."""
         return self._all or spec.owner == self._user
 
     def _read_variables(self, specs: Iterable[Spec]) -> None:
@@ -144,7 +144,7 @@ def _letters(asked: rpc.Asked) -> str:
 
 
 def table(serving: Serving, asked: rpc.Asked) -> Steps:
-    """The default table; ``letters`` ``w``: wide, ``p``: ``% done``."""
+    """Answer with the default table; ``letters``: ``w`` for wide, ``p`` for ``% done``."""
     letters, server = _letters(asked), serving.engine.site.name
     shape = pbs_tables.shape(server, wide="w" in letters, done="p" in letters)
 
@@ -157,7 +157,7 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
-    """The alternate table; ``T`` in ``letters``: with expected starts, which come late from the worker."""
+    """Answer with the alternate table; with ``T`` in ``letters`` it has expected starts, which come late."""
     letters = _letters(asked)
     (listing, _), lines = listing_of(serving, asked, comments="s" in letters), list[str]()
     if "T" not in letters:
@@ -177,7 +177,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
         row, head = written(starts)
 
         def order(subject: Subject) -> tuple[bool, float]:
-            # Those that run, as they were started; then as they may start, last those not known.
+            # Running ones by their starts; then those with an expected start; last the others.
             begun = subject.request.started
             return begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun
 
@@ -190,7 +190,7 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
 def _alternate(
     serving: Serving, letters: str, starts: Mapping[int, int] | None
 ) -> tuple[Callable[[Subject], str], str]:
-    """Return the function that writes a row, and the head above."""
+    """Return the function that writes a row, and the table's head."""
     site = serving.engine.site
     style = pbs_tables.Style(
         wide="w" in letters, megawords="M" in letters, gigabytes="G" in letters, hosts="n" in letters,
@@ -201,7 +201,7 @@ def _alternate(
 
 
 def full(serving: Serving, asked: rpc.Asked) -> Steps:
-    """Everything about each job, in the form ``format`` (`pbs_forms.FORMS`)."""
+    """Answer with all data of each job, in the form ``format`` (`pbs_forms.FORMS`)."""
     (listing, subjects), parts = listing_of(serving, asked, full=True, comments=True), list[bytes]()
     layout = pbs_forms.layout(asked.message, "Job Id: ")
     reference = messages.reference if asked.message.get("shared") else None

@@ -1,4 +1,4 @@
-"""``qselect``: identifiers of the jobs that satisfy all criteria (pbs-clients.md 9), and its criteria."""
+"""``qselect``: identifiers of the jobs that meet all criteria (pbs-clients.md 9), and these criteria."""
 
 import operator
 import re
@@ -20,9 +20,9 @@ from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
 Criterion = Callable[[Subject], bool]
-"""True for a job that is to be listed."""
+"""Function that returns True for a job to list."""
 ReadDate = Callable[[str], int]
-"""The instant that a date of PBS means. Raises BadValue."""
+"""Function that returns the instant of a PBS date. Raises BadValue."""
 Compare = Callable[[Any, Any], bool]
 
 _COMPARE: Mapping[str, Compare] = {
@@ -38,7 +38,7 @@ _DATE = re.compile(r"(?:([0-9]{2})?([0-9]{2}))?([0-9]{2})([0-9]{2})([0-9]{2})([0
 
 
 def qselect(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Any]:
-    """A full identifier a line; nothing where none fits."""
+    """Answer with a full identifier a line; nothing if no job fits."""
     criteria = asked.message.get("criteria") or ()
     wanted = [_criterion(serving, str(letter), str(value)) for letter, value in criteria]
     server = serving.engine.site.name
@@ -71,7 +71,8 @@ def _criterion(serving: Serving, letter: str, value: str) -> Criterion:
 
 
 def _date(text: str, now: int, zone: str) -> int:
-    """``[[CC]YY]MMDDhhmm[.SS]``, by default of this year; or a date of ``qsub -a``. Raises BadValue."""
+    """Return the instant of ``[[CC]YY]MMDDhhmm[.SS]`` (default: this year), or of a date of ``qsub -a``.
+    Raises BadValue."""
     found, here = _DATE.fullmatch(text.strip()), Zone(zone)
     if found is None:
         return parse_date(text, now, zone)
@@ -86,7 +87,7 @@ def _date(text: str, now: int, zone: str) -> int:
 
 
 def _compared(value: str) -> tuple[Compare, str]:
-    """Split a value into the comparison before it, equality where there is none, and the rest."""
+    """Return the comparison at the beginning of a value (default: equality), and the rest."""
     sign = value[:4]
     if sign in _COMPARE:
         return _COMPARE[sign], value[4:]
@@ -96,7 +97,7 @@ def _compared(value: str) -> tuple[Compare, str]:
 
 
 def _holds(compare: Compare, have: Any, wanted: Any) -> bool:
-    """True if the comparison holds. A value that there is not is unequal to anything, and nothing else."""
+    """True if the comparison holds. A missing value is unequal to anything, and nothing else."""
     return compare is operator.ne if have is None else bool(compare(have, wanted))
 
 
@@ -107,7 +108,8 @@ def _number(text: str) -> int:
 
 
 def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[[str, ReadDate], Criterion]:
-    """Return the maker of a criterion that compares what a job has with a value. ``read`` raises BadValue."""
+    """Return a function that makes a criterion: a job's ``have`` against a value. ``read`` raises
+    BadValue."""
 
     def made(value: str, date: ReadDate) -> Criterion:
         compare, text = _compared(value)
@@ -118,7 +120,7 @@ def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[
 
 
 def _interval(text: str) -> tuple[int, int, str]:
-    """``n > s > c=MINUTES > c > u``."""
+    """Return checkpoint intervals for comparing: ``n > s > c=MINUTES > c > u``."""
     if (rank := _rank(text)) is None:
         raise BadValue("it is one of n, s, c, c=MINUTES, w, w=MINUTES, u")
     return rank
@@ -144,7 +146,7 @@ _RESOURCES = {
     for option in OPTIONS
     if option.pbs.startswith("Resource_List/")
 } | {"nodect": _number, "nodes": str, "place": str, "select": str, "software": str}
-"""Readers of the values of resources, by name in PBS."""
+"""Functions that read values of resources, by PBS's name."""
 
 
 def _resources(value: str, date: ReadDate) -> Criterion:
@@ -195,7 +197,7 @@ _MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
 
 
 def _times(value: str, date: ReadDate) -> Criterion:
-    """A moment of a job, by its letter, compared in whole seconds."""
+    """Return the criterion on a time of a job, named by a letter, compared in whole seconds."""
     moment = _MOMENTS.get(value[:1])
     if moment is None:
         gaps = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}

@@ -53,7 +53,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
 
 
 def _limits(serving: Serving, asked: rpc.Asked) -> Any:
-    """``qlimit``: limits of requests (``verbose``: with how each is enforced), ``qping``. Raises Refusal."""
+    """Answer ``qlimit`` (limits; ``verbose``: how each is enforced) and ``qping``. Raises Refusal."""
     site, message = serving.engine.site, asked.message
     for host in message.get("hosts") or ():
         if host not in (site.name, site.host):
@@ -71,7 +71,7 @@ def _counters(serving: Serving, asked: rpc.Asked) -> Work:
 
 
 def _instants(message: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
-    """``from`` and ``to`` of a question. Raises Refusal for what is no instant."""
+    """Return a question's ``from`` and ``to``. Raises Refusal if one is no instant."""
     found = [message.get(name) for name in ("from", "to")]
     for name, value in zip(("from", "to"), found, strict=True):
         if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
@@ -126,7 +126,7 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
 
 
 def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
-    """The loaded exits with their code, and the engine's place: all that a copy needs besides the rows."""
+    """Return the loaded exits with code, and the engine's position: what a copy needs besides rows."""
     need(serving.engine.site.settings, asked.caller, "manager", "exits try")
     serving.commit()
     decider = serving.decider
@@ -147,7 +147,7 @@ def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
-    """An exit's refusal of another request that covers this one too (``alike``, ``within``); or nothing."""
+    """Return an exit's refusal of others if it covers this one too (``alike``, ``within``); else nothing."""
     engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:

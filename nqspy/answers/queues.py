@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def counts(serving: Serving) -> dict[str, dict[str, int]]:
-    """Count the requests of each queue, by state word."""
+    """Return the number of requests in each state, by queue and state word."""
     found: dict[str, dict[str, int]] = {name: {} for name in serving.engine.site.settings.queues}
     for (queue, state), number in _tally(serving.engine.site).items():
         found.setdefault(queue, {})[state.value] = number
@@ -30,7 +30,7 @@ def counts(serving: Serving) -> dict[str, dict[str, int]]:
 
 
 def _tally(site: Site) -> Counter[tuple[str, State]]:
-    """Count requests by queue and state; those that are queued are not walked one by one."""
+    """Return the number of requests by queue and state; queued ones are not counted one by one."""
     tally = Counter((r.queue, r.state) for r in [r for r in site.requests.values() if r.slot < 0])
     for queue, columns in site.waiting.items():
         if columns:
@@ -44,11 +44,11 @@ FORMS: dict[str, Summary] = {
     "queues": summaries.nqs_batch_summary, "pipes": summaries.pipe_summary,
     "complexes": summaries.complexes, "limits": summaries.limits, "mpp": summaries.mpp,
 }  # fmt: skip
-"""NQS's forms of ``qstat`` that are about queues."""
+"""Forms of NQS's ``qstat`` that list queues."""
 
 
 def by_state(site: Site) -> dict[str, int]:
-    """Count requests by state word."""
+    """Return the number of requests by state word."""
     tally = Counter[str]()
     for (_, state), number in _tally(site).items():
         tally[state.value] += number
@@ -56,12 +56,12 @@ def by_state(site: Site) -> dict[str, int]:
 
 
 def state_of(serving: Serving) -> str:
-    """The state of this server in PBS's words."""
+    """Return the state of this server in PBS's words."""
     return "Terminating" if serving.engine.paused else "Active"
 
 
 def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
-    """``qstat -Q``, with ``f`` among the letters ``-Q -f``."""
+    """Answer ``qstat -Q``, or ``-Q -f`` with ``f`` among the letters."""
     site, counted = serving.engine.site, counts(serving)
     chosen, wrong = _chosen(serving, asked)
     if not _is_full(asked):
@@ -71,14 +71,14 @@ def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
-    """``qstat -q``."""
+    """Answer ``qstat -q``."""
     chosen, wrong = _chosen(serving, asked)
     text = pbs_tables.queue_limits(serving.engine.site.name, chosen, counts(serving))
     return _answer(asked, text, wrong)
 
 
 def server(serving: Serving, asked: rpc.Asked) -> bytes:
-    """``qstat -B``, with ``f`` among the letters ``-B -f``."""
+    """Answer ``qstat -B``, or ``-B -f`` with ``f`` among the letters."""
     site = serving.engine.site
     right, wrong = _named(asked, partial(need_server, site))
     if wrong and not right:
@@ -91,7 +91,7 @@ def server(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
-    """``pbsnodes``: the one host; with ``l`` in the letters no host, for it is in use if this answers."""
+    """Answer ``pbsnodes``: the one host; with ``l`` among the letters none: it is in use."""
     site = serving.engine.site
     node = pbs_objects.node_name(site)
 
@@ -110,7 +110,7 @@ def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refusal]]:
-    """The queues that the operands name, all without; and what is wrong with operands."""
+    """Return the queues that the operands name (without operands all), and the refusals of bad operands."""
     site = serving.engine.site
     found, wrong = _named(asked, partial(queue_of, site))
     if "" in found or not (found or wrong):
@@ -119,7 +119,7 @@ def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refus
 
 
 def _named(asked: rpc.Asked, find: Callable[[str], T]) -> tuple[list[T], list[Refusal]]:
-    """Return what ``find`` gives for each operand, and what is wrong with the others."""
+    """Return what ``find`` returns for each operand, and the refusals of bad ones."""
     found, wrong = list[T](), list[Refusal]()
     for word in asked.message.get("operands") or ():
         try:
@@ -137,7 +137,8 @@ def _objects(
     serving: Serving, asked: rpc.Asked, shown: Mapping[str, Attributes], wrong: list[Refusal], key: str,
     *layout_of: str,
 ) -> bytes:  # fmt: skip
-    """Objects with all their attributes. ``key`` in JSON; ``layout_of``: see `pbs_forms.layout`."""
+    """Answer with all attributes of objects. ``key``: their name in JSON; ``layout_of``: see
+    `pbs_forms.layout`."""
     layout = pbs_forms.layout(asked.message, *layout_of)
     parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
     if layout.form != "json":

@@ -1,4 +1,4 @@
-"""The daemon as answers see it: the state to read, and the few things that they may have done."""
+"""The daemon as answers see it: the state to read, and a few things to ask for."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,14 +27,14 @@ class Readers:
         self._open: list[Reader] = []
 
     def open(self) -> None:
-        """Open them, after the database exists."""
+        """Open both readers; the database must exist."""
         self.live = Reader(self._database)
         self._open.append(self.live)
         self.reports = Reader(self._database)
         self._open.append(self.reports)
 
     def close(self) -> None:
-        """Close them: all commits are then in the one file."""
+        """Close both readers."""
         while self._open:
             self._open.pop(0).close()
 
@@ -44,7 +44,7 @@ class SiteClock(Protocol):
 
     @property
     def text(self) -> str:
-        """The setting, empty for the wall clock."""
+        """Return the clock's setting, empty for the wall clock."""
 
     @property
     def accelerated(self) -> bool:
@@ -52,29 +52,29 @@ class SiteClock(Protocol):
 
     @property
     def speed(self) -> float:
-        """Seconds of it in one second."""
+        """Return how many times faster than real time the clock runs."""
 
     def now(self) -> Instant:
         """The site's time."""
 
 
 class RealRunTimes(Protocol):
-    """Run times of attempts, whatever the site's clock was set to meanwhile."""
+    """Real run times of attempts, even if the site's clock was set meanwhile."""
 
     def unset(self, seq: Seq, now: Instant) -> Instant:
         """Return the instant that the clock would show if it had not been set since the attempt's start."""
 
 
 class HomeFolder(Protocol):
-    """The home's folder and the spool in it."""
+    """The home's folder, and the spool in it."""
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """Return the home's folder."""
 
     @property
     def spool(self) -> Path:
-        """Folder of the attempts' files."""
+        """Return the folder of the attempts' files."""
 
 
 class LastTry(Protocol):
@@ -82,15 +82,15 @@ class LastTry(Protocol):
 
     @property
     def at(self) -> Instant:
-        """Instant of the try by the site's clock."""
+        """Return the instant of the try by the site's clock."""
 
     @property
     def text(self) -> str:
-        """Text of the try."""
+        """Return the text about the try."""
 
 
 class ExitReloads(Protocol):
-    """`reload exits`: the files are loaded in the background before the command is carried out."""
+    """Reloads of exits: the files are loaded in the background before the command is carried out."""
 
     def allowed(self, caller: Caller) -> bool:
         """True if the caller may reload exits."""
@@ -106,9 +106,9 @@ class ExitReloads(Protocol):
 
 
 class Serving(Protocol):
-    """A daemon that answers questions. Site, plan and samples are read only: commands change them.
-    ``written``: stored parts of lists. Other threads may use ``clock``, ``server``, ``readers.reports``
-    alone."""
+    """The daemon that answers questions. Site, plan and samples are read only: commands change them.
+    ``written``: cached parts of lists. Other threads may only use ``clock``, ``server``,
+    ``readers.reports``."""
 
     engine: Engine
     exits: RemoteExits
@@ -119,25 +119,25 @@ class Serving(Protocol):
 
     @property
     def home(self) -> HomeFolder:
-        """The daemon's home."""
+        """Return the daemon's home."""
 
     @property
     def clock(self) -> SiteClock:
-        """The site's clock."""
+        """Return the site's clock."""
 
     @property
     def run_times(self) -> RealRunTimes:
-        """Real run times of attempts."""
+        """Return the real run times of attempts."""
 
     @property
     def reloads(self) -> ExitReloads:
-        """The background loader of exits."""
+        """Return the background loader of exits."""
 
     def ask(self, command: Command, caller: Caller) -> Reply:
-        """Carry out one command now, with the pass that it needs."""
+        """Carry out one command now, with the pass that it needs; return its reply."""
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Carry out several commands in one transaction, each for itself."""
+        """Carry out several commands in one transaction, each for itself; return their replies."""
 
     def commit(self) -> None:
         """Commit events for which no caller has waited yet."""
@@ -152,7 +152,7 @@ class Serving(Protocol):
         """Return a line for each problem of the installation."""
 
     def last_try(self, resource: str) -> LastTry | None:
-        """Return the last try of a resource, None before its first."""
+        """Return the last try of a resource; None before its first."""
 
     def sent(self, size: int) -> None:
-        """Note bytes of a sent answer: freed memory goes back to the system soon."""
+        """Note the bytes of a sent answer: soon afterwards freed memory is given back to the system."""

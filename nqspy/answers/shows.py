@@ -43,7 +43,7 @@ from nqspy.userexit.hooks import shadows
 
 
 def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
-    """The text (or JSON) of a ``show`` except counters and `show_shares`. Raises Refusal."""
+    """Return the text (or JSON) of a ``show``, except counters and `show_shares`. Raises Refusal."""
     site, shown = serving.engine.site, registry.shown_as(asked.what)
     there = shown.names(site.settings) if shown is not None else asked.names
     for name in asked.names:
@@ -68,7 +68,7 @@ def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
 
 
 def snapshot(site: Site) -> Site:
-    """Return a copy of the site as it is now that the engine does not change: what reports read."""
+    """Return a copy of the present site for reports, which the engine does not change."""
     requests = {seq: copy(request) for seq, request in site.requests.items()}
     return Site(
         settings=copy_of(site.settings), found=site.found, host=site.host, zone=site.zone, requests=requests,
@@ -80,7 +80,7 @@ def snapshot(site: Site) -> Site:
 
 
 def as_json(data: Any) -> str:
-    """Data as a line of JSON."""
+    """Return data as a line of JSON."""
     return msgspec.json.encode(data).decode() + "\n"
 
 
@@ -96,7 +96,8 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 
 
 def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
-    """Return the maker of ``show shares``; it reads a shift's events: not in the engine's thread."""
+    """Return a function that makes ``show shares``; it reads a shift's events, so call it outside the
+    engine's thread."""
     serving.commit()
     rows, site, now = _shares(serving), snapshot(serving.engine.site), serving.clock.now()
     samples, reader = dict(serving.engine.samples), serving.readers.reports
@@ -109,7 +110,7 @@ def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
         before = Past(reader).before(since)
         domains = quotas_since(begin, now, events, site, before, samples)
         sums, found = QuotaSums.together(domains.values()), []
-        for row in rows:  # of all domains together and of each
+        for row in rows:  # of all domains together, and of each
             each = [{**one, **_quota(domains[one["domain"]], row["group"])} for one in row.get("domains", ())]
             found.append({**row, **_quota(sums, row["group"]), **({"domains": each} if each else {})})
         return as_json(found) if in_json else qmgr_show.show_shares(found)
@@ -118,14 +119,14 @@ def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
 
 
 def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
-    """A group's entitlement and own use since the shift began, as fractions; None: nothing to show."""
+    """Return a group's entitlement and own use since the shift began, as fractions; None: nothing to show."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
     return {**row, "deviation": deviation, "little_use": sums.little}
 
 
 def _shares(serving: Serving) -> list[dict[str, Any]]:
-    """The share tree with entitlement and decayed use, of all domains added up, parents before children."""
+    """Return the share tree's rows: entitlement, decayed use, over all domains, parents before children."""
     site, now = serving.engine.site, serving.clock.now()
     samples, entitled = serving.engine.samples, entitlements(with_default(site.settings.groups))
     ledger = FairShare(site, now, samples)
@@ -147,7 +148,7 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """A group's accounts and rule; target and share term are ``application``'s, all else is added up."""
+    """Return a group's accounts and rule; target and share term of the domain ``application``, else sums."""
     each: dict[str, dict[str, Any]] = {}
     for domain, ledger in ledgers.items():
         standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
@@ -172,11 +173,11 @@ def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str,
 
 
 _MOST = 10_000
-"""Switches of shifts that are shown at most."""
+"""Most switches of shifts that are shown."""
 
 
 def _span(asked: cm.ShowObject, usual: int) -> int:
-    """Return the time ahead to simulate. Raises Refusal for more than FARTHEST."""
+    """Return the time ahead to simulate, in ms. Raises Refusal for more than FARTHEST."""
     span = (asked.options or {}).get("next", usual)
     if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
         raise Refusal("bad_next")
@@ -184,7 +185,7 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
 
 
 def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
-    """The coming days that count as Sundays."""
+    """Return the coming days that count as Sundays."""
     site, now = serving.engine.site, serving.clock.now()
     until = Instant(now + _span(asked, span))
     found = calendar.sundays(site.settings, site.timezone, now, until)
@@ -213,7 +214,7 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
-    """Rows of each probe: what it tries and found, and its last try; of a probe of units one for each."""
+    """Return rows of probes: what each tries and found, its last try; for a consumable one row a unit."""
     site, rows = serving.engine.site, list[dict[str, Any]]()
     stamp = Zone(site.timezone).stamp
     for own, probe in PROBES.all(site.settings).items():
@@ -257,21 +258,21 @@ def _last(row: Mapping[str, Any]) -> str:
 def count(
     events: Iterable[Recorded], site: Site, now: Instant, samples: Mapping[Seq, Used]
 ) -> dict[str, Any]:
-    """The counters of the seed's figure 1, of the last days; their period begins with the shift."""
+    """Return the counters of the seed's figure 1 for the last days; their period begins with the shift."""
     listed = list(events)
     entered = [each.at for each in listed if isinstance(each.event, ShiftChanged)]
     return counters.counters(listed, site, now, entered[-1] if entered else None, samples)
 
 
 def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
-    """Return what makes the counters as of now, once. It reads days of events: not in the engine's thread."""
+    """Return a function that makes present counters, once; not in the engine's thread: it reads days."""
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
 
 
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
-    """Return the maker of a plan, for any thread: settings that a script changes, and starts that move."""
+    """Return a function that makes a plan, in any thread: changed settings, and starts that move."""
     site, now = serving.engine.site, serving.clock.now()
     changes = tuple(c for one in parsed if isinstance(one.command, cm.Configure) for c in one.command.changes)
     if not changes:
@@ -293,11 +294,11 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
 
 
 _FEW = 1_000
-"""Starts closer together than this count as the same, ms."""
+"""Starts less than this apart (ms) count as the same."""
 
 
 def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
-    """Return waiting requests that would start earlier or later, within the time simulated ahead."""
+    """Return lines on waiting requests that would start earlier or later, within the simulated time."""
     lines = []
     for seq in sorted(before.keys() | then.keys()):
         old, new = before.get(seq), then.get(seq)
@@ -333,7 +334,7 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def _shown(path: str, row: Mapping[str, Any], key: str) -> Any:
-    """A setting of an object's row as the command language writes it."""
+    """Return a setting of an object's row as the command language writes it."""
     info = registry.declared_at(path)
     if info is None:
         return row.get(key, "default")
@@ -367,7 +368,7 @@ _MADE: dict[
         lambda serving, asked, rows: domains.text(serving.engine.site, asked.names),
     ),
 }
-"""Displays of more than settings: their data, and their text."""
+"""Displays with more than settings: the functions that make their data, and their text."""
 _TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
     "queue": lambda serving, asked: qmgr_show.show_queue(
         serving.engine.site.settings,
@@ -381,4 +382,4 @@ _TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
     ),
     "snap": lambda serving, asked: print_settings(serving.engine.site.settings),
 }
-"""Settings with a text that has more than their values."""
+"""Settings whose text has more than their values."""

@@ -1,6 +1,6 @@
-"""Answers that take too long for one step of the engine: an iterator of steps in its thread, one at each turn
-(None after a slice, at last the answer or work), or work in the reports' thread. Reports from the journal use
-a snapshot there. Lists and scripts are made in slices: a script changes the site, and a copy of all requests
+"""Answers too slow for one step of the engine: an iterator of steps in its thread, one at each turn (None
+after a slice, at last the answer or work), or work in the reports' thread. Reports from the journal use a
+snapshot there. Lists and scripts are made in slices: a script changes the site, and a copy of all requests
 for each list would block the engine longer than any slice."""
 
 import logging
@@ -24,23 +24,23 @@ from nqspy.rpc.limits import person
 AT_ONCE = 4
 """Slow answers to one user that are made at a time."""
 MOST = 64
-"""Slow answers to one user that are under way; with so many, the user's other questions wait."""
+"""Slow answers to one user that may be under way; then the user's other questions wait."""
 DAEMON = -2
-"""The daemon, as a user of the reports' thread."""
+"""Number that stands for the daemon as a user of the reports' thread."""
 RETRY = 0.1
-"""Interval of checks of a client that does not read, real seconds."""
+"""Real seconds between checks of a client that does not read."""
 
 LOG = logging.getLogger("nqspy.answers")
 
 Work = Callable[[], Any]
-"""Makes an answer, or its object, in the reports' thread; reads nothing that the engine writes."""
+"""Function that makes an answer, or its object, in the reports' thread; it reads no engine data."""
 Steps = Iterator[bytes | Work | None]
 
 
 @dataclass(slots=True)
 class SlowAnswer:
     """An answer made in steps. ``key``: of a long list. Long lists are made one at a time; equal questions
-    that come before its beginning are ``others``."""
+    that come before it begins are ``others``."""
 
     asked: rpc.Asked
     steps: Steps
@@ -60,7 +60,7 @@ class SlowAnswer:
 
 
 class SlowAnswers:
-    """Slow answers, in the engine's thread. ``errors``: sends errors of its block; ``again``: asks anew."""
+    """Slow answers, in the engine's thread. ``errors``: sends a block's errors; ``again``: asks anew."""
 
     def __init__(
         self, serving: Serving, errors: Callable[[rpc.Asked], AbstractContextManager[None]],
@@ -68,7 +68,7 @@ class SlowAnswers:
     ) -> None:  # fmt: skip
         self._serving, self._errors, self._again = serving, errors, again
         self._answers: list[SlowAnswer] = []
-        self._served: dict[tuple[int, bool], int] = {}  # by person, and whether it was a short one
+        self._served: dict[tuple[int, bool], int] = {}  # by user, and True for a short one
         self._steps = 0
         self._works: Turns[Work] = Turns()
         self._worker = ThreadPoolExecutor(1, "reports")
@@ -78,7 +78,7 @@ class SlowAnswers:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def work(self, work: Work) -> None:
-        """Do work in the reports' thread."""
+        """Run a function in the reports' thread."""
         self._do(DAEMON, work)
 
     def _do(self, who: int, work: Work) -> None:
@@ -86,7 +86,7 @@ class SlowAnswers:
         self._worker.submit(self._next_work)
 
     def _next_work(self) -> None:
-        """Do the next work of the user in turn, in the reports' thread."""
+        """Start the next work of the user in turn, in the reports' thread."""
         found = self._works.next()
         if found is not None:
             found[1]()
@@ -104,7 +104,7 @@ class SlowAnswers:
         self._answers.append(SlowAnswer(asked, answer, key))
 
     def _finish(self, asked: rpc.Asked, work: Work) -> None:
-        """Do the work in the reports' thread, and send its answer."""
+        """Run the work in the reports' thread, and send its answer."""
         try:
             made = work()
             answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)
@@ -117,7 +117,7 @@ class SlowAnswers:
         self._serving.server.reply(asked.handle, answer)
 
     def go_on(self, enough: Enough = never) -> None:
-        """Step the first long one, then each other, of each user in turn, until it is ``enough``."""
+        """Step the first long answer, then each other, of each user in turn, until ``enough`` is true."""
         turn = self._in_turn()
         for slow in [slow for slow in turn if slow.key is not None][:1]:
             self._step(slow)
@@ -137,7 +137,7 @@ class SlowAnswers:
         return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Return the answers in turn: a few of each user, last served last; of long ones the begun one."""
+        """Return the answers in turn: a few of each user, last served last; of long ones the one begun."""
         turns: dict[int, int] = {}
         found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:
@@ -152,7 +152,7 @@ class SlowAnswers:
         return [slow for *_, slow in sorted(found, key=lambda each: each[:3])]
 
     def _step(self, slow: SlowAnswer) -> bool:
-        """Make a step; True if it was the last."""
+        """Make a step of an answer; return True if it was the last."""
         made: bytes | Work | None = b""
         slow.begun = True
         self._steps += 1
@@ -178,14 +178,14 @@ class SlowAnswers:
         return True
 
     def patience(self) -> float | None:
-        """Return the longest wait for the inbox: 0 while an answer is unfinished, None: for ever."""
+        """Return the most seconds to wait for the inbox: 0 while an answer is unfinished, None: any time."""
         if not self._answers:
             return None
         return 0.0 if self._in_turn() else RETRY
 
 
 def key_of(asked: rpc.Asked) -> tuple[Any, ...] | None:
-    """Return a key that is equal for questions with the same answer; None: about single requests."""
+    """Return a key that is equal for questions with the same answer; None if it is about single requests."""
     message = asked.message
     if message.get("operands") or message.get("ids") or message.get("request"):
         return None

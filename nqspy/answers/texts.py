@@ -13,7 +13,7 @@ from nqspy.rpc import server as rpc
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
-    """Return a refusal: lines for stderr, or an error object (always if the command shall ask again)."""
+    """Return a refusal: lines for stderr, or an error object (always if the command is to ask again)."""
     refusal = as_refusal(error)
     if form is None or refusal.code == "busy":
         return messages.answer_of_error(id, refusal)
@@ -21,12 +21,12 @@ def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
 
 
 def with_text(data: dict[str, Any], text_of: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
-    """Return data for programs, with a text for people."""
+    """Return data for programs, with a text for people added."""
     return {"text": text_of(data), **data}
 
 
 def either(asked: rpc.Asked, data: dict[str, Any], text: str) -> bytes:
-    """Return data for programs, or text if the client asked for text."""
+    """Return data for programs, or the text if the client asked for text."""
     if asked.message.get("text") is None:
         return messages.result_answer(asked.handle.id, data)
     return messages.text_answer(asked.handle.id, 0, text)

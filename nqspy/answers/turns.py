@@ -1,4 +1,4 @@
-"""Turns: users are served in turn, entries of one user in order: no user waits for all of another."""
+"""Turns: users are served in turn, entries of one user in order. So no user waits for all of another's."""
 
 import time
 from collections import deque
@@ -9,34 +9,34 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 PART = 0.03
-"""Real seconds that each part of the engine's turn may take, except to finish what it has begun."""
+"""Real seconds that each part of the engine's turn may take; what has begun is finished."""
 
 Enough = Callable[[], bool]
-"""Asked after each thing done: whether the rest has to wait for the next turn."""
+"""Function called after each entry: True if the rest must wait for the next turn."""
 
 
 def never() -> bool:
-    """All is done in one turn."""
+    """Return False: everything is done in one turn."""
     return False
 
 
 def after(seconds: float, clock: Callable[[], float] = time.monotonic) -> Enough:
-    """Enough is what took so many real seconds."""
+    """Return an `Enough` that becomes true after so many real seconds."""
     end = clock() + seconds
     return lambda: clock() >= end
 
 
 class Turns(Generic[T]):
-    """Things that wait, by user. From any thread."""
+    """Waiting entries, by user. From any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: dict[int, deque[tuple[T, int]]] = {}  # whose turn is next comes first
+        self._waiting: dict[int, deque[tuple[T, int]]] = {}  # the user in turn comes first
         self._sizes: dict[int, int] = {}
         self.count = self.size = 0
 
     def add(self, who: int, thing: T, size: int = 0) -> None:
-        """Add a thing of a user; users that have something waiting already come before."""
+        """Add an entry of a user, behind the user's others."""
         with self._lock:
             self._waiting.setdefault(who, deque()).append((thing, size))
             self._add(who, 1, size)
@@ -47,7 +47,8 @@ class Turns(Generic[T]):
         self._sizes[who] = self._sizes.get(who, 0) + size
 
     def next(self, but: Collection[int] = ()) -> tuple[int, T, int] | None:
-        """The next thing and its size, of the user in turn, but none of those; None: nothing waits."""
+        """Return user, entry and size of the next entry, of the next user not in ``but``; None without
+        one."""
         with self._lock:
             who = next((each for each in self._waiting if each not in but), None)
             if who is None:
@@ -62,7 +63,7 @@ class Turns(Generic[T]):
             return who, thing, size
 
     def put_back(self, things: Sequence[tuple[int, T, int]]) -> None:
-        """Put back what was taken and not done, in the order in which it was taken: it is first again."""
+        """Put entries back that were not handled, in the order they came out: they are first again."""
         with self._lock:
             for who, thing, size in reversed(things):
                 waiting = self._waiting.pop(who, deque())
@@ -71,6 +72,6 @@ class Turns(Generic[T]):
                 self._add(who, 1, size)
 
     def of(self, who: int) -> tuple[int, int]:
-        """Number of things of one user that wait, and their sizes."""
+        """Return the number of a user's waiting entries, and their total size."""
         with self._lock:
             return len(self._waiting.get(who, ())), self._sizes.get(who, 0)

@@ -1,4 +1,4 @@
-"""View of a caller on others' requests (``set privacy``): a hidden request is answered for as none."""
+"""What a caller may see of others' requests (``set privacy``): a hidden request is like an unknown one."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from nqspy.model.requests import Reservation, Spec
 
 
 class Visibility:
-    """Visible requests of a caller. ``all``: nothing is hidden."""
+    """View of the requests that a caller may see. ``all``: True if nothing is hidden."""
 
     def __init__(self, serving: Serving, caller: Caller) -> None:
         self._serving, self._caller = serving, caller
@@ -27,11 +27,11 @@ class Visibility:
         self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.(?:{host})\b")
 
     def allows(self, spec: Spec) -> bool:
-        """True if a request of this specification is shown."""
+        """True if a request with this specification is visible."""
         return self.all or may_see(self._settings, self._caller, spec)
 
     def shows(self, seq: Seq) -> bool:
-        """True if a request that has not ended is visible."""
+        """True if a live request is visible."""
         request = self._serving.engine.site.to_be(seq)
         return request is not None and self.allows(request.spec)
 
@@ -61,21 +61,21 @@ class Visibility:
                 raise Refusal("unknown_request", id=self._serving.engine.site.id_of(seq))
 
     def masked(self, text: str) -> str:
-        """A sentence in which hidden requests have no number."""
+        """Return a sentence with the numbers of hidden requests removed."""
         if self.all:
             return text
         known = self.known(_whole(found) for found in self._id.findall(text)[:100])
         return self._id.sub(lambda hit: hit[0] if _whole(hit[1]) in known else "another request", text)
 
     def mask(self, row: dict[str, Any]) -> dict[str, Any]:
-        """An object of ``qstat --json``; its reason names no hidden request."""
+        """Return an object of ``qstat --json`` with hidden requests removed from its reason."""
         if not self.all and row["reason"]:
             row["reason"]["text"] = self.masked(row["reason"]["text"])
         return row
 
     def events(self, happened: Sequence[ev.Recorded], seq: Seq | None = None) -> list[ev.Recorded]:
-        """The events that concern what the caller sees, narrowed to that; alarms are the operators'. ``seq``:
-        those of one visible request, narrowed to it and to the cause of its new date."""
+        """Return the events that the caller may see, narrowed to visible requests; alarms are for operators.
+        ``seq``: only events of one visible request, narrowed to it and the cause of its new date."""
         if self.all and seq is None:
             return list(happened)
         mine = [each for each in happened if seq is None or seq in _named(each.event)]
@@ -87,12 +87,12 @@ class Visibility:
         return found
 
     def groups(self) -> set[str]:
-        """The departments that the caller is a member of."""
+        """Return the departments that the caller is a member of."""
         named = self._settings.groups.values()
         return {group.name for group in named if self._caller.user in group.members}
 
     def users(self) -> set[str] | None:
-        """Return users to show figures of: the caller, with privacy ``group`` fellows; None: all."""
+        """Return the users whose figures are shown: the caller; with privacy ``group`` fellows; None: all."""
         if self.all:
             return None
         fellows: set[str] = {self._caller.user}
@@ -102,7 +102,7 @@ class Visibility:
         return fellows
 
     def night(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The part of a night's report on the caller's departments. Raises Refusal if there are none."""
+        """Return the part of a night's report on the caller's departments. Raises Refusal without any."""
         if self.all:
             return data
         groups = self.groups()
@@ -119,7 +119,7 @@ class Visibility:
         return data | shown | nothing | {"outlook": outlook}
 
     def usage(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Use of the departments; of single users the own, and with privacy ``group`` the fellow members'."""
+        """Return use of departments, and of visible users: the caller; with privacy ``group`` fellows."""
         if self.all:
             return data
         fellows = self.groups() if self._settings.server.privacy == "group" else set()
@@ -130,13 +130,13 @@ class Visibility:
 
 
 def _whole(name: str) -> Seq:
-    """The request that a name without its host means; for an array, and any of its indices, the array."""
+    """Return the request that a name without host means; for an array and its indices the array."""
     number, bracket, _ = name.partition("[")
     return array_key(int(number)) if bracket else int(number)
 
 
 def _named(event: Any) -> Iterable[Seq]:
-    """Requests that an event is about."""
+    """Return the requests that an event is about."""
     if isinstance(event, ev.Decided):
         yield from (seq for seq, _ in event.samples)
         yield from (seq for seq, *_ in event.wait)
@@ -152,7 +152,7 @@ def _causes(event: ev.Event) -> Iterable[Seq]:
 
 
 def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
-    """Narrow an event to these requests, the only ones that a person may know; None: nothing is left."""
+    """Return an event narrowed to these requests, the only ones a person may see; None if nothing remains."""
     if isinstance(event, ev.Decided):
         return replace(
             event,

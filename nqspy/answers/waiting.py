@@ -1,4 +1,4 @@
-"""Questions that wait: for the end of requests (``qsub --wait``), for events, for output."""
+"""Questions that wait: for ends of requests (``qsub --wait``), for events, for output."""
 
 import contextlib
 import time
@@ -27,19 +27,20 @@ from nqspy.rpc import server as rpc
 from nqspy.rpc.limits import person
 
 PAGE = 1_000
-"""Events in one answer."""
+"""Most events in one answer."""
 SLICE = 100
 """Events of one slice."""
 TAIL = 0.25
-"""Interval of checks of a followed file, real seconds; only while a client follows it."""
+"""Real seconds between checks of a followed file; only while a client follows it."""
 
 Errors = Callable[[rpc.Asked], AbstractContextManager[None]]
-"""Sends errors of its block to the client that asked."""
+"""Block whose errors are sent to the client that asked."""
 
 
 @dataclass(slots=True)
 class _Ends:
-    """``open``: those of ``seqs`` not ended; ``any``: one end suffices; ``wrong``: refused identifiers."""
+    """Ends that a question waits for. ``open``: those of ``seqs`` that have not ended; ``any``: one end
+    suffices; ``wrong``: refused identifiers."""
 
     asked: rpc.Asked
     seqs: list[Seq]
@@ -48,7 +49,7 @@ class _Ends:
     wrong: list[Refusal] = field(default_factory=list)
 
     def check(self, site: Site) -> None:
-        """Remove those that have ended; if all must end, stop at the first that has not."""
+        """Remove ended requests from ``open``; if all must end, stop at the first that has not."""
         while not self.any and self.open:
             seq = self.open.pop()
             if site.to_be(seq) is not None:
@@ -57,7 +58,7 @@ class _Ends:
         self.open = {seq for seq in self.open if seq in site.requests or site.to_be(seq) is not None}
 
     def due(self) -> bool:
-        """True if the condition is met."""
+        """True if the question can be answered."""
         return not self.open or (self.any and len(self.open) < len(set(self.seqs)))
 
 
@@ -76,13 +77,13 @@ class OpenQuestions:
         self._tailed = time.monotonic()
 
     def patience(self) -> float | None:
-        """Return the longest time before the next check."""
+        """Return the most real seconds until the next check; None: any time."""
         if self._due.count:
             return 0.0
         return TAIL if self._tails else None
 
     def check(self, enough: Enough = never) -> None:
-        """Answer questions that are due, of each user in turn, until it is ``enough``."""
+        """Answer questions that are due, of each user in turn, until ``enough`` is true."""
         now, commits = time.monotonic(), self._serving.engine.commits
         if commits != self._commits or len(self._ends) > 2 * self._checked:
             self._check_ends()
@@ -106,7 +107,7 @@ class OpenQuestions:
     # ------------------------------------------------------------ ends
 
     def wait(self, asked: rpc.Asked) -> bytes | None:
-        """Answer once all of ``ids`` have ended (``any``: one of them): with their objects, or by text form
+        """Answer once all of ``ids`` have ended (``any``: one of them): with their objects, or in text form
         with the last one's exit status (`wait`), or with a line for each bad end (`qwait`)."""
         site = self._serving.engine.site
         view = Visibility(self._serving, asked.caller)
@@ -156,8 +157,8 @@ class OpenQuestions:
     # ------------------------------------------------------------ events
 
     def events(self, asked: rpc.Asked) -> Iterator[bytes | None] | dict[str, Any] | None:
-        """A page of the journal after number ``after`` (or from instant ``since`` on); ``wait``: not before
-        there is one; ``request``: what concerns it, from its submission on."""
+        """Answer with a page of the journal after number ``after`` (or from instant ``since`` on); ``wait``:
+        once there is an event; ``request``: only its events, from its submission on."""
         message = asked.message
         after = int(message.get("after") or 0)
         limit = min(int(message.get("limit") or PAGE), PAGE)
@@ -184,7 +185,7 @@ class OpenQuestions:
     # ------------------------------------------------------------ output
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
-        """Output of a request from ``offset`` on, of an ``attempt``; ``follow``: wait for more or its end."""
+        """Answer with output from ``offset`` on, of an ``attempt``; ``follow``: wait for more or the end."""
         site, message = self._serving.engine.site, asked.message
         view = Visibility(self._serving, asked.caller)
         seq = seq_of(self._serving, view, str(message["request"]))
@@ -216,7 +217,7 @@ class OpenQuestions:
         return b""
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        """Answer with the path of an ended request's output, or a piece of what stayed in the spool."""
+        """Answer with the path of an ended request's output, or a piece that stayed in the spool."""
         site, message = self._serving.engine.site, asked.message
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
@@ -247,7 +248,7 @@ class OpenQuestions:
     def _delivered(
         self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int, later: bool = False
     ) -> bytes:
-        """Name the file of an attempt's output, with its mark. ``later``: a later attempt wrote it too."""
+        """Answer with the file of an attempt's output, and its mark. ``later``: another wrote it too."""
         more: dict[str, Any] = {"later": 1} if later else {}
         if request.former:
             mark = attempt_mark(self._serving.engine.site.id_of(request.seq), attempt)
@@ -255,7 +256,8 @@ class OpenQuestions:
         return messages.text_answer(asked.handle.id, 0, next=offset, done=True, path=path, **more)
 
     def _cat_former(self, asked: rpc.Asked, request: Request, offset: int, last: str | None = None) -> bytes:
-        """Answer with an earlier attempt's output: from the spool, or its file. ``last``: the latest file."""
+        """Answer with an earlier attempt's output: from the spool, or its file. ``last``: the latest
+        attempt's file."""
         name, wanted = self._serving.engine.site.id_of(request.seq), asked.message.get("attempt")
         known = {each.attempt: each for each in request.former}
         former = known.get(wanted if wanted is not None else max(known, default=0))
@@ -275,7 +277,7 @@ class OpenQuestions:
 
 
 class _Page:
-    """Events as objects, in slices. ``seq``: of that request alone; ``last``: number of the last event."""
+    """Events as objects, in slices. ``seq``: only of that request; ``last``: number of the last event."""
 
     def __init__(
         self, serving: Serving, view: Visibility, seq: Seq | None, since: Instant | None, after: int
@@ -285,7 +287,7 @@ class _Page:
         self._objects: list[dict[str, Any]] = []
 
     def read(self, limit: int) -> bool:
-        """Read so many more; True if there were as many."""
+        """Read ``limit`` more events; return True if there were as many."""
         view, site = self._view, self._serving.engine.site
         reader = self._serving.readers.live
         found = list(reader.events(after=self.last, since=self._since, limit=limit))
@@ -299,11 +301,11 @@ class _Page:
         return len(found) == limit
 
     def whole(self) -> dict[str, Any]:
-        """The answer."""
+        """Return the answer's data."""
         return {"events": self._objects, "last": self.last}
 
     def rest(self, asked: rpc.Asked, limit: int) -> Iterator[bytes | None]:
-        """Read on after the first slice, then answer."""
+        """Read on after the first slice, and yield after each; then the answer."""
         yield None
         while self.count < limit and self.read(min(limit - self.count, SLICE)):
             yield None

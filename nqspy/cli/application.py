@@ -1,6 +1,6 @@
-"""An application as its `mpprun` sees it: handed in, waited for, given streams and signals. Nothing is asked
-meanwhile: the job's end (`application_end`) comes to a socket in a folder of the owner's; the daemon tells by
-a signal that a job ended before, and this process watches the daemon, which may die. Loaded lean."""
+"""An application as its `mpprun` sees it: submit it, wait, hand over streams and signals. No questions are
+sent meanwhile: the job's end (`application_end`) connects to a socket in a folder of the owner's; the daemon
+sends a signal if the job ended before; and this process watches the daemon, which may die. Loaded lean."""
 
 import _signal  # type: ignore[import-not-found]
 import _socket
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 PAST = 124
-"""Exit status of one that was ended at its limit, as that of timeout(1)."""
+"""Exit status of an application ended at its limit, like timeout(1)."""
 NOT_RUN = 127
-"""Exit status of one that was given its PEs, and could not be run."""
+"""Exit status of an application that got its PEs and could not be run."""
 CHECK, RETRY = 300, 3
-"""Seconds after which a wait is checked; the second once the daemon that answered last has ended."""
+"""Seconds between checks of a wait; the second once the daemon that answered last has ended."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
 """Signal to an application past a limit; the program may end by it before its leader gets it."""
@@ -31,12 +31,12 @@ _PASSED_ON = (
     *_ENDS, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGWINCH, _signal.SIGTSTP, _signal.SIGCONT,
 )  # fmt: skip
 _NEWS = _signal.SIGURG
-"""Signal of the daemon after its end."""
+"""Signal of the daemon after the application's end."""
 _BEGAN = 19
 
 
 class Door:
-    """A socket in a folder of one's own, where the job comes: ``place``, ``listener``."""
+    """Socket in a new folder of the owner's, to which the job connects: ``place``, ``listener``."""
 
     def __init__(self) -> None:
         base = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a name nobody can tell, made for the owner
@@ -79,7 +79,7 @@ class Application:
         _signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
 
     def hold(self) -> int:
-        """The whole of it; return the exit status. Raises Failure."""
+        """Submit the application and serve it to its end; return the exit status. Raises Failure."""
         here = self._here
         spec: dict[str, object] = {
             "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
@@ -107,7 +107,7 @@ class Application:
         return status
 
     def _wait(self) -> "int | None":
-        """Handle the next event; return the exit status once it is known."""
+        """Handle the next event; return the exit status once it is known, else None."""
         poll = select.poll()
         there = self._door.listener if self._link is None else self._link
         for fd in (there.fileno(), self._rung, self._daemon_fd):
@@ -130,7 +130,7 @@ class Application:
         return None
 
     def _watch(self) -> None:
-        """Watch the daemon that has just answered."""
+        """Watch the process of the daemon that has just answered."""
         self._forget(CHECK)
         try:
             self._daemon_fd = os.pidfd_open(self._daemon.pid)
@@ -148,7 +148,7 @@ class Application:
         if number == _NEWS:
             return self._check() if self._link is None else None
         if self._link is None and number in _ENDS:
-            end(self._daemon, self._id)  # where no daemon answers, the next one does it once this has gone
+            end(self._daemon, self._id)  # without a daemon: the next one does it
             return 128 + number
         if self._link is not None:
             _send(self._link, bytes((number,)))
@@ -159,7 +159,7 @@ class Application:
         return None
 
     def _begin(self) -> None:
-        """The job has come: it is given all that the program needs."""
+        """Send the job that has connected all that the program needs: streams, words, variables."""
         fd, _ = self._door.listener._accept()  # type: ignore[attr-defined]
         self._link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         words = [os.fsencode(word) for word in self._words]
@@ -176,7 +176,7 @@ class Application:
         _send(self._link, self._early)
 
     def _over(self) -> int:
-        """Handle the status of the program from the job's end, or its end without one."""
+        """Handle the program's status from the job's end, or its end without one; return the exit status."""
         assert self._link is not None
         try:
             reply = self._link.recv(64).split()
@@ -196,7 +196,7 @@ class Application:
         return 128 + row["exit_signal"] if row["exit_signal"] else row["exit_status"] or 1
 
     def _check(self) -> "int | None":
-        """Return the exit status if it ended before it began."""
+        """Return the exit status if it ended before it began, else None."""
         row = self._row("list_requests", {"ended": False}, keyed=False)
         if row is None:
             return None
@@ -208,7 +208,8 @@ class Application:
         return NOT_RUN if row["end_reason"] == "not_started" else 1
 
     def _row(self, cmd: str, more: "dict[str, object]", keyed: bool = True) -> "dict[str, Any] | None":
-        """The daemon's record of it; None: no daemon answers. ``keyed``: see `DaemonConnection.send`."""
+        """Return the daemon's record of it; None if no daemon answers. ``keyed``: see
+        `DaemonConnection.send`."""
         import json
 
         try:
@@ -223,11 +224,11 @@ class Application:
 
 
 def _nothing(number: int, frame: object) -> None:
-    """The signal is read from the pipe that it has written to."""
+    """Do nothing: the signal is read from the pipe that it has written to."""
 
 
 def end(daemon: DaemonConnection, id: str, signal: "int | None" = None) -> None:
-    """Delete a request, or send it a signal; errors are not shown."""
+    """Delete a request, or send it a signal; show no errors."""
     message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [id], "owner": None, "kill": False,
                                   "force": signal is None, "signal": signal}  # fmt: skip
     try:
@@ -237,13 +238,13 @@ def end(daemon: DaemonConnection, id: str, signal: "int | None" = None) -> None:
 
 
 def began() -> int:
-    """Start of this process, in ticks since boot (proc(5)): with its number it is no other process."""
+    """Return the start of this process, in ticks since boot (proc(5)): with its pid that identifies it."""
     with open("/proc/self/stat", encoding="latin-1") as file:
         return int(file.read().rpartition(")")[2].split()[_BEGAN])
 
 
 def _open(number: int) -> int:
-    """A stream of this process; nothing for one that is closed."""
+    """Return a stream of this process; an empty one if it is closed."""
     try:
         os.fstat(number)
         return number

@@ -1,6 +1,6 @@
-"""The job's end of an application (`mpprun`): runs the program for its caller, passes signals on, tells how
+"""The job's end of an application (`mpprun`): runs the program for its caller, passes signals on, reports how
 it ended. Its text is the script of the request: standard library only; `signal` and `socket` only by their
-halves in C, as their enumerations take as long to load as all the rest."""
+modules in C, as their enumerations take as long to load as all the rest."""
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
@@ -10,18 +10,18 @@ import select
 import sys
 
 OURS = (b"NQSPY_", b"QSUB_", b"PBS_")
-"""Variables of the job itself, with those that it lists in `OWN`; all others are the caller's."""
+"""Variables of the job itself, with those listed in `OWN`; all others are the caller's."""
 OWN = b"NQSPY_OWN"
 PATIENCE = 5000
-"""Between HUP and KILL for a program without its caller, ms."""
+"""Milliseconds between HUP and KILL for a program whose caller has ended."""
 
 
 def main(place: str) -> None:
-    """The life of the job: ``place`` is the socket where the caller waits. Leaves as the program does."""
+    """Run the job: connect to the caller's socket ``place``, run the program, and end as it does."""
     link = socket.socket(socket.AF_UNIX)
     try:
         link.connect(place)
-        # The user who waits there: in a folder that is everybody's another may have put a door of their own.
+        # The user who waits there: in a folder open to all, another may have put a socket of their own.
         if _struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] != os.getuid():
             sys.exit(f"{place} is not the door of the mpprun that called for this application")
         fds, body = _received(link)
@@ -56,7 +56,7 @@ def main(place: str) -> None:
 
 
 def _received(link: socket.socket) -> "tuple[list[int], bytes]":
-    """Return the three streams, and the rest of the caller's message; nothing if it has ended."""
+    """Return the three streams, and the rest of the caller's message; nothing if the caller has ended."""
     head, sent, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
     if len(head) < 8 or not sent:
         return [], b""
@@ -72,7 +72,7 @@ def _received(link: socket.socket) -> "tuple[list[int], bytes]":
 
 
 def _lead(pid: int) -> None:
-    """Do it in the program or in this process, in the first of them."""
+    """Give a process a group of its own; called in it and in its parent, as either may run first."""
     try:
         os.setpgid(pid, pid)
     except OSError:
@@ -100,7 +100,7 @@ def _become_program(fds: "list[int]", body: bytes) -> None:
 
 
 def _attend(link: socket.socket, pid: int) -> int:
-    """Pass signals on until the program has ended; return its wait status. Hang up on it with its caller."""
+    """Pass signals on until the program ends; return its wait status. If its caller ends, send HUP."""
     ended, poll = os.pidfd_open(pid), select.poll()
     patience = None
     for fd in (ended, link.fileno()):

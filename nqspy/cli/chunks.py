@@ -1,4 +1,4 @@
-"""PBS's layout of PEs: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``. Only loaded then."""
+"""PBS's layout of PEs: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``. Loaded on use."""
 
 from nqspy.cli.resources import LAYOUT, Listed, Resources, blamed, consumable, note
 from nqspy.model.amounts import Wrong, parse_count, parse_size
@@ -8,7 +8,7 @@ _MOST = 10**9
 
 
 class Chunk:
-    """A chunk of a list: how many times, and what each has. ``ranks``: MPI processes."""
+    """A chunk of a list: how often, and what each has. ``ranks``: MPI processes."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -19,7 +19,7 @@ class Chunk:
 
 
 def lay_out(listed: dict[str, Listed], found: Resources) -> None:
-    """Add what these words ask for, and the layout of the request. Raises WrongResource."""
+    """Add to ``found`` what these words ask for, and the layout of the request. Raises WrongResource."""
     for each in [listed[name] for name in LAYOUT if name in listed]:
         try:
             if each.name in ("select", "nodes"):
@@ -36,7 +36,8 @@ def lay_out(listed: dict[str, Listed], found: Resources) -> None:
 
 
 def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
-    """The sums over the chunks. A job-wide ``mem`` or greater ``ncpus`` beside ``nodes`` counts."""
+    """Add the sums over the chunks. Job-wide ``mem``, or greater ``ncpus`` beside ``nodes``, counts
+    instead."""
     pes = sum(chunk.count * chunk.cpus for chunk in chunks)
     if not 1 <= pes <= _MOST:
         raise Wrong(f"{each.text!r} asks for {'no PE' if pes < 1 else f'{pes} PEs'}")
@@ -53,7 +54,8 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
 
 
 def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
-    """A part of ``select`` (without ``ncpus`` 1) or of ``nodes`` (P ranks with a CPU each, or a host)."""
+    """Return the chunk of a part of ``select`` (default: ncpus 1) or ``nodes`` (P ranks, a CPU each, or a
+    host)."""
     chunk, items, nodes = Chunk(), text.split(":"), each.name == "nodes"
     if items[0].isdigit():
         chunk.count = _at_least(1, items.pop(0))

@@ -1,5 +1,5 @@
-"""Scripts as they are read: their bytes, and the directives in their first comment block: ``#QSUB``,
-``# QSUB``, ``#@$`` (nqs.md 2.4) and ``#PBS`` (pbs-clients.md 3). Directives are UTF-8 text."""
+"""Scripts as qsub reads them: their bytes, and directives in their first comment block: ``#QSUB``, ``#
+QSUB``, ``#@$`` (nqs.md 2.4) and ``#PBS`` (pbs-clients.md 3). Directives are UTF-8 text."""
 
 import os
 
@@ -15,7 +15,7 @@ LONGEST_SCRIPT = 64 << 20
 
 _BLANKS = " \t"
 _SHOWN = 40
-"""Characters of a line that a warning shows."""
+"""Most characters of a line that a warning shows."""
 
 
 class Directive:
@@ -29,9 +29,9 @@ class Directive:
 
 
 def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list[Directive]]:
-    """The dialect that a script speaks ("": undecided, without directives) and its directives. ``dialect``
-    "nqs", "pbs" or "slurm" has only those read; ``prefix`` begins those of PBS or Slurm (empty: none). Raises
-    Failure naming ``source`` and line."""
+    """Return the dialect of a script ("": undecided, without directives) and its directives. ``dialect``:
+    "nqs", "pbs" or "slurm", to read only those; ``prefix``: begin of PBS's or Slurm's directives (empty:
+    none). Raises Failure naming ``source`` and line."""
     found: list[Directive] = []
     spoken = ""
     for number, line in _comment_block(script, prefix)[0]:
@@ -54,7 +54,8 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
 
 
 def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]], int]":
-    """The numbered lines of the first comment block, or that begin with ``prefix``, and where it ends."""
+    """Return the numbered lines of the first comment block, or those with ``prefix``, and where the block
+    ends."""
     lines: list[tuple[int, str]] = []
     at, number, length = 0, 0, len(script)
     while at < length:
@@ -75,7 +76,7 @@ def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]
 
 
 def _kind(line: str, dialect: str, prefix: str) -> tuple[str, str]:
-    """Which kind of directive a comment line is ("": none), and what follows its prefix."""
+    """Return the kind of directive that a comment line is ("": none), and the text behind its prefix."""
     line = line.replace("\t", " ").lstrip()
     if prefix and dialect != "nqs":
         first, _, rest = line.partition(" ")
@@ -99,7 +100,7 @@ _OURS = {"#PBS": "PBS", "#QSUB": "NQS", "#@$": "NQS"}
 
 
 def foreign(script: str, source: str, dialect: str) -> list[str]:
-    """A warning for each kind of directives in a script that are not read; Slurm's with what they mean."""
+    """Return a warning for each kind of directive that is not read; for Slurm's with what they mean."""
     known = {**_FOREIGN, **_OURS} if dialect == "slurm" else _FOREIGN
     read = "#SBATCH" if dialect == "slurm" else ""
     found: dict[str, tuple[int, list[str]]] = {}
@@ -141,7 +142,7 @@ def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]
 
 
 def _meant(line: str, dialect: str, prefix: str) -> str:
-    """The directive that a comment nearly is; "" for any other comment."""
+    """Return the directive that a comment nearly is; "" for any other comment."""
     word = line[1:].lstrip()
     kinds = {"nqs": ("#QSUB",)}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#SBATCH"))
     for kind in kinds:

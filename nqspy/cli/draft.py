@@ -1,4 +1,4 @@
-"""A request being written: options and directives become one item of the submit message."""
+"""A request under construction: options and directives become one item of the submit message."""
 
 import os
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_ENVIRONMENT = 1 << 20
-"""Bytes of environment that a request may carry."""
+"""Most bytes of environment that a request may have."""
 
 _OF_ASK = frozenset(each.path.removeprefix("ask/") for each in OPTIONS if each.path.startswith("ask/"))
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
@@ -25,13 +25,13 @@ _NOTES = {
     "note": "{target}", "note_value": "{target}:{value}", "attribute": "{value}",
     "tapes": "tapes:{letter}:{value}",
 }  # fmt: skip
-"""Attribute of a request by the kind of option that is stored as one."""
+"""Name of the request's attribute, by the kind of option that is stored as one."""
 _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amounts.parse_count}
 
 
 class SubmissionDraft(RequestSheet):
-    """A request that is written. Options are applied in order: later ones override, except that lists add up.
-    ``dialect``: "nqs", "pbs" or "": the value's form decides; ``short_name``: default names are NQS's."""
+    """A request under construction. Options are applied in order: later ones override, but lists add up.
+    ``dialect``: "nqs", "pbs" or "" (the value's form decides); ``short_name``: default names are NQS's."""
 
     def __init__(
         self, dialect: str, date: "Callable[[str], int]", workdir: str, short_name: bool = False
@@ -42,7 +42,7 @@ class SubmissionDraft(RequestSheet):
         self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
-        """Apply options from one origin: the command line, a directive line. Raises Failure."""
+        """Apply the options of one origin: the command line, or a directive line. Raises Failure."""
         for given in options:
             try:
                 self._apply(given, origin)
@@ -50,7 +50,7 @@ class SubmissionDraft(RequestSheet):
                 raise self._failure(given, error) from None
 
     def _failure(self, given: Given, error: Wrong) -> Failure:
-        """The failure for a wrong option, in the words of the dialect."""
+        """Return the failure for a wrong option, in the words of the dialect."""
         if self.dialect == "pbs":
             from nqspy.cli.posix import failure
 
@@ -75,7 +75,7 @@ class SubmissionDraft(RequestSheet):
         elif kind == "path":
             self.output[target] = self._path(value)
         elif kind == "variables":
-            if origin != self._variables_from:  # of several origins the latest stands
+            if origin != self._variables_from:  # of several origins the latest counts
                 self.variables.clear()
                 self._variables_from = origin
             self.variables += split_variables(value)
@@ -122,13 +122,13 @@ class SubmissionDraft(RequestSheet):
             self._place(target)[target] = value
 
     def _place(self, target: str) -> "dict[str, Any]":
-        """Return the part of the request that has this field."""
+        """Return the dictionary that has this field of the request."""
         if "/" in target:
             return self.others
         return self.ask if target in _OF_ASK else self.spec
 
     def _limit(self, given: Given) -> None:
-        """A limit, and behind a comma the value to warn at; it replaces what was listed for the same."""
+        """Set a limit, and behind a comma the value to warn at; it replaces an equal listed resource."""
         what = given.target
         text, comma, warning = given.value.strip("()").partition(",")
         number = _READ[given.kind](text.strip())
@@ -150,7 +150,7 @@ class SubmissionDraft(RequestSheet):
             self.notes.append(f"warning:{given.flag}:{at}")
 
     def _add_resources(self, given: Given, origin: str) -> None:
-        """Add each resource: among PBS directives its first value counts, else the last."""
+        """Add each resource of a list: among PBS directives its first value counts, else the last."""
         first = self.dialect == "pbs" and origin == "directive"
         for each in read_list(given.value, given):
             if each.name == "needs":
@@ -189,7 +189,7 @@ class SubmissionDraft(RequestSheet):
             )
 
     def _add_name_or_rerun(self, value: str) -> None:
-        """``-r``: in PBS y or n; in NQS a name; undecided, the value's form decides."""
+        """Apply ``-r``: in PBS y or n; in NQS a name; if undecided, the value's form decides."""
         if self.dialect != "nqs" and value in ("y", "n"):
             self.spec["rerunnable"] = value == "y"
         elif self.dialect == "pbs":
@@ -212,7 +212,7 @@ class SubmissionDraft(RequestSheet):
         self.spec["name"], self.spec["name_given"] = value, True
 
     def _path(self, value: str) -> str:
-        """An absolute path of ``[host:]path``; a final slash (a folder) stays."""
+        """Return the absolute path of ``[host:]path``; a final slash (a folder) stays."""
         host, colon, path = value.partition(":")
         folder = self.workdir
         if colon and "/" not in host:
@@ -238,7 +238,7 @@ class SubmissionDraft(RequestSheet):
     # ---- the whole
 
     def item(self, script: str, file: str, args: list[str], here: "Surroundings") -> dict[str, object]:
-        """The item of the submit message. Raises Failure."""
+        """Return the item of the submit message. Raises Failure."""
         if self.dialect == "slurm":
             from nqspy.cli.slurm import finish
 
@@ -280,7 +280,7 @@ class SubmissionDraft(RequestSheet):
         return item
 
     def _check_paths(self, terminal: bool) -> None:
-        """Refuse a shell that cannot work; warn of output that could not be written as things are."""
+        """Refuse a shell that cannot work; warn of output that cannot be written at present."""
         if self._shell is not None:
             from nqspy.cli.paths import check_shell
 
@@ -296,7 +296,7 @@ class SubmissionDraft(RequestSheet):
 
 
 def default_name(file: str, short: bool) -> str:
-    """The name of a request that was given none; ``short``: as NQS has it."""
+    """Return the name of a request without one; ``short``: as NQS has it."""
     base = os.path.basename(file)
     if not base:
         return "STDIN"
@@ -307,7 +307,7 @@ def default_name(file: str, short: bool) -> str:
 
 
 class Surroundings:
-    """The process that submits, as a submission takes it along. ``terminal``: a person reads warnings."""
+    """Properties of the submitting process. ``terminal``: True if a person reads warnings."""
 
     def __init__(self) -> None:
         try:
@@ -327,7 +327,7 @@ class Surroundings:
         os.umask(self.umask)
 
     def environment(self, whole: bool, variables: list[str], queue: str, remarks: list[str]) -> str:
-        """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
+        """Return the job's variables, separated by NUL, as Latin-1 text. Raises Failure for too many."""
         env = os.environb
         found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:
@@ -360,7 +360,7 @@ class Surroundings:
 
 
 def own_variables(stays: str = "") -> dict[bytes, bytes]:
-    """Return the environment without what an enclosing job was given, except the variable ``stays``."""
+    """Return this process's variables without those of an enclosing job, except the variable ``stays``."""
     if b"NQSPY_ATTEMPT" not in os.environb:
         return dict(os.environb)
     from nqspy.model.job_variables import leave_behind

@@ -1,4 +1,4 @@
-"""Parser, connection and output: all that every user command needs at start. Imports only what is loaded
+"""Parser, connection and output: what every user command needs at start. Imports only modules that are loaded
 already, and `_socket` and `_json` in C: `re`, `json`, `socket` or `argparse` cost more than a submission."""
 
 import os
@@ -23,14 +23,14 @@ PATIENCE = 30.0
 """Seconds for which a message is repeated while no daemon answers."""
 
 ANSWER_TIME = 60
-"""Seconds an ordinary answer may take."""
+"""Seconds for an ordinary answer."""
 
 _ABOUT = (["--help"], ["--version"], ["--install-completion"], ["--show-completion"])
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Failure(Exception):
-    """The command cannot be done: one line for stderr, and the exit status."""
+    """The command cannot be done: a line for stderr, and the exit status."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
@@ -39,14 +39,14 @@ class Failure(Exception):
 
 
 class HelpWanted(Exception):
-    """``--help``, or a shell asks for completions: Typer answers (see `help`)."""
+    """Request for ``--help``, or for completions by a shell: Typer answers (see `help`)."""
 
 
 # ------------------------------------------------------------------------------------------------ options
 
 
 class Given:
-    """An option: its row of the table, the flag as written, its value; ``place`` begins messages about it."""
+    """An option: its row of the table, the flag as written, its value; ``place``: begin of its errors."""
 
     __slots__ = ("flag", "kind", "place", "target", "value")
 
@@ -67,7 +67,7 @@ class Parser:
     def parse(
         self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
     ) -> "tuple[list[Given], list[str]]":
-        """Options in order, and operands. ``special`` reads words that no row fits. Raises Failure."""
+        """Return the options in order, and the operands. ``special`` reads other words. Raises Failure."""
         found: list[Given] = []
         operands: list[str] = []
         at = 0
@@ -91,13 +91,13 @@ class Parser:
         return found, operands
 
     def known(self, words: "list[str]") -> "list[str]":
-        """Return the words that would be options."""
+        """Return the words that would be read as options."""
         return [word for word in words if word.partition("=")[0] in self._rows]
 
     def _options(
         self, word: str, special: "Callable[[str], Given | None] | None"
     ) -> "tuple[list[Given], bool]":
-        """The options of one word, and whether the last takes the next word as its value."""
+        """Return the options of one word, and True if the last takes the next word as its value."""
         row = self._rows.get(word)
         if row is not None:
             return [Given(row, word)], row[2] not in WITHOUT_VALUE
@@ -112,7 +112,7 @@ class Parser:
                 raise Failure(f"{flag} takes no value")
             return [Given(row, flag, value)], False
         # ``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
-        # ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is none.
+        # ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is not.
         resources = word[:2] == "-l" and "-l" in self._rows and word.find("=") > 3
         for end in range(2 if resources else len(word) - 1, 1, -1):
             row = self._rows.get(word[:end])
@@ -133,7 +133,7 @@ class Parser:
         return found, False
 
     def _unknown(self, flag: str) -> str:
-        import difflib  # only now: the command has failed, time does not matter
+        import difflib  # only now: the command has failed, so time does not matter
 
         near = difflib.get_close_matches(flag, self._rows, 1)
         hint = f"; did you mean {near[0]}?" if near else "; --help lists the options"
@@ -143,7 +143,7 @@ class Parser:
 def read_options(
     command: str, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
 ) -> "tuple[dict[str, str], list[Given], list[str]]":
-    """Options by target (the last counts), options in order, and operands. Raises Failure, HelpWanted."""
+    """Return options by target (the last counts), all in order, and operands. Raises Failure, HelpWanted."""
     table = TABLES.get(command)
     if table is None:
         from nqspy.cli.request_tables import table_of
@@ -176,18 +176,18 @@ _encoded = make_encoder(None, _no_json, _quoted, None, ":", ",", False, False, F
 
 
 def dump(value: object) -> str:
-    """JSON of dicts, lists, tuples, texts, finite numbers, booleans, None. Raises Failure for odd bytes."""
+    """Return a value as JSON: dict, list, tuple, str, finite number, bool, None. Raises Failure."""
     return "".join(_encoded(value, 0))
 
 
 class TextAnswer:
-    """The text form of an answer: exit status, what goes to stdout and stderr, the raw rest of the line."""
+    """Answer in text form: exit status, texts for stdout and stderr, the raw rest of the line."""
 
     __slots__ = ("err", "out", "rest", "status")
 
     def __init__(self, line: str) -> None:
         at = line.find(',"exit":')
-        if at < 0:  # an error of the counter itself, which did not get as far as our wish for text
+        if at < 0:  # an error of the server itself, from before it read that this client wants text
             at = line.find('"text":"')
             self.status, self.out, self.rest = 1, "", ""
             self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
@@ -199,12 +199,12 @@ class TextAnswer:
         self.rest = line[end:]
 
     def text(self, name: str) -> str:
-        """A text that stands behind the text form, empty where there is none."""
+        """Return a text behind the text form; empty if there is none."""
         at = self.rest.find(f'"{name}":"')
         return scanstring(self.rest, at + len(name) + 4, True)[0] if at >= 0 else ""
 
     def number(self, name: str, default: int) -> int:
-        """A whole number that stands behind the text form."""
+        """Return a whole number behind the text form; ``default`` if there is none."""
         at = self.rest.find(f'"{name}":')
         if at < 0:
             return default
@@ -216,7 +216,7 @@ _BUSY, _HEAD = '"code":"busy"', 300
 
 
 class DaemonConnection:
-    """The way to the daemon of one home; ``pid``: the process last connected to, 0 where it has none here."""
+    """A connection to the daemon of a home; ``pid``: the process last connected to, 0 if it has none here."""
 
     def __init__(self, home: "str | None" = None) -> None:
         self.home = resolve_home(home)
@@ -226,14 +226,14 @@ class DaemonConnection:
         self, message: "dict[str, object]", *,
         keyed: bool = False, repeat: bool = False, patient: bool = False,
     ) -> TextAnswer:  # fmt: skip
-        """The answer in text form to one message, see `send`."""
+        """Return the answer in text form to one message, see `send`."""
         return TextAnswer(self.send(message, keyed, repeat, patient))
 
     def send(self, message: "dict[str, object]", keyed: bool, repeat: bool, patient: bool) -> str:
-        """Send a message and return the line that answers it. ``keyed``: it has a key, and is repeated for up
-        to 30 s while the daemon is away; ``repeat``: repeated if the connection breaks (it changes nothing).
-        A daemon that is busy, starting or stopping has done nothing: any message is repeated then; one that
-        was stopped is told at once. ``patient``: the answer may take for ever. Raises Failure."""
+        """Send a message and return the answering line. ``keyed``: it has a key, and is repeated for up to 30
+        s while the daemon is away; ``repeat``: repeated if the connection breaks (it changes nothing). A
+        daemon that is busy, starting or stopping has done nothing: any message is repeated then; if it was
+        stopped, the command fails at once. ``patient``: the answer may take any time. Raises Failure."""
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
         connection = DaemonSocket(self.home, None if patient else ANSWER_TIME)
         waited, pause, reached, notice = 0.0, _FIRST_PAUSE, False, ""
@@ -263,7 +263,7 @@ class DaemonConnection:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def ask(self, cmd: str, text: str, **fields: object) -> TextAnswer:
-        """Send a question, which may be repeated without harm."""
+        """Send a question, which may be repeated without harm; return the answer in text form."""
         return self.call({"cmd": cmd, "text": text, **fields}, repeat=True)
 
 
@@ -271,7 +271,7 @@ class DaemonConnection:
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """Write all of it. A closed pipe is no error."""
+    """Write all bytes. A closed pipe is no error."""
     view = memoryview(data)
     try:
         while view:
@@ -290,21 +290,21 @@ def show(command: str, answer: TextAnswer) -> int:
 
 
 def complain(command: str, text: str) -> None:
-    """Lines for stderr; each begins with the command's name."""
+    """Write lines to stderr, each with the command's name in front."""
     start = command + ": "
     lines = [line if line.startswith(start) else start + line for line in plain(text).splitlines()]
     write(2, "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 
 def plain(text: str) -> str:
-    """The text with its control characters made visible."""
+    """Return the text with its control characters made visible."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join([c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text])
 
 
 def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
-    """Run a command; failures become a line and a status. ``about``, else `help`, describes the command."""
+    """Run a command; return its exit status; failures become a line. ``about``, else `help`, describes it."""
     try:
         if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted
@@ -324,14 +324,14 @@ def run(command: str, body: "Body", words: "list[str]", about: "About | None" = 
 
 
 class Program:
-    """A command: ``body`` carries out its words and returns the exit status."""
+    """A command: ``body`` gets its words and returns the exit status."""
 
     def __init__(self, body: "Body", name: str = "") -> None:
         self.body = body
         self.name = name or body.__name__
 
     def __call__(self) -> "NoReturn":
-        """The entry point: run it and leave without the interpreter's tidying up, a fifth of a lean run."""
+        """Run the command and leave without the interpreter's cleanup, a fifth of a lean run."""
         speak_utf8()
         status = run(self.name, self.body, sys.argv[1:])
         try:

@@ -1,4 +1,4 @@
-"""Version, help and completions by Typer, made from the tables of `spec`. Only loaded when asked for."""
+"""Version, help and completions by Typer, made from the tables of `spec`. Loaded only when asked for."""
 
 import contextlib
 import inspect
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from typer import Typer
 
 OPERANDS = "operands"
-"""Parameter that takes the operands."""
+"""Name of the parameter for the operands."""
 
 
 def answer(command: str, words: list[str]) -> int:
-    """Answer and return the exit status."""
+    """Answer ``--version``, ``--help`` or a shell's request for completions; return the exit status."""
     try:
         if words[:1] != ["--version"] or f"_{command.upper()}_COMPLETE" in os.environ:
             return _help(command, words)
@@ -51,7 +51,7 @@ def _help(command: str, words: list[str]) -> int:
 
 
 def build(command: str) -> "Typer":
-    """The Typer application of a command: a parameter for each row of its table, and ``operands``."""
+    """Return a command's Typer application: a parameter for each row of its table, and ``operands``."""
     import typer
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -85,5 +85,5 @@ def build(command: str) -> "Typer":
 
 
 def parameter(number: int) -> str:
-    """Name of the parameter of a table's row."""
+    """Return the parameter's name for a row of the table."""
     return f"option_{number}"

@@ -1,6 +1,6 @@
-"""``qsub -I``: a session at the caller's terminal, run as a request. Only loaded then. The job hands the
-master of a pseudo-terminal over a socket of the owner's; this command carries keys, output, the window's size
-and signals, and ends with the status of the session's shell."""
+"""``qsub -I``: a session at the caller's terminal, run as a request. Loaded only when used. The job sends the
+master of a pseudo-terminal over a socket of the owner's; this command passes on keys, output, the window's
+size and signals, and ends with the status of the session's shell."""
 
 import _socket
 import contextlib
@@ -21,14 +21,14 @@ from nqspy.cli.application import began, end
 from nqspy.cli.fast import DaemonConnection, Failure
 
 _SIGNAL_TERMINAL = 0x40045436
-"""TIOCSIG: has a terminal's foreground processes get a signal (ioctl_tty(2))."""
+"""Number of TIOCSIG: sends a signal to a terminal's foreground processes (ioctl_tty(2))."""
 _OF_THE_KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 _OF_THE_REQUEST = (signal.SIGUSR1, signal.SIGUSR2)
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def check(own: dict[str, str], user: object) -> None:
-    """Raise Failure unless a session can be held here."""
+    """Raise Failure unless this process can hold a session."""
     for word in ("list", "dry_run", "wait", "json"):
         if word in own:
             raise Failure(f"-I: a session does not go with --{word.replace('_', '-')}")
@@ -39,7 +39,7 @@ def check(own: dict[str, str], user: object) -> None:
 
 
 def make(item: dict[str, object], words: list[str], place: str) -> None:
-    """Turn the item of a script into that of a session; ``words``: what runs instead of the shell."""
+    """Turn the item of a script into that of a session; ``words``: what to run instead of the shell."""
     text = Path(terminal_end.__file__).read_text(encoding="utf-8")
     item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
     spec = item["spec"]
@@ -66,7 +66,7 @@ class Session:
         self._waiter = threading.Thread(target=self._wait, daemon=True)
 
     def hold(self) -> int:
-        """The whole of it; return the exit status."""
+        """Serve the session to its end; return the exit status."""
         self._waiter.start()
         known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
         before = {number: signal.signal(number, self._signalled) for number in known}
@@ -120,7 +120,7 @@ class Session:
             os.write(self._ring, b"x")
 
     def _connected(self) -> bool:
-        """Wait for the job and take its terminal; false when it ended before."""
+        """Wait for the job and receive its terminal; return False if the request ended before."""
         door = self._listener.fileno()
         if door not in select.select([door, self._over], [], [])[0]:
             return False
@@ -152,7 +152,7 @@ class Session:
 
     def _carry(self) -> None:
         """Pass keys and output on until the job has ended or the terminal is gone. Output is shown even while
-        the job takes no keys: the job may wait until it is read."""
+        the job reads no keys: it may wait until its output is read."""
         os.set_blocking(self._master, False)
         keys = b""  # typed, and not taken by the job yet
         while True:
@@ -174,8 +174,8 @@ class Session:
                 return None  # its first process has ended, and all that was written has been shown
 
     def _await_its_end(self) -> None:
-        """Keep the job's terminal, which no process has open any more, until its first process has ended: a
-        process that closes its files before it leaves, as `cat` does, would be hung up on."""
+        """Keep the job's terminal open, which no process has open any more, until the job's first process has
+        ended: a process that closes its files before it exits, like `cat`, would get a hang-up."""
         wanted = {self._link.fileno(): select.POLLIN, 0: select.POLLIN}
         while self._link.fileno() not in (found := _ready(wanted)):
             if 0 in found and not _read(0):
@@ -191,7 +191,7 @@ def _ready(wanted: dict[int, int]) -> dict[int, int]:
 
 
 def _read(source: int) -> bytes:
-    """Read a piece, empty where nothing more comes."""
+    """Read a piece; empty at the end."""
     try:
         return os.read(source, 65536)
     except OSError:
@@ -199,7 +199,7 @@ def _read(source: int) -> bytes:
 
 
 def _pass_on(source: int, target: int) -> bool:
-    """Copy a piece from one to the other; false where nothing more comes, or goes."""
+    """Copy a piece from one descriptor to the other; return False if either is closed."""
     data = _read(source)
     view = memoryview(data)
     try:

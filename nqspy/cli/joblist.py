@@ -15,7 +15,7 @@ _NAME = "name:"
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
-    """The items of all lines, in order; ``make`` writes one of script, arguments, options. Raises Failure."""
+    """Return the items of all lines, in order; ``make`` makes one item. Raises Failure."""
     lines: list[tuple[int, list[str]]] = []
     data = read_script(file, "list").encode("latin-1")
     try:
@@ -41,21 +41,21 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
 
 
 class NamedLines:
-    """The lines of a list. ``name:X`` and ``after:X[:WORD]`` may begin a line: it waits for all earlier lines
-    of that name, or for a request."""
+    """Makes items of a list's lines. ``name:X`` and ``after:X[:WORD]`` may begin a line: it waits for all
+    earlier lines of that name, or for a request."""
 
     def __init__(self, parser: Parser, make: "Make", lines: "list[tuple[int, list[str]]]") -> None:
         self._parser, self._make = parser, make
         self._places: dict[str, list[int]] = {}
         self._count = 0
-        self._first: dict[str, int] = {}  # where each name stands first
+        self._first: dict[str, int] = {}  # where each name was first used
         for number, words in lines:
             for word in _leading(words):
                 if word.startswith(_NAME):
                     self._first.setdefault(word.removeprefix(_NAME), number)
 
     def item(self, words: list[str]) -> dict[str, object]:
-        """The item of the next line. Raises Failure, Wrong."""
+        """Return the item of the next line. Raises Failure, Wrong."""
         leading = _leading(words)
         names = [word.removeprefix(_NAME) for word in leading if word.startswith(_NAME)]
         if len(names) > 1:
@@ -83,7 +83,8 @@ class NamedLines:
         return {**item, "after": earlier} if earlier else item
 
     def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
-        """A dependency on a request, as ``--after`` has it, or places of earlier lines with the word."""
+        """Return a dependency on a request, as in ``--after``, or numbers of earlier lines and the
+        condition."""
         named = word.removeprefix(LINE_AFTER)
         name, colon, when = named.partition(":")
         if not name or (colon and when not in AFTER_WORDS):

@@ -1,4 +1,4 @@
-"""``mpprun``: runs a parallel program on PEs when its turn comes, or on those of the request around it."""
+"""``mpprun``: runs a parallel program on PEs when its turn comes, or on the PEs of the request around it."""
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 MOST_SIZES = 256
-"""Of one program (`model.shapes.MOST_SIZES`, which is not read here: it would take long)."""
+"""Most numbers of PEs of one program (`model.shapes.MOST_SIZES`, not read here: loading takes long)."""
 LATE_KILL = "5"
-"""Seconds from TERM to KILL, for a program past its limit on a request's own PEs."""
+"""Seconds from TERM to KILL for a program past its limit on a request's own PEs."""
 
 
 class MpprunOptions:
@@ -45,7 +45,7 @@ class MpprunOptions:
         self.job_class = "benchmark" if "debug" in given else named
 
     def wanted(self) -> "dict[str, object]":
-        """Wishes for an application, by fields of `model.requests.Spec`."""
+        """Return the wishes for an application, by field of `model.requests.Spec`."""
         asked = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
         ask: dict[str, object] = {name: value for name, value in asked.items() if value is not None}
         if len(self.sizes) > 1:
@@ -56,7 +56,7 @@ class MpprunOptions:
 
 
 def _sizes(given: Given) -> "list[int]":
-    """PEs of ``4``, ``2-8`` and ``2,4,8``, from the least on. Raises Failure."""
+    """Return the numbers of PEs of ``4``, ``2-8`` or ``2,4,8``, ascending. Raises Failure."""
     text = given.value
     low, to, high = text.partition("-")
     try:
@@ -73,7 +73,7 @@ def _sizes(given: Given) -> "list[int]":
 
 
 def _units(given: "list[Given]") -> "list[tuple[str, int]]":
-    """Units of consumables of ``NAME=N,...``, by name. Raises Failure."""
+    """Return units of consumables of ``NAME=N,...``, by name. Raises Failure."""
     found: list[tuple[str, int]] = []
     for each in given:
         for piece in each.value.split(","):
@@ -89,7 +89,7 @@ def _units(given: "list[Given]") -> "list[tuple[str, int]]":
 
 
 def body(words: "list[str]") -> int:
-    """The command: gives its exit status."""
+    """Run ``mpprun``; return its exit status."""
     options = MpprunOptions(words)
     name = options.words[0]
     folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(":")
@@ -109,7 +109,7 @@ def body(words: "list[str]") -> int:
 
 
 def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
-    """Become the program, on the PEs of the request, like ``4-7,9``, which it holds. Raises Failure."""
+    """Become the program, on the PEs (``own``, like ``4-7,9``) of the request around it. Raises Failure."""
     spans = [part.partition("-") for part in own.split(",")]
     try:
         pes = sum([int(high or low) - int(low) + 1 for low, _, high in spans])
@@ -134,7 +134,7 @@ def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
     words = options.words
     if options.wall not in (None, UNLIMITED):
         words = ["timeout", "-k", LATE_KILL, f"{options.wall / 1000}", *words]
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores, and the program would too
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores; the program would inherit that
         _signal.signal(number, _signal.SIG_DFL)
     try:
         os.execvp(words[0], words)  # noqa: S606 - no shell is meant

@@ -1,17 +1,18 @@
-"""A daemon that does not answer: it restarts, so that waiting is of use, or there is none."""
+"""A daemon that does not answer: it is restarting, so that waiting helps, or there is none."""
 
 import os
 
 from nqspy.rpc.home import LOST, STOPPED, UP, nobody_there, standing
 
 FIRST_WORD = 0.3
-"""Seconds after which a command reports that it waits."""
+"""Seconds after which a command says that it is waiting."""
 
 
 def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, over: bool) -> str:
-    """Return the reason to give up; empty if waiting is of use: an unsent message may be sent later, a sent
-    one if that does no harm, after a stop only by a command that waits for an end. ``keyed``, ``repeat``,
-    ``patient``: see `fast.DaemonConnection.send`; ``reached``: it may have been taken; ``over``: too late."""
+    """Return the reason to give up; empty if waiting helps: an unsent message may be sent later, a sent one
+    if that does no harm; after a stop only commands that wait for an end go on. ``keyed``, ``repeat``,
+    ``patient``: see `fast.DaemonConnection.send`; ``reached``: True if the daemon may have got it; ``over``:
+    the time is up."""
     stands, safe = standing(home), keyed or repeat
     if stands == STOPPED:
         may_return = reached and safe and patient
@@ -27,6 +28,6 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
 
 
 def word(home: str, waited: float) -> str:
-    """Return the line for a person after ``waited`` seconds of waiting, else empty."""
+    """Return the line for a person after ``waited`` seconds; empty if none is due."""
     away = f"the nqsd in {home} is away; waiting for it to come back"
     return away if waited > FIRST_WORD and os.isatty(2) else ""

@@ -1,4 +1,4 @@
-"""The umbrella command ``nqspy``: it reaches the daemon by its socket, other rooms by processes of theirs."""
+"""The umbrella command ``nqspy``: it reaches the daemon by its socket, and runs other rooms in processes."""
 
 import sys
 from collections.abc import Callable
@@ -136,7 +136,7 @@ def story(
 
 
 def _as_written(name: str, operands: str, sentence: str, act: Callable[[list[str]], object]) -> None:
-    """Add a command that reads its words itself, as they were written: click takes dashes away."""
+    """Add a command that reads its words itself, as written: click would take dashes away."""
     settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
     @app.command(name, help=sentence, context_settings=settings, options_metavar="[OPTIONS]")

@@ -7,15 +7,15 @@ import sys
 from nqspy.cli import fast
 
 LAST_NIGHT = "24h"
-"""Default time of the replay behind a plan, before the journal's last event."""
+"""Time before the journal's last event at which the replay behind a plan begins."""
 WITHIN = 10
-"""Longest replay behind a plan, seconds."""
+"""Seconds that a replay behind a plan may take."""
 
 OWNERS = "only the home's owner and root may read the journal"
 
 
 def report(home: str, file: str, since: str, as_json: bool = False) -> int:
-    """Print the changes that ``file`` would have made; return the status. Raises Failure."""
+    """Print the changes that ``file`` would have made; return the exit status. Raises Failure."""
     if not _may_read(home):
         raise fast.Failure(f"nothing is gone through again: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]
@@ -26,7 +26,7 @@ def report(home: str, file: str, since: str, as_json: bool = False) -> int:
 
 
 def close_plan(home: str, file: str, since: str) -> int:
-    """Print the last night's figures in a few lines, or the reason why there are none; return 0."""
+    """Print the last night's figures in a few lines, or why there are none; return 0."""
     why, text = OWNERS, ""
     if _may_read(home):
         try:

@@ -1,4 +1,4 @@
-"""Paths of ``-o``, ``-e`` and ``-s``, as this machine has them. Only loaded when one is given."""
+"""Paths of ``-o``, ``-e`` and ``-s`` on this machine. Loaded only when used."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ _MARKS = ("%", "$PBS_", "${PBS_", "^array_index^")
 
 
 def output_path(workdir: str, value: str) -> str:
-    """The absolute path of an output; a folder that is there gets its final slash. Raises Wrong."""
+    """Return the absolute path of an output, with a final slash for an existing folder. Raises Wrong."""
     if not value:
         raise Wrong("the path is empty")
     path = os.path.join(workdir.replace("%", "%%"), value)
@@ -19,13 +19,13 @@ def output_path(workdir: str, value: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """The path as it will be, empty where the daemon has a name to fill in."""
+    """Return the path as it will be; empty if it has marks that the daemon fills in."""
     rest = path.replace("%%", "")
     return "" if any(mark in rest for mark in _MARKS) else path.replace("%%", "%")
 
 
 def check_shell(path: str, place: str) -> None:
-    """Raise Failure, ``place`` before it, for a program that is not there or cannot be run."""
+    """Raise Failure, with ``place`` in front, for a program that is missing or cannot be run."""
     if os.path.isdir(path) or not os.path.exists(path):
         raise Failure(f"{place}there is no program {path}; give the whole path of a shell, such as /bin/sh")
     if not os.access(path, os.X_OK):
@@ -33,7 +33,7 @@ def check_shell(path: str, place: str) -> None:
 
 
 def objection(path: str) -> str:
-    """The reason why a path of `output_path` cannot be written as things are; empty when it can be."""
+    """Return the reason why a path of `output_path` cannot be written at present; empty if it can be."""
     folder = os.path.dirname(path)
     known = _plain(folder)
     if not known:

@@ -1,4 +1,4 @@
-"""Errors of a submission with PBS's texts and statuses (pbs-clients.md 1, 3). Only loaded then."""
+"""Errors of a submission with PBS's texts and statuses (pbs-clients.md 1, 3). Loaded only when used."""
 
 from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import WrongResource
@@ -18,11 +18,11 @@ MESSAGES = {
 }
 """Exit status -> PBS's text for it."""
 _MOST_SHOWN = 200
-"""Characters of a wrong value in an error."""
+"""Most characters of a wrong value in an error."""
 
 
 def failure(given: Given, error: Exception) -> Failure:
-    """A value that cannot be read, in the words of the server, of the directive or of the option."""
+    """Return the failure for a value that cannot be read, in PBS's words for a directive or an option."""
     text = f"{given.place}{given.flag}: {error}"
     if isinstance(error, WrongResource):
         status = 187 if error.unknown else 166

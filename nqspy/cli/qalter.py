@@ -1,4 +1,4 @@
-"""``qalter``: changes what requests ask for; of running ones what can still matter."""
+"""``qalter``: changes what requests ask for; of running ones, what still has an effect."""
 
 from nqspy.cli import fast, request_commands
 from nqspy.cli.draft import SubmissionDraft, Surroundings
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 _OWN = ("home", "help", "holds", "owner")
 _LAYOUTS = ("select", "nodes")
-"""Resources whose value is a whole selection: what it does not name is asked for no more."""
+"""Resources whose value is a whole selection: parts that it does not name are no longer asked for."""
 
 
 def values_of(found: list[Given], home: "str | None") -> "Values":
-    """Return the changes of the options, by path below a request's specification. Raises Failure."""
+    """Return the changes that options mean, by path below a request's specification. Raises Failure."""
     here = Surroundings()
 
     def date(text: str) -> int:
@@ -63,7 +63,7 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qalter``; return its exit status."""
     given, found, ids = request_commands.read("qalter", words)
     values = values_of(found, given.get("home"))
     if not values:

@@ -8,7 +8,7 @@ from nqspy.cli.fast import DaemonConnection, Failure, Program
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qcat``; return its exit status."""
     given, _, ids = fast.read_options("qcat", words)
     if len(ids) != 1:
         raise Failure(f"exactly one request is needed; {fast.usage('qcat')}", 2)
@@ -38,7 +38,7 @@ def body(words: list[str]) -> int:
 
 
 def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> int:
-    """Show delivered output with the caller's own rights, from a file only; ``one_attempt``: its part."""
+    """Show delivered output with the caller's own rights, from a file; ``one_attempt``: only its part."""
     path = answer.text("path")
     if not path:
         return 0
@@ -54,7 +54,7 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
         attempt, line_of, at = answer.number("attempt", 0), mark.encode(), 0
         head, _, tail = line_of.partition(b" %d " % attempt)
         with open(file, "rb", closefd=False) as lines:
-            for line in lines:  # from below the attempt's mark, or from the top, to the next mark
+            for line in lines:  # from below the attempt's mark, or from the beginning, to the next mark
                 at += len(line)
                 text = line.rstrip(b"\n")
                 if text == line_of:

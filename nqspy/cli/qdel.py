@@ -8,13 +8,13 @@ from nqspy.cli.request_commands import signal_number
 
 
 def _signal(word: str) -> "Given | None":
-    """``-9``, ``-TERM``: a signal, where no option of the table fits."""
+    """Return ``-9`` or ``-TERM`` as a signal option; None for other words."""
     number = signal_number(word[1:])
     return None if number is None else Given(((), "signal", "text", "", ""), word, str(number))
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qdel``; return its exit status."""
     given, found, ids = request_commands.read("qdel", words, _signal, least=0)
     force, mails = False, None  # -W: kill at once, and how many mails may go out
     for value in (each for one in found if one.target == "how" for each in one.value.split(",")):
@@ -34,7 +34,7 @@ def body(words: list[str]) -> int:
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
     if len(ids) > request_commands.BATCH:
-        ids = ids[::-1]  # what waits goes first: it shall not begin when what runs is deleted
+        ids = ids[::-1]  # waiting requests first: they must not begin when running ones are deleted
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
     return request_commands.send(
         "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,

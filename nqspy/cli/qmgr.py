@@ -1,4 +1,4 @@
-"""``qmgr``: sends commands to the daemon, which reads them; on a terminal it asks for them line by line."""
+"""``qmgr``: sends commands to the daemon, which reads them; on a terminal it prompts for lines."""
 
 import os
 import stat
@@ -15,13 +15,13 @@ PROMPT, MORE = "Qmgr: ", "    > "
 
 _LEAVE = ("exit", "quit")
 _WORDS = {"verify": "check", "plan": "plan", "apply": "atomic"}
-"""Actions on a file instead of running it, with their flags."""
+"""Actions on a file other than running it, with their flags."""
 NEVER = "no"
-"""``--replay no``: no replay behind a plan."""
+"""Words of ``--replay`` for no replay behind a plan."""
 
 
 class Manager:
-    """The options of one run, and the way its commands go."""
+    """Options of one run, and how its commands are sent."""
 
     def __init__(self, words: list[str]) -> None:
         given, found, self.operands = fast.read_options("qmgr", words)
@@ -48,7 +48,7 @@ class Manager:
             raise Failure("--replay goes with verify FILE and plan FILE")
 
     def replay(self) -> int:
-        """Show the file's changes of the past, if requested, and behind a plan."""
+        """Show what the file would have changed in the past, if asked for or behind a plan; return status."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:
@@ -61,7 +61,7 @@ class Manager:
         return past.report(home, file, self._since, as_json)
 
     def send(self, source: str, script: str) -> int:
-        """Run commands, print answers, write files of ``snap``; return the exit status. Raises Failure."""
+        """Run commands, print answers, write files of ``snap``; return the status. Raises Failure."""
         if "modify" in (small := script.lower()) and "shell" in small:
             from nqspy.cli.paths import check_shell
             from nqspy.model.commands import ModifyRequest
@@ -95,7 +95,7 @@ def _send(command: str, daemon: DaemonConnection, source: str, script: str, flag
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qmgr``; return its exit status."""
     manager = Manager(words)
     if manager.commands:
         return manager.send("-c", "\n".join(manager.commands) + "\n")
@@ -111,7 +111,7 @@ def body(words: list[str]) -> int:
 
 
 def _read(file: str) -> str:
-    """A file's text. Raises Failure naming the line that is no UTF-8, OSError."""
+    """Return a file's text. Raises Failure naming a line that is no UTF-8, OSError."""
     if file == "-":
         data = sys.stdin.buffer.read()
     else:
@@ -129,7 +129,7 @@ def _read(file: str) -> str:
 
 
 def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
-    """Ask for commands until ``exit`` or the end; blocks are sent as one. Return the last exit status."""
+    """Prompt for commands until ``exit`` or the end; send blocks as one. Return the last exit status."""
     from nqspy.qmgr.parser import opens_block
 
     lines: list[str] = []
@@ -153,7 +153,7 @@ def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
 
 
 class Terminal:
-    """The terminal with history and completion; the history outlives the session."""
+    """The terminal with history and completion; the history is stored over sessions."""
 
     def __init__(self) -> None:
         import readline
@@ -173,7 +173,7 @@ class Terminal:
         readline.parse_and_bind("tab: complete")
 
     def ask(self, prompt: str) -> "str | None":
-        """Read a line; None at the end of input."""
+        """Return a line that was typed; None at the end of input."""
         try:
             return input(prompt)
         except EOFError:

@@ -1,4 +1,4 @@
-"""``qstat``: asks the daemon for a table, a summary or JSON, and prints what comes back."""
+"""``qstat``: asks the daemon for a table, a summary or JSON, and prints the answer."""
 
 import os
 from _json import scanstring
@@ -8,20 +8,20 @@ from nqspy.cli.fast import DaemonConnection, Failure, Program
 from nqspy.cli.questions import dialect_of, format_of, read_options
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
-"""Options without a value that the daemon heeds in PBS's forms."""
+"""Options without a value that the daemon knows in PBS's forms."""
 _FORMS = ("why", "eta", "json", "server", "complexes", "limits")
-"""Options for the form of the answer; the first one given counts."""
+"""Options for the form of the answer; the first one counts."""
 _APART = (("-a", "-i", "-r", "-q", "-H"), ("-G", "-M"), ("-Q", "-B"), ("-q", "-f"), ("-q", "-F"))
-"""Options of which one alone may be given."""
+"""Options that exclude each other."""
 _NOT_WITH_FORMAT = frozenset(("-w", "-1", "-a", "-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"))
 
 _USUAL_WIDTH = 80
 MOST_ENDED = 1_000
-"""Ended requests in a list that shows them, without ``--limit``."""
+"""Most ended requests in a list, without ``--limit``."""
 
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
-    """The question, and the home it goes to. Raises Failure, HelpWanted."""
+    """Return the question, and the home that it goes to. Raises Failure, HelpWanted."""
     given, found, operands = read_options("qstat", words)
     if "why" in given:
         id = [one.value for one in found if one.target == "why"][-1]
@@ -65,7 +65,7 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
 
 
 def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:
-    """The form of the answer. Raises Failure for options that do not go together."""
+    """Return the form of the answer. Raises Failure for options that do not go together."""
     for form in _FORMS:
         if form in given:
             return form
@@ -77,7 +77,7 @@ def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:
         return "pipes"
     if "-f" in flags or "-F" in flags:
         return "full"
-    # NQS's -a and -u show the one table there was
+    # NQS's -a and -u show its only table
     alternate = "alternate" in given or "-u" in flags
     if dialect == "nqs":
         alternate = bool(flags & {"-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"})
@@ -85,7 +85,7 @@ def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:
 
 
 def _letters(flags: set[str], dialect: str) -> str:
-    """PBS's options as letters. Raises Failure where they do not go together, with status 2 as PBS does."""
+    """Return PBS's options as letters. Raises Failure (status 2, as in PBS) where they do not go together."""
     for apart in _APART:
         both = [flag for flag in apart if flag in flags]
         if len(both) > 1:
@@ -103,7 +103,7 @@ def _letters(flags: set[str], dialect: str) -> str:
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qstat``; return its exit status."""
     if "--graph" in words:  # which requests wait for which
         given, found, ids = fast.read_options("qstat", words)
         others = [one.flag for one in found if one.target not in ("graph", "home")]
@@ -112,7 +112,7 @@ def body(words: list[str]) -> int:
         return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
     question, home = message(words)
     answer = DaemonConnection(home).call(question, repeat=True)
-    if answer.rest.startswith(',"shared":['):  # parts that came once: a number between two marks is each
+    if answer.rest.startswith(',"shared":['):  # parts sent once: marked numbers name them
         shared, at = [], len(',"shared":[')
         while answer.rest[at] == '"':
             text, at = scanstring(answer.rest, at + 1, True)

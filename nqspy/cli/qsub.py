@@ -12,17 +12,17 @@ from nqspy.cli.words import LINE_AFTER
 DIALECTS = ("nqs", "pbs", "slurm")
 
 _OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "interactive", "help")
-"""Targets of the command itself, not of the request."""
+"""Targets of options for the command itself, not for the request."""
 
 COMMAND = '#!/bin/sh\nexec "$@"\n'
-"""The script of a request that runs a command."""
+"""Script of a request that runs a command."""
 
 
 class QsubOptions:
-    """The command line, sorted: what concerns the command, and what concerns each request."""
+    """The command line, sorted: options for the command, and options for each request."""
 
     def __init__(self, words: list[str], program: str = "qsub", dialect: str = "") -> None:
-        """``dialect``: the only one of this program; "": qsub's, any. Raises Failure, HelpWanted."""
+        """``dialect``: the only one of this program; "": any, as in qsub. Raises Failure, HelpWanted."""
         self.program = program
         self.dialect = dialect or os.environ.get("NQSPY_DIALECT", "")
         self._parsers: dict[str, Parser] = {}
@@ -58,7 +58,7 @@ class QsubOptions:
             raise
 
     def parser_of(self, dialect: str) -> Parser:
-        """The parser for options of this dialect; "" for those of NQS and PBS."""
+        """Return the parser for options of this dialect; "" for those of NQS and PBS."""
         if dialect not in self._parsers:
             if dialect == "slurm":
                 from nqspy.cli import slurm_options
@@ -81,7 +81,7 @@ class QsubOptions:
 
 
 def _hint(words: list[str], dialect: str) -> bool:
-    """True if a command line may name this dialect: what it names is known once it is read."""
+    """True if a command line may name this dialect; whether it does is known once it is read."""
     return f"--dialect={dialect}" in words or ("--dialect" in words and dialect in words)
 
 
@@ -102,12 +102,12 @@ class Writer:
         self.awaits = "--after"
 
     def command(self, word: str, args: list[str]) -> dict[str, object]:
-        """The item of a command with its arguments, which no script holds."""
+        """Return the item of a command with its arguments, without a script."""
         self._scripts[word] = (COMMAND, self._options.dialect or "pbs", [])
         return self.item(word, [word, *args], [])
 
     def item(self, file: str, args: list[str], own: list[Given]) -> dict[str, object]:
-        """Make a script's item ("": stdin). A line's options override typed ones, those the script's."""
+        """Return a script's item ("": stdin). A line's options override typed ones, those the script's."""
         source = "the script" if file in ("", "-") else file
         script, dialect, directives = self._script(file, source)
         nqs = self._options.dialect == "nqs"
@@ -134,7 +134,7 @@ class Writer:
         return item
 
     def _warn(self, draft: SubmissionDraft, file: str, args: list[str]) -> None:
-        """Note probable mistakes."""
+        """Note warnings on probable mistakes."""
         ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
             text = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
@@ -142,7 +142,7 @@ class Writer:
         self.warnings |= dict.fromkeys(draft.warnings)
 
     def _script(self, file: str, source: str) -> tuple[str, str, list[Directive]]:
-        """Text, dialect and directives of a script; a list may name the same one many times."""
+        """Return text, dialect and directives of a script; a list may name the same one many times."""
         if file not in self._scripts:
             options, notes = self._options, list[str]()
             text = "" if options.wraps else read_script(file, notes=notes)
@@ -154,7 +154,7 @@ class Writer:
         return self._scripts[file]
 
     def _directives(self, directives: list[Directive], source: str, dialect: str) -> list[Given]:
-        """The options of a script's directives. Raises Failure naming the line."""
+        """Return the options of a script's directives. Raises Failure naming the line."""
         found: list[Given] = []
         parser = self._options.parser_of(dialect)
         allowed = ("silent", "wait", "dry_run") if self._options.dialect == "slurm" else ("silent",)
@@ -179,7 +179,7 @@ class Writer:
         return found
 
     def _date(self, text: str) -> int:
-        """The instant ``-a`` means, by the daemon's clock and zone."""
+        """Return the instant that a date means, by the daemon's clock and zone."""
         from nqspy.cli.rare import parse_date
 
         if self._now is None:
@@ -188,7 +188,7 @@ class Writer:
 
 
 def ask_now(daemon: DaemonConnection) -> tuple[int, str]:
-    """The daemon's time (ms) and the site's zone."""
+    """Return the daemon's time (ms) and the site's zone."""
     import json
 
     answer = json.loads(daemon.send({"cmd": "now"}, keyed=True, repeat=True, patient=False))
@@ -198,7 +198,7 @@ def ask_now(daemon: DaemonConnection) -> tuple[int, str]:
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qsub``; return its exit status."""
     return hand_in(QsubOptions(words))
 
 
@@ -225,7 +225,7 @@ def hand_in(options: QsubOptions) -> int:
 
 
 def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer) -> int:
-    """``-I``: a session at this terminal; a script gives its directives only."""
+    """Run ``-I``, a session at this terminal, with only a script's directives; return the exit status."""
     from nqspy.cli import interactive
     from nqspy.cli.application import Door
 
@@ -247,12 +247,12 @@ def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer)
 
 
 def own_key(options: QsubOptions) -> str:
-    """The key that makes a repetition of this submission safe."""
+    """Return the key that makes a repetition of this submission safe."""
     return options.own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
 
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
-    """Print errors of the daemon; return the exit status: PBS's own in its dialect."""
+    """Print the daemon's errors; return the exit status: PBS's own in its dialect."""
     typed = writer.awaits  # the option, or the word of a line
     if typed == LINE_AFTER:
         answer.err = answer.err.replace("--after ", typed, 1)
@@ -270,7 +270,7 @@ def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> in
 def submit(
     options: QsubOptions, daemon: DaemonConnection, items: list[dict[str, object]], writer: Writer
 ) -> int:
-    """Send the submission, print the identifiers, and do the rest."""
+    """Send the submission, print the identifiers, wait or hold a session; return the exit status."""
     own = options.own
     key = own_key(options)
     form = "json" if "json" in own else "id"
@@ -310,11 +310,11 @@ def submit(
 
 
 MOST_WARNINGS = 20
-"""Warnings of this command; the daemon limits its own."""
+"""Most warnings of this command; the daemon limits its own."""
 
 
 def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:
-    """Print the remarks, and on a terminal (``answer``) the warnings."""
+    """Print the remarks, and on a terminal (``answer``) the daemon's warnings."""
     mine = [*writer.remarks, *(writer.warnings if answer else ())]
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
     theirs = answer.text("warnings").splitlines() if answer else []

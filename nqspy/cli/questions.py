@@ -1,4 +1,4 @@
-"""The commands that only ask, and options that they share with `qstat`."""
+"""Commands that only ask, and options that they share with `qstat`."""
 
 import os
 
@@ -19,7 +19,7 @@ def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], lis
 
 
 def dialect_of(given: "dict[str, str]") -> str:
-    """``nqs``, ``pbs`` or empty; ``NQSPY_DIALECT=slurm`` concerns submissions alone. Raises Failure."""
+    """Return ``nqs``, ``pbs`` or empty; ``NQSPY_DIALECT=slurm`` concerns submissions only. Raises Failure."""
     usual = os.environ.get("NQSPY_DIALECT", "")
     named = given.get("dialect") or ("" if usual == "slurm" else usual)
     if named not in ("", "nqs", "pbs"):
@@ -28,7 +28,7 @@ def dialect_of(given: "dict[str, str]") -> str:
 
 
 def format_of(given: "dict[str, str]") -> "str | None":
-    """``json``, ``dsv``, empty for the usual form; None where none was asked for. Raises Failure."""
+    """Return ``json``, ``dsv``, empty for the usual form; None without the option. Raises Failure."""
     form = _FORMATS.get(given["format"].lower()) if "format" in given else None
     if form is None and "format" in given:
         raise Failure(f"-F: there is no format {given['format']!r}; formats: json, dsv, default", 2)
@@ -46,7 +46,7 @@ def _ask(command: str, given: "dict[str, str]", cmd: str, text: str, **fields: o
 
 @Program
 def qselect(words: list[str]) -> int:
-    """List the requests that satisfy all that is asked for."""
+    """List the requests that meet all criteria."""
     given, found, operands = read_options("qselect", words)
     if operands:
         raise Failure(f"what is {operands[0]!r}? {usage('qselect')}", 2)
@@ -79,7 +79,7 @@ def qlimit(words: list[str]) -> int:
 
 @Program
 def qping(words: list[str]) -> int:
-    """Tell by the exit status whether the daemon answers."""
+    """Exit with a status that shows whether the daemon answers."""
     given, _, hosts = fast.read_options("qping", words)
     if len(hosts) > 1:
         raise Failure(f"one host at most; {usage('qping')}", 2)

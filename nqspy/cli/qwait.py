@@ -1,4 +1,4 @@
-"""``qwait``: returns when requests have ended, with an exit status for their ends."""
+"""``qwait``: waits until requests have ended; the exit status shows how."""
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from nqspy.cli.fast import TextAnswer
 
 LATE = 124
-"""Exit status if they have not ended in time, as that of timeout(1)."""
+"""Exit status if they have not ended in time, like timeout(1)."""
 _LEAST = 0.5
-"""Seconds that an answer may take in any case: a timeout of 0 asks whether they have ended already."""
+"""Seconds for an answer in any case: a timeout of 0 asks whether they have ended already."""
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``qwait``; return its exit status."""
     given, _, ids = request_commands.read("qwait", words, least=0)
     daemon, first = DaemonConnection(given.get("home")), "any" in given
-    if "timeout" in given:  # this command ends after that time, unless it has ended before
+    if "timeout" in given:  # the command ends after that time at the latest
         try:
             ms = parse_time(given["timeout"])
         except Wrong as error:

@@ -1,4 +1,4 @@
-"""Readers of options that few submissions have, PBS's ``-W`` among them. Only loaded when one is given."""
+"""Readers of rare options, PBS's ``-W`` among them. Loaded only when used."""
 
 import os
 
@@ -11,7 +11,7 @@ from nqspy.model.amounts import Wrong, parse_count, parse_number
 _STREAMS = (("o", "stdout"), ("e", "stderr"))
 
 DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "any"}
-"""PBS's types of dependency that are offered, and ours; Slurm has the same and one more."""
+"""PBS's types of dependency that are offered, with ours; Slurm has the same and one more."""
 
 _WISHES = ("depend", "block", "umask", "max_run_subjobs")
 NOT_OFFERED = {
@@ -22,11 +22,11 @@ NOT_OFFERED = {
     "run_count": "the count of runs cannot be set",
     "interactive": "say -I on the command line",
 }
-"""Attributes of ``-W`` that PBS knows and this does not, and what to do instead."""
+"""Attributes of ``-W`` that PBS has and nqspy has not, and what to do instead."""
 
 
 def add(draft: RequestSheet, given: Given) -> None:
-    """Read one option. Raises Wrong."""
+    """Apply one option. Raises Wrong."""
     kind, value = given.kind, given.value
     if kind in ("refused", "refused_value"):
         raise Wrong(f"{given.target} is not offered here; leave {given.flag} out")
@@ -48,7 +48,7 @@ def add(draft: RequestSheet, given: Given) -> None:
             raise Wrong(f"{value!r} is none of n or letters of o, e, d")
         way = "direct" if "d" in value else "keep"
         draft.output |= {f"{way}_{stream}": True for letter, stream in _STREAMS if letter in value}
-    elif kind == "removal":  # what is removed at the end is delivered nowhere; until then `qcat` shows it
+    elif kind == "removal":  # files removed at the end are not delivered; until then `qcat` shows them
         if not value or value.strip("oe"):
             raise Wrong(f"{value!r} is no letters of o, e")
         draft.output |= {stream: "/dev/null" for letter, stream in _STREAMS if letter in value}
@@ -61,7 +61,7 @@ def add(draft: RequestSheet, given: Given) -> None:
         draft.mail |= {"abort": "a" in value, "begin": "b" in value, "end": "e" in value}
     elif kind == "checkpoint":
         _checkpoint(draft, value)
-    elif kind == "prefix_or_note":  # what PBS directives begin with has been used for finding them
+    elif kind == "prefix_or_note":  # the prefix of PBS directives was already used to find them
         if draft.dialect != "pbs" and value[:1] not in ("#", ""):
             draft.notes.append(f"compartment:{value}")
     elif kind == "after":
@@ -73,7 +73,7 @@ def add(draft: RequestSheet, given: Given) -> None:
     elif kind == "wishes":
         _add_wishes(draft, given)
     else:
-        assert kind == "nothing"  # what is always so: -f asks qsub not to go on in the background
+        assert kind == "nothing"  # this is always so: -f asks qsub not to go on in the background
 
 
 def _checkpoint(draft: RequestSheet, value: str) -> None:
@@ -92,7 +92,7 @@ def _checkpoint(draft: RequestSheet, value: str) -> None:
 
 
 def _add_wishes(draft: RequestSheet, given: Given) -> None:
-    """Read one ``-W``; among directives the first value of an attribute stands, else the last."""
+    """Apply one ``-W``; among directives the first value of an attribute counts, else the last."""
     for name, value in _attributes(given.value):
         if given.place and name in draft.wished:
             continue
@@ -124,7 +124,7 @@ def _add_wishes(draft: RequestSheet, given: Given) -> None:
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:
-    """Name and value of each; a piece without ``=`` goes on with the value before it."""
+    """Return names and values; a piece without ``=`` continues the value before it."""
     found: list[tuple[str, str]] = []
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
@@ -146,7 +146,7 @@ _UNITS = {
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
-    """The instant (ms) of ``now``, ``now+90``, ``now+2hours`` or of `qmgr.dates.parse_date`. Raises Wrong."""
+    """Return the instant (ms) of ``now``, ``now+90``, ``now+2hours`` or other dates. Raises Wrong."""
     from nqspy.model.errors import BadValue
     from nqspy.qmgr import dates
 

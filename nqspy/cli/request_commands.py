@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Special = Callable[[str], "Given | None"]
 
 BATCH = 2_000
-"""Identifiers in one message: the daemon serves other clients between two messages."""
+"""Identifiers in one message: between two messages the daemon serves other clients."""
 
 
 def read(
@@ -27,7 +27,7 @@ def read(
 
 
 def send(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
-    """Send a message for each `BATCH` identifiers, show each failure, return the last exit status."""
+    """Send a message for each `BATCH` identifiers; show each failure; return the last exit status."""
     daemon, status = DaemonConnection(home), 0
     for some in batches(ids):
         message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}
@@ -38,7 +38,7 @@ def send(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields:
 
 
 def batches(ids: "list[str]") -> "list[list[str]]":
-    """Return the identifiers of each message."""
+    """Return the identifiers in lists, one for each message."""
     return [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
 
 
@@ -64,7 +64,7 @@ def chooses(word: str) -> bool:
 
 
 def names_more(given: dict[str, str], operands: list[str]) -> bool:
-    """True if the daemon must expand the names of requests."""
+    """True if the daemon must find the requests that these options and operands mean."""
     return any(name in given for name in _BY) or any(map(chooses, operands))
 
 
@@ -87,7 +87,7 @@ def choose(
 
 
 def confirm(command: str, count: int, done: str) -> None:
-    """Ask on a terminal if so many requests shall be ``done``. Raises Failure on any answer but yes."""
+    """Ask on a terminal whether to do this to so many requests. Raises Failure unless the answer is yes."""
     if not count or not (os.isatty(0) and os.isatty(2)):
         return
     fast.write(2, f"{command}: {count} request{'s' * (count > 1)} will be {done}; go on? [y/N] ".encode())
@@ -139,7 +139,7 @@ def qrerun(words: list[str]) -> int:
 
 @Program
 def qsig(words: list[str]) -> int:
-    """Send a signal to running requests, or have them suspended or resumed."""
+    """Send a signal to running requests, or suspend or resume them."""
     given, _, ids = read("qsig", words)
     home, name = given.get("home"), given.get("signal", "SIGTERM")
     if name.lower() in ("suspend", "resume"):
@@ -165,7 +165,7 @@ def qmsg(words: list[str]) -> int:
 
 @Program
 def qorder(words: list[str]) -> int:
-    """Have two waiting requests of one queue exchange their places."""
+    """Let two waiting requests of one queue exchange their places."""
     given, _, ids = read("qorder", words)
     if len(ids) != 2:
         raise Failure(f"two requests are needed, not {len(ids)}; {usage('qorder')}", 2)

@@ -1,4 +1,4 @@
-"""Option tables of `qsub` and `qalter`, made of `model.options` and the dialects' own letters."""
+"""Option tables of `qsub` and `qalter`, made from `model.options` and the dialects' own letters."""
 
 from nqspy.cli.spec import DIALECT, HELP, HOME, TABLES, Row, Table
 from nqspy.model.options import OPTIONS
@@ -11,7 +11,7 @@ _OF_UNIT = {
 
 
 def rows(dialect: str) -> Table:
-    """Return the rows of the options that declare flags of this dialect (``qsub``: of every one)."""
+    """Return the rows for the options with flags in this dialect (``qsub``: in any)."""
     made: list[Row] = []
     for option in OPTIONS:
         if dialect in option.flags:
@@ -27,7 +27,7 @@ _ALIKE: Table = (
     (("-p",), "priority", "number", "N", "priority among your own requests, -1024 to 1023"),
     (("-P",), "project", "note_value", "NAME", "project (noted)"),
 )
-"""Options that every dialect of PBS and NQS has, of `qalter` too."""
+"""Options that are the same in PBS and NQS, also of `qalter`."""
 
 _OF_QSUB: Table = (
     *_ALIKE,
@@ -51,7 +51,7 @@ OWN: Table = (
     HOME,
     HELP,
 )  # fmt: skip
-"""Options of ours, the same in every dialect."""
+"""Options of nqspy's own, the same in every dialect."""
 
 _OF_NQS: Table = (
     *rows("nqs"),
@@ -70,7 +70,7 @@ _OF_NQS: Table = (
     (("-lUa", "-lUb", "-lUc", "-lUd", "-lUe", "-lUf", "-lUg", "-lUh"), "tapes", "tapes", "N",
      "tape drives of one type (noted)"),
 )  # fmt: skip
-"""Letters of NQS that mean nothing else in PBS."""
+"""Letters of NQS that have no other meaning in PBS."""
 
 QSUB_NQS: Table = (
     *_OF_NQS,
@@ -104,7 +104,7 @@ QSUB_NQS: Table = (
     (("-z",), "silent", "on", "", "no sentence about the submission; PBS: no identifier"),
     *OWN,
 )  # fmt: skip
-"""``qsub`` where the dialect is NQS's for sure, with what does not clash of PBS's."""
+"""Options of ``qsub`` when the dialect is NQS's for sure: its own, and PBS's where these do not clash."""
 
 QSUB: Table = (
     *QSUB_NQS,
@@ -121,7 +121,7 @@ QSUB: Table = (
     (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused (PBS)"),
     *rows("pbs"),
 )  # fmt: skip
-"""``qsub`` while nothing has decided on a dialect: both."""
+"""Options of ``qsub`` while the dialect is undecided: NQS's and PBS's."""
 
 QSUB_PBS: Table = (
     (("-a",), "eligible", "date", "[[CC]YY]MMDDhhmm[.SS]", "start not before"),
@@ -156,7 +156,7 @@ QSUB_PBS: Table = (
     *_OF_NQS,
     *OWN,
 )  # fmt: skip
-"""``qsub`` where the dialect is PBS's for sure: each letter as POSIX, OpenPBS and Torque have it."""
+"""Options of ``qsub`` when the dialect is PBS's for sure: letters as in POSIX, OpenPBS and Torque."""
 
 QALTER: Table = (
     (("-a",), "eligible", "date", "DATE", "start not before"),

@@ -1,4 +1,4 @@
-"""``qsub -l NAME=VALUE,...``: named resources of NQS and PBS (pbs-clients.md 5) as what a request asks."""
+"""``qsub -l NAME=VALUE,...``: named resources of NQS and PBS (pbs-clients.md 5), and what they ask for."""
 
 from nqspy.cli.words import split_list
 from nqspy.model.amounts import Wrong, parse_count, parse_number, parse_size, parse_time
@@ -11,31 +11,31 @@ LIMITS = {
     if option.unit in _READ
     for name in option.resources
 }
-"""Resource -> (what is asked, how its value is read). MPP time is wall time: PEs are not shared."""
+"""By resource: what it asks for, and how its value is read. MPP time is wall time: PEs are not shared."""
 
 _WITH_WARNING = ("mpp_p", "mpp_t", "p_mpp_t")
-"""NQS's names: behind a comma the value to warn at. PBS's have one value."""
+"""Resources with NQS's names: behind a comma they have a value to warn at. PBS's have one value."""
 
 LAYOUT = ("select", "nodes", "place", "procs", "mpiprocs", "ompthreads")
-"""Resources for the layout of the PEs (`chunks`)."""
+"""Resources that describe the layout of the PEs (`chunks`)."""
 
 NOTED = ("software", "filesystems", "host", "vnode", "arch")
-"""Kept as attributes of the request; nothing is done about them."""
+"""Resources that are stored as attributes of the request and have no other effect."""
 
 DROPPED = ("host", "vnode", "arch", "filesystems", "property")
-"""Resources that a request may name and no site offers."""
+"""Resources that a request may name, although no site offers them."""
 
 _KNOWN = (*LIMITS, "speedup", "nice", *LAYOUT[:3], "needs")
 _OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "ompthreads", "host", "vnode",
                "arch", "gpus", "ngpus")  # fmt: skip
-"""Resources that exclude ``select`` and ``place``: they belong into the chunks."""
+"""Resources that cannot be used with ``select`` and ``place``: they belong into the chunks."""
 
 UNITS = "consumables/"
-"""What the target of a consumable begins with that has an option of its own."""
+"""Prefix of the target of a consumable that has an option of its own."""
 
 
 class WrongResource(Wrong):
-    """A resource's value that cannot be read; ``unknown``: there is no such resource."""
+    """A resource's value cannot be read; ``unknown``: True if there is no such resource."""
 
     def __init__(self, name: str, text: str, unknown: bool = False) -> None:
         super().__init__(text)
@@ -45,14 +45,14 @@ class WrongResource(Wrong):
 
 
 def blamed(error: Wrong, each: "Listed") -> WrongResource:
-    """The complaint about a resource, with the option it stood in."""
+    """Return the error about a resource, with the option that had it."""
     found = error if isinstance(error, WrongResource) else WrongResource(each.name, str(error))
     found.by = each.by
     return found
 
 
 class Listed:
-    """A listed resource: value, value to warn at, the whole list, and ``by``: the option it stood in."""
+    """A listed resource: value, value to warn at, the whole list, and ``by``: the option that has it."""
 
     __slots__ = ("by", "name", "text", "warning", "whole")
 
@@ -62,8 +62,8 @@ class Listed:
 
 
 class Resources:
-    """The sum of the listed resources: ``asked`` by target, ``consumables`` by name, ``notes``, ``layout``,
-    the ``mold`` of several numbers of PEs, and what is ``dropped``: asked for and not given."""
+    """Sum of the listed resources: ``asked`` by target, ``consumables`` by name, ``notes``, ``layout``, the
+    ``mold`` of several numbers of PEs, and ``dropped``: those asked for and not provided."""
 
     def __init__(self) -> None:
         self.asked: dict[str, int] = {}
@@ -75,7 +75,7 @@ class Resources:
 
 
 def read_list(text: str, by: object = None) -> list[Listed]:
-    """The resources of one ``-l``, in order. Raises Wrong."""
+    """Return the resources of one ``-l``, in order. Raises Wrong."""
     found: list[Listed] = []
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
@@ -93,12 +93,12 @@ def read_list(text: str, by: object = None) -> list[Listed]:
 
 
 def target(listed: Listed) -> str:
-    """The limit that a resource asks for; several names may mean the same."""
+    """Return the limit that a resource asks for; several names may mean the same one."""
     return LIMITS[listed.name][0] if listed.name in LIMITS else listed.name
 
 
 def read_needs(listed: Listed) -> list[str]:
-    """The names of ``nfs+licence``, ``nfs,licence`` and ``(nfs, licence)``. Raises Wrong."""
+    """Return the names of ``nfs+licence``, ``nfs,licence`` or ``(nfs, licence)``. Raises Wrong."""
     text = f"{listed.text}+{listed.warning}" if listed.warning else listed.text
     names = [name.strip() for name in text.strip("() ").replace("+", ",").split(",")]
     if not all(name and "(" not in name and ")" not in name for name in names):
@@ -107,7 +107,7 @@ def read_needs(listed: Listed) -> list[str]:
 
 
 def resolve(listed: dict[str, Listed]) -> Resources:
-    """The sum of all of them, without the layout (`chunks`). Raises WrongResource."""
+    """Return the sum of all resources, without the layout (`chunks`). Raises WrongResource."""
     found = Resources()
     new = "select" if "select" in listed else "place"
     mixed = [listed[name] for name in _OF_A_CHUNK if name in listed] if new in listed else []
@@ -162,7 +162,7 @@ def _one(each: Listed, found: Resources) -> None:
 
 
 _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
-"""What is asked of one that may run on several numbers of PEs, and what of its mold that is."""
+"""Fields of a request that may run on several numbers of PEs, and their names in its mold."""
 
 
 def note(each: Listed, name: str, value: str, found: Resources) -> None:
@@ -187,7 +187,7 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
 
 
 def parse_array(text: str) -> dict[str, object]:
-    """The indices of ``1-1000:2%50``, ``1-10,15,20-30:5``, and how many may run at a time. Raises Wrong."""
+    """Return fields for ``1-1000:2%50`` or ``1-10,15``: indices, and the most at a time. Raises Wrong."""
     from nqspy.model import keys
 
     listed, percent, limit = text.partition("%")

@@ -1,4 +1,4 @@
-"""A request as far as options have described it; `draft` fills it and makes the message of it."""
+"""A request as far as options have described it; `draft` fills it and makes the message."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SlurmSheet:
-    """A request as far as Slurm's options have described it, before `slurm.finish` works it out."""
+    """A request as far as Slurm's options have described it, before `slurm.finish` resolves them."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -20,14 +20,14 @@ class SlurmSheet:
 
 
 class RequestSheet:
-    """``spec``, ``ask``, ``others``, ``output``, ``mail`` hold fields of `model.requests.Spec` by name.
+    """A request as options describe it; ``spec``, ``ask``, ``others``, ``output``, ``mail`` have fields of
+    `model.requests.Spec` by name.
 
-    ``listed``: resources by name, ``consumables``: the units they come to; ``notes``: its attributes;
+    ``listed``: resources by name, ``consumables``: the units they sum to; ``notes``: its attributes;
     ``depends``: those of ``-W depend``; ``wished``: attributes of ``-W`` so far; ``array_limit``: indices at
-    a time (0: any); ``variables`` to take along, or all (``exports``); ``block``: wait for its end;
-    ``wrapped``: a line in the script's place; ``date`` reads a date; ``workdir``: where it is handed in;
-    ``warnings``: what is read and yet not done; ``remarks``: what is told without a terminal too.
-    """
+    a time (0: any); ``variables`` to pass on, or all (``exports``); ``block``: wait for its end; ``wrapped``:
+    a line instead of a script; ``date``: function that reads a date; ``workdir``: where it is submitted;
+    ``warnings``: on what has no effect; ``remarks``: shown without a terminal too."""
 
     def __init__(self, dialect: str, workdir: str, date: "Callable[[str], int]") -> None:
         self.dialect = dialect

@@ -1,4 +1,4 @@
-"""Requests for several numbers of PEs: ``-l pes=4-16``, ``walltime=(4h,2h,1h)``. Only loaded then."""
+"""Requests for several numbers of PEs: ``-l pes=4-16``, ``walltime=(4h,2h,1h)``. Loaded only when used."""
 
 from nqspy.model.amounts import Wrong, parse_count, parse_time
 
@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SPAN = 100_000
-"""Of a range at most: the daemon has a limit of its own, on what it is sent."""
+"""Most numbers of PEs in a range; the daemon also limits what it is sent."""
 
 
 def read_sizes(name: str, text: str) -> list[int]:
-    """PEs of ``4-16`` and ``(4,8,16)``. Raises Wrong."""
+    """Return the numbers of PEs of ``4-16`` or ``(4,8,16)``. Raises Wrong."""
     how = f"write it like {name}=8, {name}=4-16 or {name}=(4,8,16)"
     if text[:1] == "(":
         return _each(name, text, how, parse_count)
@@ -28,7 +28,7 @@ def read_sizes(name: str, text: str) -> list[int]:
 
 
 def read_times(name: str, text: str) -> list[int]:
-    """Milliseconds of ``(4h,2h,1h)``. Raises Wrong."""
+    """Return the milliseconds of ``(4h,2h,1h)``. Raises Wrong."""
     return _each(name, text, f"write it like {name}=(4:00:00,2:00:00,1:00:00)", parse_time)
 
 
@@ -40,7 +40,7 @@ def _each(name: str, text: str, how: str, read: "Callable[[str], int]") -> list[
 
 
 def read_speedup(_name: str, text: str) -> dict[str, float]:
-    """Downey's A and sigma, of ``A:SIGMA`` or ``A``. Raises Wrong."""
+    """Return Downey's A and sigma of ``A:SIGMA`` or ``A``. Raises Wrong."""
     try:
         numbers = [float(word) for word in text.split(":")]
     except ValueError:

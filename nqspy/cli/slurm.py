@@ -1,4 +1,4 @@
-"""Slurm's words: common options of ``sbatch`` (``--dialect slurm``, `nqspy submit`). Only loaded then.
+"""Slurm's options: the common ones of ``sbatch`` (``--dialect slurm``, `nqspy submit`). Loaded on use.
 `finish` works out nodes, tasks and CPUs: on this one machine 2 nodes with 3 tasks of 4 CPUs are 24 PEs."""
 
 from nqspy.cli import rare
@@ -30,7 +30,7 @@ _AS_IT_IS = {
 
 
 def add(sheet: RequestSheet, given: Given) -> None:
-    """Read one option. Raises Wrong."""
+    """Apply one option. Raises Wrong."""
     target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
         raise Wrong(f"it is not offered: {REFUSED[target]}")
@@ -71,7 +71,7 @@ def add(sheet: RequestSheet, given: Given) -> None:
         slurm.stderr = marks(value)
     elif target == "export":
         slurm.export = split_variables(value)
-    elif target == "nice":  # Slurm's puts a request back; here its priority among the owner's own does
+    elif target == "nice":  # Slurm's puts a request back; here it lowers the priority among the owner's own
         sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
     elif target == "wrap":
         sheet.wrapped = value
@@ -84,7 +84,7 @@ def add(sheet: RequestSheet, given: Given) -> None:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of ``[days-]hours:minutes:seconds``, ``minutes[:seconds]``, ``2h``. Raises Wrong."""
+    """Return the ms of ``[days-]hours:minutes:seconds``, ``minutes[:seconds]``, ``2h``. Raises Wrong."""
     wrong = (
         f"{text!r} is no time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 90min, 2h, UNLIMITED"
     )
@@ -113,7 +113,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_memory(text: str) -> int:
-    """Bytes of ``4G``, ``500M``, ``2T``, ``800K``; without a letter megabytes. Raises Wrong."""
+    """Return the bytes of ``4G``, ``500M``, ``2T``, ``800K``; without a letter megabytes. Raises Wrong."""
     size = amounts.parse_size(text + "m" if text[-1:].isdigit() else text)
     if size <= 0:
         raise Wrong(f"{text!r} is no amount of memory; write it like 4G or 500M")
@@ -127,7 +127,7 @@ def _count(text: str) -> int:
 
 
 def marks(path: str) -> str:
-    """A path with Slurm's marks as ours: ``%j``, ``%A``, ``%a``, ``%x``, ``%u``, ``%N``. Raises Wrong."""
+    """Return a path with Slurm's marks (``%j %A %a %x %u %N``) replaced by ours. Raises Wrong."""
     import os
 
     pieces, at = [], 0
@@ -148,7 +148,7 @@ def marks(path: str) -> str:
 
 
 def _depend(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
-    """``TYPE:ID[:ID...][,TYPE...]``: all must be met."""
+    """Apply ``TYPE:ID[:ID...][,TYPE...]``: all must be met."""
     sheet.depends.clear()
     for each in value.split(","):
         kind, *ids = each.split(":")
@@ -160,7 +160,7 @@ def _depend(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
 
 
 def _ours(id: str, kind: str) -> str:
-    """Our identifier of ``17.ymp``, ``17``, ``17_3``, ``17[3]`` (``aftercorr``: ``17[]``), or ""."""
+    """Return our identifier of ``17.ymp``, ``17``, ``17_3``, ``17[3]`` (``aftercorr``: ``17[]``), or ""."""
     name, dot, host = id.partition(".")
     bare = name.removesuffix("]").replace("[", "_", 1) if name.endswith("]") else name
     number, line, index = bare.partition("_")
@@ -170,7 +170,8 @@ def _ours(id: str, kind: str) -> str:
 
 
 def _begin(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
-    """A date of ``-a``, or Slurm's ``teatime``, ``fika``, ``122426``, ``12.24.26``, ``12/24/26-18:00``."""
+    """Apply a date of ``-a``, or Slurm's ``teatime``, ``fika``, ``122426``, ``12.24.26``,
+    ``12/24/26-18:00``."""
     digits = value.replace(".", "")
     if len(digits) == 6 and _is_number(digits) and value.count(".") != 1:
         value = f"{digits[:2]}/{digits[2:4]}/{digits[4:]}"
@@ -191,7 +192,7 @@ def _mail_type(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
 
 
 def _gres(_sheet: RequestSheet, slurm: SlurmSheet, value: str) -> None:
-    """``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
+    """Apply ``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
     for each in value.split(","):
         name, colon, rest = each.partition(":")
         if not name or set(name) & set("\"'()=+"):
@@ -207,7 +208,7 @@ _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
 
 
 def finish(sheet: RequestSheet) -> None:
-    """Works out what all options come to together. Raises Failure naming the option."""
+    """Work out what all options together ask for. Raises Failure naming the option."""
     from nqspy.cli.paths import output_path
 
     slurm = sheet.slurm or SlurmSheet()
@@ -235,7 +236,7 @@ def finish(sheet: RequestSheet) -> None:
         sheet.output["stderr"] = output_path(folder, slurm.stderr)
     else:
         sheet.output["join"] = True
-    # --export: ALL, NONE, NIL, names and values; without ALL only what is named
+    # --export: ALL, NONE, NIL, names and values; without ALL only those named
     sheet.exports = "ALL" in slurm.export
     sheet.variables[:] = [word for word in slurm.export if word and word not in ("ALL", "NONE", "NIL")]
 
@@ -249,11 +250,11 @@ _IN_PBS = {
 }  # fmt: skip
 """PBS's words for Slurm's options."""
 MOST = 12
-"""Directives that are explained; more are counted."""
+"""Most directives that are explained; more are counted."""
 
 
 def meaning(lines: list[str]) -> str:
-    """``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``; empty if there is none."""
+    """Return directives in PBS's words: ``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``."""
     parser, found = Parser(TABLE), list[str]()
     for line in lines:
         try:

@@ -1,4 +1,4 @@
-"""The options of ``sbatch`` as a table of `spec`. Only loaded by ``--dialect slurm`` and `nqspy submit`."""
+"""Options of ``sbatch`` as a table of `spec`. Loaded only by ``--dialect slurm`` and `nqspy submit`."""
 
 from nqspy.cli.request_tables import OWN, rows
 
@@ -44,7 +44,7 @@ _NOT_OFFERED = {
         "",
     ),
 }  # fmt: skip
-"""Options that are refused: why, and their flags, with a value and without."""
+"""Options that are refused: the reason, and their flags, with a value and without."""
 REFUSED = {target: text for target, (text, *_) in _NOT_OFFERED.items()}
 
 SLURM: "Table" = (
@@ -92,4 +92,4 @@ SLURM: "Table" = (
 
 _CLASHING = (("--wait",), ("--array",), ("--list",))
 TABLE: "Table" = (*(row for row in OWN if row[0] not in _CLASHING), *rows("slurm"), *SLURM)
-"""With our own options."""
+"""Options of ``sbatch`` with nqspy's own."""

@@ -171,7 +171,7 @@ SUMMARIES = {
     "qmgr": ("[OPTIONS] [verify|plan|apply] [FILE]",
              "Show and change the installation; without a file, ask for commands."),
 }  # fmt: skip
-"""How each command is called, and what it does in a sentence."""
+"""Usage of each command, and a sentence on what it does."""
 
 TABLES: "dict[str, Table]" = {name: (*table, HOME, HELP) for name, table in _OF_COMMANDS.items()}
 TABLES |= {"qrls": TABLES["qhold"]} | dict.fromkeys(("qmove", "qorder", "qchkpnt", "qping"), (HOME, HELP))

@@ -1,4 +1,4 @@
-"""``nqspy submit``: a request by options of sbatch's shape, of a script or, behind ``--``, of a command."""
+"""``nqspy submit``: submits a script or, behind ``--``, a command, with options like sbatch's."""
 
 from nqspy.cli import fast
 from nqspy.cli.fast import Failure
@@ -10,7 +10,7 @@ PROGRAM = "nqspy submit"
 
 
 def body(words: list[str]) -> int:
-    """The command: gives its exit status."""
+    """Run ``nqspy submit``; return its exit status."""
     options = QsubOptions(words, PROGRAM, "slurm")
     if not options.operands and not options.wraps:
         raise Failure("nothing is named: give a script, -- and a command, or - for standard input")

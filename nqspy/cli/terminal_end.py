@@ -11,7 +11,7 @@ import termios
 
 
 def main(place: str, words: "list[str]") -> None:
-    """The life of the job: ``place`` is the command's socket, ``words`` run instead of the owner's shell."""
+    """Run the job; ``place``: the command's socket, ``words``: what to run instead of the owner's shell."""
     link = socket.socket(socket.AF_UNIX)
     try:
         link.connect(place)
@@ -37,7 +37,7 @@ def main(place: str, words: "list[str]") -> None:
 
 
 def _become_shell(slave: int, words: "list[str]") -> None:
-    """The session's first process, on its terminal."""
+    """Become the session's first process, on its terminal."""
     try:
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)

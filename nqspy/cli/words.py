@@ -1,4 +1,4 @@
-"""Splitting a line into words as a shell does, without `shlex` (which costs the import of `re`)."""
+"""Splitting a line into words as a shell does, without `shlex` (which would import `re`)."""
 
 from nqspy.model.amounts import Wrong
 
@@ -6,13 +6,13 @@ _BLANKS = " \t\r\n\f\v"
 _ESCAPED_IN_DOUBLE = '"\\$`'
 
 LINE_AFTER = "after:"
-"""Word of a line of a list that names what the line waits for."""
+"""Word in a line of a list that names a request to wait for."""
 AFTER_WORDS = ("ok", "any", "fail", "start", "each")
 """Conditions of a dependency (`model.requests` has them for the engine)."""
 
 
 def split(line: str) -> list[str]:
-    """The words of a line as a shell parts them, ``#`` begins a comment. Raises Wrong for an open quote."""
+    """Return the words of a line as in a shell; ``#`` begins a comment. Raises Wrong for an open quote."""
     words: list[str] = []
     at, end = 0, len(line)
     while True:
@@ -25,7 +25,7 @@ def split(line: str) -> list[str]:
 
 
 def _word(line: str, at: int) -> tuple[str, int]:
-    """The word that begins at ``at``, and the place after it."""
+    """Return the word that begins at ``at``, and the position behind it."""
     text, quote, opened = "", "", 0
     while at < len(line) and (quote or line[at] not in _BLANKS):
         char, after = line[at], line[at + 1 : at + 2]
@@ -44,7 +44,7 @@ def _word(line: str, at: int) -> tuple[str, int]:
 
 
 def split_list(text: str) -> list[str]:
-    """The pieces between commas, except in quotes (which go) or parentheses. Raises Wrong for an open one."""
+    """Return the pieces between commas that are not in quotes (removed) or parentheses. Raises Wrong."""
     pieces: list[str] = []
     piece, quote, depth = "", "", 0
     for char in text:
@@ -67,7 +67,7 @@ def split_list(text: str) -> list[str]:
 
 
 def split_variables(text: str) -> list[str]:
-    """The items ``NAME`` and ``NAME=VALUE`` of ``-v`` and ``--export``. A comma ends an item unless a
+    """Return the items ``NAME`` and ``NAME=VALUE`` of ``-v`` and ``--export``. A comma ends an item unless a
     backslash stands before it or quotes enclose the whole value or item; other quotes and backslashes are
     bytes of the value. Raises Wrong."""
     items: list[str] = []
@@ -85,7 +85,7 @@ def split_variables(text: str) -> list[str]:
 
 
 def _variable(text: str, start: int) -> tuple[str, int]:
-    """The item that begins at ``start``, and the place behind its comma."""
+    """Return the item that begins at ``start``, and the position behind its comma."""
     at, item = start, ""
     while at < len(text) and (char := text[at]) != ",":
         if char in "'\"" and (at == start or item.find("=") == len(item) - 1):
@@ -104,7 +104,7 @@ def _variable(text: str, start: int) -> tuple[str, int]:
 
 
 def _enclosing(text: str, at: int) -> int:
-    """The place of the closing quote of the item that opens at ``at``. Raises Wrong."""
+    """Return the position of the quote that closes the one at ``at``, at an item's end. Raises Wrong."""
     end = at
     while (end := text.find(text[at], end + 1)) >= 0:
         if text[end + 1 : end + 2] in ("", ","):

@@ -1,6 +1,6 @@
 """Commands that wait for their request (`mpprun` for an application, ``qsub -I`` for a session). When such a
 command has ended, its request is deleted; when the request has ended, the command gets a signal. They hold no
-connection: pidfds report their end, and one thread waits for these, started with the first such request."""
+connection: pidfds show their end, and one thread waits for these, started with the first such request."""
 
 import contextlib
 import os
@@ -18,13 +18,13 @@ from nqspy.model.requests import Spec
 from nqspy.model.site import Site
 
 ENDED = signal.SIGURG
-"""Signal to a command that waits; without a handler it does nothing."""
+"""Signal to a command whose request has ended; without a handler it does nothing."""
 MOST = 16_384
-"""Most callers that are watched, each by a descriptor; at most a quarter of the descriptors allowed here."""
+"""Most commands that are watched, each by a descriptor; at most a quarter of the descriptors allowed here."""
 
 
 class CallerWatch:
-    """Calls ``ended`` on its own thread, with requests of callers that have ended."""
+    """Watches waiting commands; calls ``ended``, on its own thread, with the requests of ended commands."""
 
     def __init__(self, ended: Callable[[Seq], None]) -> None:
         self._ended = ended
@@ -41,7 +41,7 @@ class CallerWatch:
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
     def follow(self, happened: Sequence[Recorded], site: Site) -> None:
-        """Note what was committed: such requests that were submitted or have ended."""
+        """Note committed submissions and ends of such requests."""
         for each in happened:
             if isinstance(each.event, Submitted) and not self._watch(each.event.seq, each.event.spec):
                 self._ended(each.event.seq)
@@ -54,7 +54,7 @@ class CallerWatch:
                 os.close(fd)
 
     def waits(self, seq: Seq) -> bool:
-        """True if a command still waits for that request; its descriptor may have been reused."""
+        """True if a command still waits for that request."""
         fd = self._fds.get(seq)
         return fd is not None and not readable(fd)
 
@@ -99,7 +99,7 @@ class CallerWatch:
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:
-    """Open a pidfd of that user's process; None if it has ended. Raises OSError if it cannot be watched."""
+    """Return a pidfd of that user's process; None if it has ended. Raises OSError if it cannot be watched."""
     try:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):

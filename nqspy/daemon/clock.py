@@ -44,7 +44,7 @@ class Clock(Struct, frozen=True):
 
 
 def parse_clock(text: str) -> Clock:
-    """Return the clock of ``"2026-03-02T20:55:00+01:00 x360"``, starting now. Raises BadValue."""
+    """Return the clock that ``"2026-03-02T20:55:00+01:00 x360"`` describes, starting now. Raises BadValue."""
     bad = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
     match = _FORM.match(text)
     if match is None:
@@ -60,7 +60,8 @@ def parse_clock(text: str) -> Clock:
 
 
 def clock_of(home: Path, text: str | None) -> Clock:
-    """Return the stored clock if ``text`` is it or None, else store a new one. Raises BadValue, OSError."""
+    """Return the stored clock if ``text`` is the same or None, else store a new one. Raises BadValue,
+    OSError."""
     path = home / "clock.json"
     stored = _stored(path)
     if text is None or (stored is not None and stored.text == text.strip()):
@@ -73,7 +74,7 @@ def clock_of(home: Path, text: str | None) -> Clock:
 
 
 def check_clock(home: Path, text: str) -> None:
-    """Check that `clock_of` could use it; nothing is written. Raises BadValue, OSError."""
+    """Check that `clock_of` would accept a text; write nothing. Raises BadValue, OSError."""
     stored = _stored(home / "clock.json")
     if stored is None or stored.text != text.strip():
         parse_clock(text)

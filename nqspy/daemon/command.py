@@ -65,12 +65,12 @@ def start_or_run(
     context: typer.Context, home: HomeOption = None, queues: QueuesOption = None, exits: ExitsOption = None,
     clock: ClockOption = None, site: SiteOption = None,
 ) -> None:  # fmt: skip
-    """Start a daemon in the background, or be it."""
+    """Start a daemon in the background, or run it in this process."""
     for fd in range(3):  # else the next open file would become a standard descriptor
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor: this one
     where, chosen = home_of(home), _site(site)
     typed, background = StartOptions(queues, exits, clock), context.info_name == "start"
     there = StartOptions(_absolute(queues), _absolute(exits), clock, True) if background else typed
@@ -125,7 +125,7 @@ def unit_command(
 
 @app.command()
 def status(home: HomeOption = None) -> None:
-    """Exit 0 when the daemon answers; says how the site stands."""
+    """Exit with 0 if the daemon answers; print how the site stands."""
     where = home_of(home)
     try:
         answer = Client(str(where.path)).call("status")
@@ -137,7 +137,7 @@ def status(home: HomeOption = None) -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command ``nqsd``."""
     os.environ["PYTHONUTF8"] = "1"  # for the processes of the daemon
     run_program(app, "nqsd")
 

@@ -1,6 +1,6 @@
-"""Devices that can be given out by the unit, found by their device files: NVIDIA's ``/dev/nvidia0`` and AMD's
-render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` shows. Where `ROOT` is set in the
-daemon's environment, both are searched below that folder."""
+"""Devices that requests can ask for by number, found by their device files: NVIDIA's ``/dev/nvidia0`` and
+AMD's render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` shows. If `ROOT` is set in
+the daemon's environment, both are searched below that folder."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from nqspy.model.machine import Device
 ROOT = "NQSPY_SYS_ROOT"
 """Variable of the daemon's environment: folder in which ``dev``, ``sys`` and ``proc`` lie."""
 _AMD, _NVIDIA, _DISPLAY = "0x1002", "0x10de", "0x03"
-"""Vendors, and the class of displays, in ``/sys``."""
+"""Numbers of the vendors, and of the class of displays, in ``/sys``."""
 _NVIDIA_FILE = re.compile(r"nvidia(\d+)")
 _RENDER_FILE = re.compile(r"renderD(\d+)")
 _CARD = re.compile(r"card\d+")
@@ -61,7 +61,7 @@ def _device(root: Path, vendor: str, number: int, files: list[Path], place: Path
 
 
 def _numbers(file: Path) -> str:
-    """Major and minor number of a device file; empty where it is none."""
+    """Return major and minor number of a device file as text; empty if it is none."""
     try:
         found = file.stat()
     except OSError:
@@ -76,7 +76,7 @@ def _files(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
 
 
 def _near(root: Path, place: Path | None) -> tuple[int, ...]:
-    """Return the CPUs of a device's NUMA node, or its local CPUs; none if ``/sys`` has none."""
+    """Return the CPUs of a device's NUMA node, or its local CPUs; none if ``/sys`` shows none."""
     if place is None:
         return ()
     node = text(place / "numa_node")

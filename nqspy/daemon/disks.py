@@ -9,12 +9,13 @@ from nqspy.daemon.home import Home
 from nqspy.model.texts import some_of
 
 LEAST, PART = 100_000_000, 50
-"""A disk is full with less than this free, on a small one with less than a fiftieth."""
+"""Free bytes below which a disk counts as full, or a fiftieth of a small one."""
 _NAMED = 5
 
 
 def full_disks(home: Home) -> Iterator[str]:
-    """Name full disks of home and spool, and the processes that have deleted files of the spool open."""
+    """Yield a message for each full disk of home and spool, with processes that hold deleted spool files
+    open."""
     places = {os.stat(path).st_dev: path for path in (home.spool, home.path) if path.exists()}
     full = [text for text in map(fullness, places.values()) if text]
     yield from full
@@ -50,7 +51,7 @@ _DELETED = " (deleted)"
 
 
 class Leftover(NamedTuple):
-    """Process that has deleted files of a folder open, its user's number, and the bytes of the files."""
+    """A process that has deleted files of a folder open, its user's number, and the bytes of these files."""
 
     pid: int
     uid: int
@@ -58,7 +59,7 @@ class Leftover(NamedTuple):
 
 
 def open_leftovers(folder: str) -> list[Leftover]:
-    """Return processes with deleted files below a folder, the greatest first; only root sees all."""
+    """Return processes that hold deleted files below a folder open, most bytes first; only root sees all."""
     inside, found = os.path.realpath(folder).rstrip("/") + "/", []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:

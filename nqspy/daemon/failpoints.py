@@ -1,12 +1,10 @@
-"""Failures on demand, for tests and drills: the one place that reads ``NQSPY_FAILPOINTS``. Without it nothing
-here costs anything.
+"""Failures on demand, for tests and drills; the one module that reads ``NQSPY_FAILPOINTS``.
 
 ``commit=kill@17;commit=EIO@30x5;clock=FILE``: at the 17th commit the daemon dies as by ``kill -9``, the
-commits 30 to 34 fail as a broken disk fails, and the clock shows as many ms more than it should as FILE
-says. Points are counted from 1 in each process; `POINTS` names them. Actions: ``kill``, ``stop`` (SIGSTOP),
-and of ``commit`` only: ``EIO``, ``ENOSPC`` instead of the commit, ``unsynced`` from then on the kernel itself
-refuses every sync of the engine's thread.
-"""
+commits 30 to 34 fail as a broken disk fails, and the clock is wrong by as many ms as FILE says. Passes of a
+point are counted from 1 in each process; `POINTS` names them. Actions: ``kill``, ``stop`` (SIGSTOP), and of
+``commit`` only: ``EIO``, ``ENOSPC`` instead of the commit, ``unsynced`` from then on the kernel itself
+refuses every sync of the engine's thread."""
 
 import ctypes
 import errno
@@ -47,7 +45,7 @@ POINTS = {
     "backup": "a backup is about to be made",
     "copied": "it is made and checked, and those too many are removed",
 }
-"""What can be named, and what it means."""
+"""Names of the points, and what passes each."""
 
 OF_COMMIT = ("EIO", "ENOSPC", "unsynced")
 _ACTIONS = "|".join(("kill", "stop", *OF_COMMIT))
@@ -55,7 +53,8 @@ _RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(
 
 
 class FailpointRule(Struct, frozen=True):
-    """At the ``first`` time that ``point`` is passed, and ``times`` - 1 times after it, ``action``."""
+    """Rule: carry out ``action`` when ``point`` is passed for the ``first`` time, and the ``times`` - 1 next
+    times."""
 
     point: str
     action: str
@@ -64,7 +63,7 @@ class FailpointRule(Struct, frozen=True):
 
 
 def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
-    """Return the rules, and the file with the error of the clock. Raises BadValue."""
+    """Return the rules, and the file with the error of the clock (None: no error). Raises BadValue."""
     rules, file = [], None
     for part in filter(None, text.split(";")):
         if part.startswith("clock="):
@@ -81,7 +80,7 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
 
 @dataclass(slots=True)
 class Failpoints:
-    """Failures to come in this process; `passed` counts how often each point was passed."""
+    """Failures to come in this process; ``passed``: how often each point was passed."""
 
     rules: tuple[FailpointRule, ...] = ()
     file: Path | None = None
@@ -93,13 +92,13 @@ class Failpoints:
         return cls(*parse(environment.get(VARIABLE, "")))
 
     def clock(self, clock: Clock) -> Clock:
-        """Return the clock, or one that can be stepped."""
+        """Return the clock, or one that is wrong by the value in a file."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
 
     def arm(
         self, journal: SqliteJournal, executor: object, upkeep: object, front: object, loop: object
     ) -> None:
-        """Stand between the daemon (``loop``) and its rooms where rules say so; ``front`` sends replies."""
+        """Wrap methods of the daemon (``loop``) and its parts that have rules; ``front`` sends replies."""
         wanted = {rule.point for rule in self.rules}
         if "commit" in wanted:
             journal.failpoint = lambda: self.hit("commit")
@@ -125,7 +124,7 @@ class Failpoints:
             setattr(loop, "turn", with_observations)  # noqa: B010 - any object
 
     def hit(self, point: str) -> None:
-        """Count the passing of a point, and do what is wanted there. Raises OSError."""
+        """Count the passing of a point, and carry out the action of its rule. Raises OSError."""
         self.passed[point] += 1
         count = self.passed[point]
         for rule in self.rules:
@@ -155,13 +154,13 @@ class Failpoints:
 
 _NO_NEW_PRIVILEGES, _SECCOMP = 38, 22
 _SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
-"""Numbers of fsync and fdatasync by machine."""
+"""Numbers of the system calls fsync and fdatasync, by machine."""
 
 
 def refuse_syncs() -> None:
-    """Have the kernel answer from now on every fsync and fdatasync of this thread, and of what it begins,
-    with EIO: the files have what was written, and the disk does not confirm it. For good.
-    Raises OSError, KeyError where this machine's numbers are not known."""
+    """Have the kernel refuse from now on every fsync and fdatasync of this thread and its children with EIO,
+    for good: files have what was written, but the disk does not confirm it. Raises OSError; KeyError if this
+    machine's numbers are unknown."""
     load, equal, answer, allow, refuse = 0x20, 0x15, 0x06, 0x7FFF_0000, 0x0005_0000
     fsync, fdatasync = _SYNCS[platform.machine()]
     steps = ((load, 0, 0, 0), (equal, 2, 0, fsync), (equal, 1, 0, fdatasync), (answer, 0, 0, allow),
@@ -176,21 +175,21 @@ def refuse_syncs() -> None:
 
 
 class SteppedClock(Clock, frozen=True):
-    """A clock that was set wrong: ``file`` has the error in ms, read each time; without it there is none."""
+    """A clock that is wrong: ``file`` has the error in ms, read each time; without the file it is right."""
 
     file: Path = Path()
 
     def step(self) -> int:
-        """Return how far it is off now, ms."""
+        """Return the present error in ms."""
         try:
             return int(self.file.read_text())
         except (OSError, ValueError):
             return 0
 
     def now(self) -> Instant:
-        """Return the time that it shows."""
+        """Return the wrong time."""
         return Instant(Clock.now(self) + self.step())
 
     def real_of(self, at: Instant) -> float:
-        """Real seconds since the epoch at which it shows ``at``, unless it is set before."""
+        """Return the real seconds since the epoch at which the clock shows ``at``, if the error stays."""
         return Clock.real_of(self, Instant(at - self.step()))

@@ -21,8 +21,8 @@ _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
 
 def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
-    """(name, content hash, text) of each ``*.qmgr`` file, in name order; ``owner``: uid of the home's owner,
-    the only one to write them. Raises NqspyError naming the file, also one that others may write."""
+    """Return (name, content hash, text) of each ``*.qmgr`` file, in name order; only ``owner`` (uid of the
+    home's owner) may write them. Raises NqspyError naming the file, also one that others may write."""
     if not path.is_dir():
         raise NqspyError(f"{path} is no folder")
     if (why := writable_by_others(path.stat(), owner)) is not None:
@@ -49,23 +49,23 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
 
 
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """Return a file's commands in ``commands.encode`` form with their line. Raises ParseError."""
+    """Return a file's commands with their lines, in the form of ``commands.encode``. Raises ParseError."""
     return tuple(encode(each.command) | {"at": f", line {each.line}"} for each in parse_text(text, name)
                  if isinstance(each.command, Command))  # fmt: skip
 
 
 class QueueFiles:
-    """The site's configuration in ``folder``, in the engine's thread; ``trouble``: why it was not applied."""
+    """The site's configuration in ``folder``, in the engine's thread; ``trouble``: why it failed."""
 
     def __init__(self, host: Host, folder: Path) -> None:
         self._host, self.folder, self.trouble = host, folder, ""
 
     def current(self) -> list[tuple[str, str, str]]:
-        """Return the files as they are now, see `read`."""
+        """Return the files as they are now, as `read` does."""
         return read(self.folder, self._host.home.path.stat().st_uid)
 
     def apply_changed(self) -> None:
-        """Apply the files that changed; after any error the old settings stay, with an alarm, if any."""
+        """Apply the files that changed; after an error the old settings stay, and an alarm is raised."""
         try:
             self._apply()
         except NqspyError as error:
@@ -75,7 +75,8 @@ class QueueFiles:
             self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
-        """Apply them; return a sentence. Raises NqspyError with file and line; `trouble` has it, too."""
+        """Apply changed files; return a sentence. Raises NqspyError with file and line; `trouble` has it
+        too."""
         try:
             return self._apply()
         except NqspyError as error:
@@ -83,7 +84,7 @@ class QueueFiles:
             raise
 
     def _apply(self) -> str:
-        """Apply the files that changed; the others are left alone, with what operators have set since."""
+        """Apply the files that changed; the others stay as they are, with what operators have set since."""
         known = self._host.engine.site.files
         files = self.current()
         changed = [name for name, digest, _ in files if known.get(name) != digest]
@@ -109,7 +110,7 @@ class QueueFiles:
 
 
 def _with_caret(path: Path, text: str) -> str:
-    """Return a refusal that names file and line, with that line and a mark under its first word."""
+    """Return a refusal with file and line, that line's text, and a mark under its first word."""
     found = re.match(r"(?P<file>.+?\.qmgr), line (?P<line>\d+): ", text)
     if found is None:
         return text

@@ -1,4 +1,4 @@
-"""The entry point of ``nqsd``: it answers ``nqsd status`` quickly and leaves all else to `command`."""
+"""The entry point of ``nqsd``: it answers ``nqsd status`` quickly and leaves everything else to `command`."""
 
 import _socket
 import os
@@ -13,7 +13,7 @@ _PATIENCE = (5).to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
 
 
 def main() -> None:
-    """Entry point."""
+    """Run ``nqsd``."""
     words = sys.argv[1:]
     named = len(words) == 3 and words[1] == "--home"
     if words[:1] == ["status"] and (named or len(words) == 1):
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _status(home: str | None) -> str | None:
-    """Return the daemon's text. None: the whole command finds out why there is none."""
+    """Return the daemon's answer to ``status``; None if the whole command must find out why there is none."""
     folder = -1
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:

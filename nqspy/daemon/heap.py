@@ -1,18 +1,18 @@
-"""Memory of this process: give back what big work has freed (glibc only). By default glibc gives
-each thread a heap of its own; and freed blocks of megabytes raise the size from which it asks the kernel for
-a separate block, so that later ones lie in heaps and stay."""
+"""Memory of this process: gives back what large work has freed (glibc only). By default glibc gives each
+thread a heap of its own; and freed blocks of megabytes raise the size from which it asks the kernel for a
+separate block, so that later blocks lie in heaps and stay."""
 
 import ctypes
 import gc
 import time
 
 LARGE = 512 << 10
-"""Bytes from which a block is the kernel's, and is given back when it is freed: more than what asyncio asks
-for with each read (256 KiB), which would cost three calls of the kernel a message."""
+"""Bytes from which a block comes from the kernel, and returns to it when freed: more than asyncio asks for
+with each read (256 KiB), which would cost three system calls a message."""
 BIG = 512 << 10
-"""Bytes of a message or an answer after which memory is given back."""
+"""Bytes of a message or an answer after which freed memory is given back."""
 PAUSE = 0.5
-"""Real seconds from big work to that: the answer has been sent by then."""
+"""Real seconds from large work to that: the answer has been sent by then."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _libc = ctypes.CDLL(None)
@@ -26,14 +26,14 @@ def settle() -> None:
 
 
 def calm() -> None:
-    """Exclude loaded objects from collection: searching 100,000 requests for cycles stalls the engine."""
+    """Exclude the loaded objects from garbage collection: searching 100,000 requests stalls the engine."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 5, 400)
 
 
 class Clearance:
-    """Gives freed memory back soon after big work, in the engine's thread: some ms."""
+    """Gives freed memory back soon after large work, in the engine's thread; this takes some ms."""
 
     def __init__(self) -> None:
         self._wanted = self._collect = False
@@ -44,18 +44,18 @@ class Clearance:
         self._wanted = self._wanted or size >= BIG
 
     def received(self, size: int) -> None:
-        """Note that so many bytes were received: objects made from them are collected as well."""
+        """Note that so many bytes were received: objects made from them are collected too."""
         self.sent(size)  # they are freed like sent ones
         self._collect = self._collect or size >= BIG
 
     def timeout(self) -> float | None:
-        """Return the real seconds until `check` has something to do."""
+        """Return the real seconds until `check` has something to do; None: nothing."""
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def check(self) -> None:
-        """Give memory back when it is due."""
+        """Give freed memory back if that is due."""
         now = time.monotonic()
-        if self._wanted:  # its pause begins when the turn is over
+        if self._wanted:  # the pause begins when the turn is over
             self._wanted, self._due = False, now + PAUSE
         elif self._due is not None and now >= self._due:
             self._due = None

@@ -1,4 +1,4 @@
-"""The home of an installation: its files, its rights, its one daemon, what a new one is filled with."""
+"""The home of an installation: its files, its rights, the lock of its daemon, and how a new one is filled."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ set default batch_request queue batch
 
 
 class HomeError(NqspyError):
-    """The home cannot be used; the text says why and what would be right."""
+    """The home cannot be used; the text says why, and what would be right."""
 
 
 SITES = frozenset({"queues.d", "exits"})
@@ -36,7 +36,7 @@ MADE = frozenset({"spool", "log", "mail", "reports", "history", "backups"})
 
 
 class Home:
-    """Paths below one folder."""
+    """Paths of the files and folders in a home."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,12 +45,12 @@ class Home:
         self.pid_file = path / "nqsd.pid"  # also the lock that keeps a second daemon out
         self.spool = path / "spool"
         self.reports = path / "reports"  # a folder for each night
-        self.mail = path / "mail"  # mails that have not left the house yet
+        self.mail = path / "mail"  # mails that have not been sent yet
         self.log = path / "log" / "nqsd.log"
 
     @property
     def reserve(self) -> Path:
-        """Space for when the disk is full: on that of the database, also if ``spool`` leads to another."""
+        """Return the file reserved for full disks: on the database's disk, even if ``spool`` is not."""
         try:
             apart = os.stat(self.spool).st_dev != os.stat(self.path).st_dev
         except OSError:
@@ -58,18 +58,18 @@ class Home:
         return (self.path if apart else self.spool) / "reserve"
 
     def owner(self) -> int:
-        """Uid of its owner, or of its future owner where it is not there yet."""
+        """Return the uid of the home's owner, or of its future owner if there is no home yet."""
         try:
             return self.path.stat().st_uid
         except OSError:
             return os.geteuid()
 
     def is_new(self) -> bool:
-        """True if there is nothing in it yet. Raises HomeError if it cannot be read."""
+        """True if the home is missing or empty. Raises HomeError if it cannot be read."""
         return not self.names()
 
     def is_one(self) -> bool:
-        """True for what a database, ``queues.d`` or ``exits`` shows to be a home. Raises HomeError."""
+        """True if a database, ``queues.d`` or ``exits`` shows that the folder is a home. Raises HomeError."""
         names = self.names()
         if any(name.startswith(self.database.name) for name in names):
             return True
@@ -78,7 +78,7 @@ class Home:
         return bool(folders & SITES) and not others
 
     def names(self) -> set[str]:
-        """Return the names in it. Raises HomeError if it cannot be read."""
+        """Return the names in the folder. Raises HomeError if it cannot be read."""
         try:
             return set(os.listdir(self.path)) - {"lost+found"}  # each new file system has that one
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Home:
 
 
 def home_of(option: str | None) -> Home:
-    """Return the home that a command means. Raises HomeError."""
+    """Return the home that a command's option means (None: the default). Raises HomeError."""
     try:
         return Home(Path(resolve_home(option)))
     except OSError as error:
@@ -96,7 +96,7 @@ def home_of(option: str | None) -> Home:
 
 
 def unusable(home: Home, error: OSError) -> HomeError:
-    """Return the error for a home that the system does not let us use."""
+    """Return the error for a home that the system does not let this process use."""
     why = error.strerror or error
     return HomeError(f"home {home.path} cannot be used: {why}; choose another with --home DIR")
 
@@ -107,7 +107,7 @@ def not_empty(home: Home) -> HomeError:
 
 
 def init_if_new(home: Home, site: SiteName | None = None) -> None:
-    """Fill a new home; leave an existing one as it is. Raises HomeError for another folder."""
+    """Fill a new home; leave an existing one as it is. Raises HomeError for any other folder."""
     if home.is_new():
         init(home, site)
     elif not home.is_one():
@@ -115,7 +115,8 @@ def init_if_new(home: Home, site: SiteName | None = None) -> None:
 
 
 def init(home: Home, site: SiteName | None = None) -> SiteName:
-    """Fill a new home; None: day-night for root, plain for a user. Raises HomeError if it is not new."""
+    """Fill a new home, and return the site's name (None chosen: day-night for root, plain for a user). Raises
+    HomeError if it is not new."""
     if not home.is_new():
         raise not_empty(home)
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
@@ -134,7 +135,7 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
 
 
 def undo(home: Home, before: set[str]) -> None:
-    """Undo a refused first start, unless a database was in the home ``before``."""
+    """Remove what a refused first start has made, unless ``before`` (names in the home) has a database."""
     if home.database.name in before:
         return
     for name in home.names() - before:
@@ -151,7 +152,7 @@ def make(home: Home) -> None:
         _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
         for name, mode in (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755)):
             _make_folder(home.path / name, mode)
-        for name in ("spool", "log"):  # the log names everybody's requests
+        for name in ("spool", "log"):  # the log names the requests of all users
             if (home.path / name).stat().st_uid == os.geteuid():
                 os.chmod(home.path / name, 0o700)
     except OSError as error:
@@ -161,7 +162,7 @@ def make(home: Home) -> None:
 
 
 def _make_folder(path: Path, mode: int | None) -> None:
-    """Make a missing folder, with that mode whatever the umask; leave an existing one as it is."""
+    """Make a missing folder with that mode, whatever the umask; leave an existing one as it is."""
     if not path.is_dir():
         path.mkdir(parents=True)
         if mode is not None:
@@ -169,7 +170,7 @@ def _make_folder(path: Path, mode: int | None) -> None:
 
 
 def file_system(path: Path) -> str:
-    """Return the kind of a path's file system, by the longest mount point above it."""
+    """Return the kind of a path's file system (like ``ext4``), by the longest mount point above it."""
     real = str(path.resolve())  # a missing file counts where its parent is
     best, kind = "", ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
@@ -181,7 +182,7 @@ def file_system(path: Path) -> str:
 
 
 def lock(home: Home) -> int:
-    """Lock the home for the life of this process; return the open file. Raises HomeError if it is locked."""
+    """Lock the home for the life of this process; return the descriptor. Raises HomeError if it is locked."""
     try:
         fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -208,7 +209,7 @@ def lock(home: Home) -> int:
 
 
 def unlock(fd: int) -> None:
-    """Unlock the home; the file stays without a pid, so that clients know that a daemon may come back."""
+    """Unlock the home; the file stays without a pid, so that clients know that a daemon may return."""
     os.ftruncate(fd, 0)
     os.close(fd)
 
@@ -218,7 +219,8 @@ COMING = 15.0
 
 
 def announce(home: Home, coming: bool) -> None:
-    """Show clients by the date of the lock file that a daemon is starting (`rpc.home.standing`), or not."""
+    """Show clients that a daemon is starting, or is not, by the date of the lock file
+    (`rpc.home.standing`)."""
     date = time.time() + COMING if coming else 0.0
     with contextlib.suppress(OSError):
         if not home.pid_file.read_bytes().strip():
@@ -226,7 +228,7 @@ def announce(home: Home, coming: bool) -> None:
 
 
 def running_pid(home: Home) -> int | None:
-    """Return the pid of the daemon that has the home locked; None without one."""
+    """Return the pid of the daemon that has locked the home; None without one."""
     try:
         fd = os.open(home.pid_file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Inbox, which others write and the engine thread reads: messages by user, and all else in one queue:
+"""Inbox that others write and the engine's thread reads: messages by user, and all else in one queue:
 observations, wake-ups, orders to stop. `Host`: the daemon as its parts see it."""
 
 import contextlib
@@ -18,7 +18,7 @@ from nqspy.rpc.server import Asked
 
 
 class WakeUp(Struct, frozen=True):
-    """The wake-up time has come: check the time."""
+    """The wake-up time has come: run the engine."""
 
 
 class Stop(Struct, frozen=True):
@@ -28,20 +28,21 @@ class Stop(Struct, frozen=True):
 
 
 class EngineCall(Struct, frozen=True):
-    """Work from another thread for the engine's thread."""
+    """Work of another thread that the engine's thread is to do."""
 
     work: Callable[[], None]
 
 
 class _Message:
-    """Marks in the queue that messages wait which the reader does not know yet."""
+    """Item in the queue that tells the reader of new messages."""
 
 
 class Inbox:
-    """Many writers, one reader. `drain` returns all except messages, `next_message` returns those in turn."""
+    """Queue with many writers, one reader: `drain` returns all but messages, `next_message` these by
+    turns."""
 
     def __init__(self, limit: int = 512) -> None:
-        # Of all queues this one alone may be written by a signal's handler while its reader reads.
+        # Only this kind of queue may be written by a signal's handler while its reader reads.
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._limit = limit
         self._messages: Turns[Asked] = Turns()
@@ -59,12 +60,12 @@ class Inbox:
             self._queue.put(_Message())
 
     def backlog(self, who: int | None = None) -> tuple[int, int]:
-        """Return how many messages wait for the engine, and their bytes: of one user, None: of all."""
+        """Return number and bytes of messages that wait for the engine, of one user (None: of all)."""
         messages = self._messages
         return (messages.count, messages.size) if who is None else messages.of(who)
 
     def drain(self, timeout: float | None = None) -> list[Any]:
-        """Wait for an item or message (``timeout`` s, None: for ever) and return all items there are."""
+        """Wait at most ``timeout`` seconds (None: for ever) for an item or message; return all items."""
         items: list[Any] = []
         with contextlib.suppress(queue.Empty):
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
@@ -82,21 +83,21 @@ class Inbox:
         return None if found is None else found[1]
 
     def put_back(self, messages: Sequence[Asked]) -> None:
-        """Put back unanswered messages, in the order they came out: they are the first again."""
+        """Put unanswered messages back in the order they came out: they are the first again."""
         self._messages.put_back([(person(each.caller), each, each.size) for each in messages])
 
 
 class Host(Serving, Protocol):
-    """The daemon as its parts see it. All but ``inbox`` and ``clock`` belongs to the engine's thread."""
+    """The daemon as its parts see it. Only ``inbox`` and ``clock`` may be used in other threads."""
 
     inbox: Inbox
     owner: Caller
     damage: list[str]
-    """Things that were missing at the start: events, files that declare settings."""
+    """Texts about things missing at the start: events, files that declare settings."""
 
     @property
     def home(self) -> Home:
-        """Return the files of the home."""
+        """Return the paths of the home."""
 
     def note(self, event: Event) -> None:
-        """Journal an event."""
+        """Add an event to the journal."""

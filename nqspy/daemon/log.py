@@ -1,5 +1,5 @@
-"""The daemon's log: to stderr in the foreground, a line a message (``level=info text="..."``, more lines as
-``trace="..."``), else to a file that rotates (old ones compressed), further lines indented."""
+"""The daemon's log: in the foreground on stderr, a line for each message (``level=info text="..."``, further
+lines as ``trace="..."``), else in a file that rotates (old ones compressed), further lines indented."""
 
 import contextlib
 import gzip
@@ -20,11 +20,11 @@ LOG = logging.getLogger("nqspy")
 
 
 _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
-"""Levels of syslog(3), which systemd reads from a line's beginning (sd-daemon(3))."""
+"""Number of each level in syslog(3), which systemd reads from a line's beginning (sd-daemon(3))."""
 
 
 class _Form(logging.Formatter):
-    """Form of a message in a ``file``, on ``stderr``, in the ``journal``. ``zone`` None: the machine's."""
+    """Formats messages for a ``file``, ``stderr`` or the ``journal``. ``zone`` None: the machine's."""
 
     named = ""
     zone: tzinfo | None = None
@@ -34,7 +34,7 @@ class _Form(logging.Formatter):
         self._kind = kind
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """``2026-03-02T21:00:00.123+01:00``: when a line was written, by the machine's clock."""
+        """Return the time of a message by the machine's clock: ``2026-03-02T21:00:00.123+01:00``."""
         moment = datetime.fromtimestamp(record.created, UTC).astimezone(self.zone)
         return moment.isoformat(timespec="milliseconds")
 
@@ -58,7 +58,7 @@ def _quoted(text: str) -> str:
 
 
 def set_zone(name: str) -> None:
-    """Use the site's zone for times from now on; the machine's if it is unknown."""
+    """Write times in the site's zone from now on; in the machine's if that is unknown."""
     for handler in LOG.handlers:
         form = handler.formatter
         if isinstance(form, _Form) and form.named != name:
@@ -70,18 +70,18 @@ def set_zone(name: str) -> None:
 
 
 SIZE = 10_000_000
-"""Bytes of a log file before a new one is begun."""
+"""Bytes of a log file at which a new one is begun."""
 OLD = 5
-"""Old logs that stay: ``nqsd.log.1.gz`` is the youngest."""
+"""Number of old logs that stay; ``nqsd.log.1.gz`` is the youngest."""
 
 
 class _Rotating(RotatingFileHandler):
-    """Compresses old logs on a thread of its own: no caller waits for that."""
+    """A log file that rotates; old logs are compressed on a thread, for which no caller waits."""
 
     _work: threading.Thread | None = None
 
     def doRollover(self) -> None:  # noqa: N802
-        """Begin a new log, once the last one is compressed; try once more if that failed."""
+        """Begin a new log, after the last one is compressed; try again once if that failed."""
         if self._work is not None:
             self._work.join()
         last = f"{self.baseFilename}.1"
@@ -102,7 +102,7 @@ class _Rotating(RotatingFileHandler):
 
 
 def _compress(plain: str, dest: str) -> None:
-    """Compress a file. If that fails (a full disk) it stays as it is."""
+    """Compress a file. If that fails (a full disk) the file stays as it is."""
     new = f"{dest}.new"
     try:
         with open(plain, "rb") as text, gzip.open(new, "wb", 6) as file:
@@ -115,14 +115,14 @@ def _compress(plain: str, dest: str) -> None:
 
 
 def set_level(word: str) -> None:
-    """Set the least level of logged messages: debug, info, warning or error."""
+    """Set the lowest level of messages that are logged: debug, info, warning or error."""
     level = logging.getLevelNamesMapping()[word.upper()]
     if LOG.level != level:
         LOG.setLevel(level)
 
 
 def set_up(file: Path | None) -> None:
-    """Send the log to ``file``, or to stderr."""
+    """Write the log to ``file``; None: to stderr."""
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler(sys.stderr)

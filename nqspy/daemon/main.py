@@ -1,4 +1,4 @@
-"""The live driver: builds the rooms, feeds the engine under the site's clock, sends what it answers."""
+"""The live driver: builds the parts, feeds the engine under the site's clock, and sends its replies."""
 
 import contextlib
 import os
@@ -62,13 +62,13 @@ from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
 
 PENDING = 0.1
-"""Longest time that events stay uncommitted if no reply waits for them, real seconds."""
+"""Real seconds for which events may stay uncommitted if no reply waits for them."""
 MESSAGES = 512
 """Most messages in one turn."""
 
 
 class Daemon:
-    """Daemon of one home. Everything here runs in the main thread, which is the engine's."""
+    """Daemon of one home. Its methods run in the main thread, which is the engine's."""
 
     def __init__(self, home: Home, options: StartOptions) -> None:
         self.home = home
@@ -123,8 +123,8 @@ class Daemon:
     # ------------------------------------------------------------ coming up
 
     def start(self, clean: bool = True) -> None:
-        """Adopt what runs, apply changed files of ``queues.d``, then open the counter. ``clean``: the daemon
-        before, if there was one, had been stopped. Raises NqspyError."""
+        """Adopt running requests, apply changed files of ``queues.d``, then serve clients. ``clean``: the
+        last daemon, if any, was stopped properly. Raises NqspyError."""
         log.set_zone(self.engine.site.timezone)
         loaded = self.reloads.start()
         self.engine.paused = True  # nothing starts before the settings are those of the files
@@ -139,7 +139,7 @@ class Daemon:
         host, zone = socket.gethostname().split(".")[0], _zone()
         later, found = self._later(), self._examine()
         self._found = found
-        # Before anything ends: a command that waits for a lost application must learn of it.
+        # Before any request ends: a command that waits for a lost application must learn of it.
         abandoned = self.callers.begin(self.engine.site)
         self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
@@ -165,7 +165,7 @@ class Daemon:
         self.journal.reserve_room()
 
     def go(self) -> None:
-        """Do what had to wait for the exits, now that they are loaded. Raises NqspyError."""
+        """Do what had to wait until the exits were loaded. Raises NqspyError."""
         exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
         try:
             self.queue_files.apply_changed()
@@ -175,7 +175,7 @@ class Daemon:
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
-        """Return what a restore has lost, and attempts in the spool that the database does not know."""
+        """Return what a restore has lost, and attempts in the spool that the database does not have."""
         note, later = restoring.rewound(self.home.database), None
         if note is not None:
             later = restart.Later(note.text, note.next_seq, note.attempts)
@@ -186,14 +186,14 @@ class Daemon:
         return restart.later_than(self.engine.site, self.executor.latest(), later)
 
     def _examine(self) -> Found:
-        """Return the machine's resources now; search for devices again only if some are consumables."""
+        """Return the machine's resources now; search for devices only if some are consumables."""
         last = None if self._found is None or self.engine.site.settings.consumables else self._found.devices
         return replace(self.executor.found(), devices=devices.found() if last is None else last)
 
     # ------------------------------------------------------------ the loop
 
     def run(self) -> None:
-        """Serve until the daemon is asked to stop and is done."""
+        """Serve until the daemon is asked to stop and has finished."""
         while not self._done():
             self.watchdog.beat()
             times = [each for each in (self._timeout(), self.watchdog.timeout()) if each is not None]
@@ -209,7 +209,7 @@ class Daemon:
         return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
-        """Handle what has arrived, and as many messages as there is time for."""
+        """Handle items that have arrived, and as many messages as there is time for."""
         inputs: list[Input] = []
         for item in items:
             if isinstance(item, Observation | SiteObservation):
@@ -243,8 +243,8 @@ class Daemon:
         self.clearance.check()
 
     def _commands(self, enough: Enough) -> Iterator[CommandAsked]:
-        """Yield the commands among the messages of this turn, from each user in turn; questions are answered
-        when the commands are done. Messages of one connection are handled in their order."""
+        """Yield the commands among this turn's messages, of each user in turn, then answer questions.
+        Messages of one connection are handled in their order."""
         carrying = self.dispatcher.slow.carrying()
         asking = set(carrying)
         later = self.dispatcher.slow.crowded()
@@ -298,11 +298,11 @@ class Daemon:
         self.probes.follow(probes, self.engine.site.resources)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
-        """Do one command now, with the pass that it needs, and return its reply."""
+        """Carry out one command now, with the pass that it needs; return its reply."""
         return self.ask_all([command], caller)[0]
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Do several commands in one transaction; a refused one does not block the others."""
+        """Carry out commands in one transaction, even if one is refused; return their replies."""
         handles = [object() for _ in commands]
         asked = [CommandAsked(each, caller, handle) for each, handle in zip(commands, handles, strict=True)]
         outcome = self.engine.feed(asked, self.clock.now())
@@ -324,11 +324,11 @@ class Daemon:
     # ------------------------------------------------------------ services for answers (`Serving`)
 
     def reload_queues(self) -> str:
-        """Apply the files of ``queues.d`` that changed. Raises NqspyError."""
+        """Apply the changed files of ``queues.d``; return a sentence. Raises NqspyError."""
         return self.queue_files.reload()
 
     def alarms(self) -> list[str]:
-        """Return a line for each thing that is wrong."""
+        """Return a line for each present problem."""
         return self.troubles.lines()
 
     def last_try(self, probe: str) -> Last | None:
@@ -344,12 +344,12 @@ class Daemon:
         self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:
-        """Journal and report that the process of the exits was lost; fed with what comes next."""
+        """Journal and report that the exits' process was lost, with the engine's next inputs."""
         tx = self.engine.transaction(self.clock.now())
         exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request that no command waits for any more; a running one notices that itself."""
+        """Delete a request whose waiting command has ended; a running job notices that itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)
@@ -357,7 +357,7 @@ class Daemon:
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
-        """Begin to stop: leave what runs, drain or requeue it first."""
+        """Begin to stop: let running requests go on (``leave``), ``drain`` or ``requeue`` them first."""
         LOG.info("stopping (%s)", mode)
         self.stopping = mode
         self.engine.paused = True
@@ -376,7 +376,7 @@ class Daemon:
         return self.stopping is not None
 
     def close(self) -> None:
-        """Close the counter first, then the rest; shepherds and their jobs go on."""
+        """Stop serving clients, then close the other parts; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,
@@ -390,7 +390,7 @@ class Daemon:
 
 
 def _is_of(part: str | tuple[str, ...], event: object) -> bool:
-    """True if settings below that path, or one of those paths, have changed."""
+    """True if an event changes settings below one of these paths."""
     return isinstance(event, SettingsChanged) and any(each.path.startswith(part) for each in event.changes)
 
 

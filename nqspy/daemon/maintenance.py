@@ -1,4 +1,4 @@
-"""Upkeep of files that would grow forever: backups, history, old reports; on a thread of its own."""
+"""Maintenance of files that would grow for ever: backups, history, old reports; on a thread of its own."""
 
 import errno
 import shutil
@@ -23,22 +23,22 @@ from nqspy.store.reserve import capacity, free
 from nqspy.store.rotation import PAUSE, Rotation
 
 _FREE = 1 << 30
-"""Free bytes that a backup must not use, or a fiftieth of the disk."""
+"""Free bytes on the disk that a backup must leave, or a fiftieth of the disk."""
 
 
 class Stopped(Exception):
-    """The daemon ends: the current work is abandoned, and repeated later."""
+    """The daemon stops: the current work is abandoned, and done again later."""
 
 
 LEAST_AGE = DAY
-"""Younger rows never move into files, whatever size the database has: keys of submissions stay as long."""
+"""Age in ms below which rows never move into files, in however large a database: keys stay as long."""
 
 Wishes = tuple[Backup, History]
-"""Settings of the site."""
+"""Returns a part of the site's settings."""
 
 
 class Maintenance:
-    """Does what is due, on its own thread; ``report`` gets what failed, and the alarm's name."""
+    """Does backups, rotation and removal when due, on its own thread; ``report`` gets failures."""
 
     def __init__(
         self, journal: SqliteJournal, reports: Path, put: Callable[[WakeUp], None],
@@ -57,11 +57,11 @@ class Maintenance:
 
     @property
     def due(self) -> Instant | None:
-        """Return the time of the next check; None while work is under way (its end wakes the engine)."""
+        """Return the instant of the next check; None while work is under way (its end wakes the engine)."""
         return self._due if self._work is None and self._wishes is not None else None
 
     def check(self, settings: Settings, now: Instant) -> None:
-        """Start what is due. Cheap when nothing is."""
+        """Start the work that is due. Cheap if none is."""
         wishes = copy(settings.backup), copy(settings.history)
         if self._work is not None:
             if not self._work.done():
@@ -77,7 +77,7 @@ class Maintenance:
         self._work.add_done_callback(lambda _: self._put(WakeUp()))
 
     def _run(self, backup: Backup, history: History, began: Instant, now: Instant) -> Instant:
-        """Do what is due; return the time of the next check."""
+        """Do the work that is due; return the instant of the next check."""
         due = Instant(now + DAY)
         try:
             due = min(due, self._back_up(backup, began, now))
@@ -94,7 +94,7 @@ class Maintenance:
     def _back_up(self, backup: Backup, began: Instant, now: Instant) -> Instant:
         if backup.every is None:
             return Instant(now + DAY)
-        # The first one an hour after the start. One from the future (the clock was set back) does not count.
+        # The first an hour after the start. Backups from the future (the clock was set back) do not count.
         past = [copy.at for copy in copies.listed(self._path) if copy.at <= now]
         due = Instant(past[-1] + backup.every if past else began + min(backup.every, HOUR))
         if now < due:
@@ -108,7 +108,7 @@ class Maintenance:
         return Instant(now + backup.every)
 
     def copy(self, now: Instant, most: int) -> Path:
-        """Make a backup, on the upkeep's thread; return its file. Raises one of `copies.SPOILT`."""
+        """Make a backup, on the maintenance thread; return its file. Raises one of `copies.SPOILT`."""
         size, folder = self._path.stat().st_size, self._path.parent
         if free(folder) - size < min(capacity(folder) // 50, _FREE):
             raise OSError(errno.ENOSPC, f"a copy of {size >> 20} MiB would fill the disk")
@@ -139,7 +139,7 @@ class Maintenance:
             )  # fmt: skip
 
     def _clear_reports(self, history: History, now: Instant) -> None:
-        """Remove the folders of nights that began before, by their names; the last one stays."""
+        """Remove report folders of nights before the limit, by their names; the last one stays."""
         if history.reports is None or not self._reports.is_dir():
             return
         before = datetime.fromtimestamp((now - history.reports) / 1000, UTC).date()
@@ -154,6 +154,6 @@ class Maintenance:
                 LOG.info("the report of %s was removed by the retention setting", night)
 
     def close(self) -> None:
-        """End the current work, whole or not at all."""
+        """End the current work; its results are complete or absent."""
         self._stop.set()
         self._worker.shutdown(wait=True, cancel_futures=True)

@@ -25,7 +25,7 @@ _TERMINALS = Path("/dev/pts")
 
 
 class MachineMemory(Struct, frozen=True):
-    """Bytes in all, available, of swap; ``stalled``: per cent of 10 s in which a process waited."""
+    """Memory in bytes: all, available, swap; ``stalled``: per cent of 10 s in which a process waited."""
 
     total: int
     available: int
@@ -34,7 +34,7 @@ class MachineMemory(Struct, frozen=True):
 
     @property
     def used(self) -> float:
-        """Per cent in use."""
+        """Return the per cent of memory in use."""
         return 100 * (self.total - self.available) / self.total if self.total else 0.0
 
 
@@ -49,7 +49,7 @@ def read() -> MachineMemory:
 
 
 def people_at_work(idle: float) -> bool:
-    """True if a terminal had input in the last ``idle`` real seconds, by its access time (as w(1))."""
+    """True if a terminal had input in the last ``idle`` real seconds, by its access time (like w(1))."""
     since = time.time() - idle
     for entry in _TERMINALS.iterdir() if _TERMINALS.is_dir() else ():
         with contextlib.suppress(OSError):  # closed meanwhile
@@ -61,13 +61,14 @@ def people_at_work(idle: float) -> bool:
 OFTEN = 2.0
 """Real seconds between two checks while memory is or may become scarce."""
 SELDOM = 5.0
-"""Real seconds between two checks otherwise."""
+"""Real seconds between two checks while memory is plentiful."""
 
 Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
 class _Task(Struct, frozen=True):
-    """Things to watch: settings, attempts by request, the last level, ``away``: requests gave way."""
+    """What to watch: settings, attempts by request, the last level; ``away``: True while requests gave
+    way."""
 
     control: swap.SwapControl
     attempts: dict[Seq, int]
@@ -76,7 +77,7 @@ class _Task(Struct, frozen=True):
 
 
 class PressureWatch:
-    """Calls ``put`` with observations, on its own thread; ``residents`` measures attempts."""
+    """Watches memory on its own thread; calls ``put`` with observations. ``residents`` measures attempts."""
 
     def __init__(self, put: Callable[[ObservedPressure], None], residents: Residents) -> None:
         self._put = put
@@ -87,7 +88,7 @@ class PressureWatch:
         self._thread: threading.Thread | None = None
 
     def follow(self, site: Site) -> None:
-        """Follow the site after each turn: start, continue or pause the checks."""
+        """Start, continue or pause the checks by the site's state; called after each turn."""
         control, level = swap.CONTROL.one(site.settings), site.pressure.level
         task = None
         if control.enabled and (site.started or level != "calm"):
@@ -122,7 +123,7 @@ class PressureWatch:
             self._wake.clear()
 
     def _check(self, task: _Task) -> float:
-        """Check once; return the real seconds until the next check."""
+        """Check memory once; return the real seconds until the next check."""
         now = read()
         people = task.control.interactive and people_at_work(task.control.idle / 1000)
         reading = swap.Reading(now.used, now.stalled, people)

@@ -1,6 +1,6 @@
-"""Report of the night that has just ended, made automatically, once for each night, in the reports' thread.
-First the files are written, with the mails as a file beside them; then the event `Reported` is committed;
-only then the mails are sent. After a crash before the commit the report is made again; after a crash behind
+"""Report of the night that has just ended, made automatically once for each night, in the reports' thread.
+First the files are written, with the mails as a file next to them; then the event `Reported` is committed;
+only then are the mails sent. After a crash before the commit the report is made again; after a crash behind
 it the next daemon sends the remaining mails."""
 
 import json
@@ -29,10 +29,10 @@ from nqspy.report.time_text import Zone
 from nqspy.system.private_files import write_private
 
 REPORT = "report"
-"""Name of the shift at whose start the night is reported; without one, at the end of the night."""
+"""Name of the shift at whose start the night is reported; without one it is at the end of the night."""
 
 RETRY = 60.0
-"""Real seconds until a report that failed is tried again."""
+"""Real seconds until a failed report is tried again."""
 
 ROWS = 40
 """Rows of a table in a mail; the page and the data have all."""
@@ -47,7 +47,7 @@ _Made = tuple[Reported, dict[str, Any]]
 
 
 class NightReportJob:
-    """Belongs to the engine's thread; long work is given to the reports' thread."""
+    """Makes night reports; in the engine's thread, with long work in the reports' thread."""
 
     def __init__(
         self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: ExitNotices
@@ -68,7 +68,7 @@ class NightReportJob:
         self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
 
     def check(self) -> None:
-        """Start the report when it is due; a night that was ended by hand may begin again."""
+        """Start the report if it is due; a night that was ended by hand may begin again."""
         if not self._due or self._busy:
             return
         self._due = False
@@ -99,7 +99,7 @@ class NightReportJob:
         self, picture: nights.Picture, zone: Zone, done: str,
         people: tuple[Addresses, Addresses, tuple[str, ...]],
     ) -> _Made | None:  # fmt: skip
-        """Write the files of the last night, unless it is reported; in the reports' thread."""
+        """Write the files of the last night, unless reported; in the reports' thread. None: nothing to do."""
         past = nights.Past(self._host.readers.reports, picture.n)
         bounds = past.night_over(zone, picture.at)
         if bounds is None or bounds.day.isoformat() <= done:
@@ -169,7 +169,7 @@ def empty(data: dict[str, Any]) -> None:
 
 
 def file_of(group: str) -> str:
-    """Return the name of a department's page, never that of the operators' page."""
+    """Return the file name of a department's page, never that of the operators' page."""
     return f"{group}.html" if group != "operators" else "group-operators.html"
 
 
@@ -177,7 +177,7 @@ def digests(
     data: dict[str, Any], cut: dict[str, dict[str, Any]], mails: Addresses, members: Addresses,
     operators: Iterable[str],
 ) -> list[MailMessage]:  # fmt: skip
-    """Return messages to each department's addresses (or members with requests), and to operators."""
+    """Return the mails to each department's addresses (or to members with requests), and to operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]

@@ -1,4 +1,4 @@
-"""Slow work after the commit: exits' notices on a thread, mails on another. No decision waits for them."""
+"""Slow work after the commit: notices to exits on a thread, mails on another. No decision waits for them."""
 
 import queue
 import threading
@@ -19,11 +19,11 @@ from nqspy.ports import Exits
 from nqspy.rpc.messages import plain
 
 MOST = 10_000
-"""Most notices that wait."""
+"""Most notices that may wait."""
 
 
 class Notices:
-    """Handles notices in order; one that fails is only logged."""
+    """Carries out notices and other slow work in order on a thread; a failure is only logged."""
 
     def __init__(self, mail_queue: MailQueue) -> None:
         self.mail_queue = mail_queue
@@ -32,12 +32,12 @@ class Notices:
         self._left_out = 0
 
     def start(self, site: Site) -> None:
-        """Start to work."""
+        """Start the threads."""
         self._thread.start()
         self.mail_queue.start(copy(site.settings.mail), site.name)
 
     def mail(self, notice: Notify, site: Site) -> None:
-        """Send a mail by the site's way; without one the notice is only logged."""
+        """Send a mail as the site is configured; without a configured way only log the notice."""
         to = notice.to or managers(site)
         text = plain(notice.text.strip().replace("\n", " | "))
         LOG.info("notice to %s: %s: %s", to, plain(notice.subject), text)
@@ -48,11 +48,11 @@ class Notices:
             self.mail_queue.send(found, copy(site.settings.mail), site.name)
 
     def follow(self, site: Site) -> None:
-        """Follow changed settings of mail."""
+        """Apply changed settings of mail."""
         self.mail_queue.follow(copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
-        """Queue slow work; while `MOST` wait, further work is dropped and does not fill the memory."""
+        """Queue slow work; while `MOST` wait, drop further work, so that it does not fill the memory."""
         if self._queue.qsize() >= MOST:
             if not self._left_out:
                 LOG.error("%d notices wait for slow exits; new notices are dropped", MOST)
@@ -71,7 +71,7 @@ class Notices:
                 LOG.warning("a notice failed: %s", error)
 
     def close(self) -> None:
-        """Finish waiting work, for a little while."""
+        """Finish waiting work, for a short time at most."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=2)
@@ -79,7 +79,7 @@ class Notices:
 
 
 class ExitNotices:
-    """Notices for exits, in order after the commit; ``runner`` calls the exits in the notices' thread."""
+    """Calls notice hooks of exits, in order, after the commit; ``runner`` does it in the notices' thread."""
 
     def __init__(self, exits: Exits, notices: Notices, runner: NoticeRunner) -> None:
         self._exits, self._due = exits, DueNotices(exits)
@@ -90,12 +90,12 @@ class ExitNotices:
         self._due.adopt(site)
 
     def notify(self, happened: Iterable[Recorded], site: Site) -> None:
-        """Notify the exits of the starts, ends and shifts that happened."""
+        """Call the exits' hooks for starts, ends and shifts among these events."""
         for hook, arguments in self._due.of(happened, site):
             self._later(hook, arguments)
 
     def report(self, data: Any) -> None:
-        """Notify the exits of the night's report, which they can only read."""
+        """Call the exits' hook for the night's report, which they can only read."""
         if self._exits.has("night_report"):
             self._later("night_report", {"report": data})
 
@@ -105,6 +105,6 @@ class ExitNotices:
 
 
 def managers(site: Site, operators: bool = False) -> str:
-    """Return the managers (and operators) for notices, separated by commas."""
+    """Return the managers (and operators) as addresses for notices, separated by commas."""
     named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
     return ",".join(named) or "root"

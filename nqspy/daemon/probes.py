@@ -1,4 +1,4 @@
-"""Probes beside the daemon, by real time, on threads of their own; changes of state go into the inbox."""
+"""Probes of resources, by real time, on threads of their own; changes of state go into the inbox."""
 
 import contextlib
 import http.client
@@ -30,14 +30,14 @@ from nqspy.system.run_with_timeout import (
 )
 
 MOST = 8
-"""Threads that try probes at most."""
+"""Most threads that try probes."""
 
 Result = tuple[bool, str]
-"""Outcome of a try: true if the resource is well, and a line about it."""
+"""Result of a try: True if the resource is well, and a line about it."""
 
 
 class Last(Struct, frozen=True):
-    """A probe's last try: when by the site's clock, and what it found."""
+    """The last try of a probe: its instant by the site's clock, and its result."""
 
     at: Instant
     good: bool
@@ -46,7 +46,7 @@ class Last(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Watch:
-    """Probe that is watched; ``due``: monotonic time of its next try."""
+    """A probe under watch; ``due``: monotonic time of its next try."""
 
     probe: Probe
     count: health.Count
@@ -57,7 +57,8 @@ class _Watch:
 
 
 class Probes:
-    """Watches a site's probes; calls ``put`` with changes from any thread; ``now``: the site's clock."""
+    """Tries a site's probes; calls ``put`` with changed states, from any thread; ``now``: the site's
+    clock."""
 
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
@@ -67,7 +68,7 @@ class Probes:
         self._waiting = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
-        """Watch exactly these; new and changed ones are tried at once. ``known``: the states until then."""
+        """Watch exactly these probes; try new and changed ones at once. ``known``: the states until then."""
         with self._changed:
             for name in self._watches.keys() - probes.keys():
                 self._watches.pop(name).runner.stop()
@@ -78,7 +79,7 @@ class Probes:
                 count, now = health.Count(known[name].state if name in known else None), time.monotonic()
                 if watch is None:
                     self._watches[name] = _Watch(probe, count, now)
-                else:  # the current try does not count
+                else:  # the try under way does not count
                     watch.probe, watch.count, watch.due = probe, count, now
                     watch.runner.cut()
             for _ in range(min(MOST, len(self._watches)) - len(self._threads)):
@@ -114,7 +115,7 @@ class Probes:
                 LOG.exception("the result of probe %s could not be reported", probe.name)
 
     def _next(self) -> tuple[_Watch, Probe] | None:
-        """Wait for the next try; None at the end. One thread waits for its time, the others for that one."""
+        """Wait until a probe is due and return it; None at the end. Other threads wait for the first."""
         with self._changed:
             while not self._closed:
                 idle = (watch for watch in self._watches.values() if not watch.busy)
@@ -145,13 +146,13 @@ class Probes:
 
 
 SHOWN = 200
-"""Characters of output that become the text."""
+"""Most characters of output in the text of a result."""
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def attempt(probe: Probe, runner: CommandRunner) -> Result:
-    """Try once. Never raise for a fault of the resource: that is the result."""
+    """Try a probe once; return the result. Never raise for a fault of the resource."""
     kind, value = kind_of(probe)
     end = time.monotonic() + probe.timeout / 1000
     late = f"no answer within {format_seconds(probe.timeout)}"
@@ -173,13 +174,13 @@ def attempt(probe: Probe, runner: CommandRunner) -> Result:
 
 
 def printable(text: str) -> str:
-    """Return the last line with text, at most SHOWN characters, without control characters."""
+    """Return the last line that has text, at most SHOWN characters, without control characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "".join(c if c.isprintable() else "?" for c in lines[-1])[:SHOWN] if lines else ""
 
 
 def _fetch(url: str, end: float) -> Result:
-    """Return the status of a URL's answer; redirections are not followed, proxies not used."""
+    """Return the result of a request to a URL, by its status; follow no redirections, use no proxies."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     host = parts.hostname or ""
@@ -197,7 +198,7 @@ def _fetch(url: str, end: float) -> Result:
 
 
 def environment(probe: Probe) -> Mapping[str, str]:
-    """Return the clean environment of a probe's command, with the unit that it is tried for."""
+    """Return the environment of a probe's command: a clean one, with the unit that is tried."""
     try:
         user = pwd.getpwuid(os.geteuid())
         who, home = user.pw_name, user.pw_dir
@@ -210,7 +211,7 @@ def environment(probe: Probe) -> Mapping[str, str]:
 
 
 def _run(words: Sequence[str], probe: Probe, runner: CommandRunner, end: float, telling: bool) -> Result:
-    """Run a command and kill its remaining processes. ``telling``: its output is for people."""
+    """Run a command, kill processes that remain, and return the result. ``telling``: show its output."""
     command = TimedCommand(words, environment=environment(probe), folder="/")
     try:
         status, output = run(command, runner, end)

@@ -1,4 +1,4 @@
-"""Process of the daemon: started in the background, or this one. It imports little: a start waits for it."""
+"""Process of the daemon: in the background, or this one. It imports little: a start waits for it."""
 
 import contextlib
 import gc
@@ -31,7 +31,7 @@ def begin(where: Home, options: StartOptions) -> str:
 
 
 def become(where: Home, options: StartOptions, ready: Callable[[str], None]) -> None:
-    """Be the daemon in this process until it is stopped, by `running.serve`. Raises NqspyError."""
+    """Run the daemon in this process until it is stopped, by `running.serve`. Raises NqspyError."""
     # Threads of a numeric library would be lost in forked children, which may begin none.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
@@ -43,7 +43,7 @@ def become(where: Home, options: StartOptions, ready: Callable[[str], None]) -> 
 
 
 def _spawn(where: Home, options: StartOptions) -> int:
-    """Start a separate daemon; return the pipe in which it reports how that went. Raises OSError."""
+    """Start the daemon's process; return the pipe for its report. Raises OSError."""
     read, write = os.pipe()
     # -P: files in the current folder are not modules.
     command = [sys.executable, "-P", "-m", "nqspy.daemon.process", str(where.path), str(write)]
@@ -62,7 +62,7 @@ def _spawn(where: Home, options: StartOptions) -> int:
 
 
 def _await_ready(read: int, where: Home) -> str:
-    """Return the warnings of a daemon that has started. Raises HomeError if it has not."""
+    """Wait for the report of a starting daemon; return its warnings. Raises HomeError if it fails."""
     data = b""
     while select.select([read], [], [], 120)[0]:
         more = os.read(read, 65536)
@@ -78,14 +78,14 @@ def _await_ready(read: int, where: Home) -> str:
 
 
 def _report(ready: int, text: str) -> None:
-    """Report to the starting process, which may have ended."""
+    """Write the report for the starting process, which may have ended."""
     with contextlib.suppress(OSError):
         os.write(ready, text.encode())
         os.close(ready)
 
 
 def main() -> NoReturn:
-    """Run in the background; arguments: home, descriptor for the report, options as JSON."""
+    """Run the daemon in the background; arguments: home, descriptor for the report, options as JSON."""
     home, number, options = sys.argv[1:]
     ready = int(number)
     os.chdir("/")

@@ -1,4 +1,4 @@
-"""`reload exits`, one at a time: the files are loaded beside the engine's thread; nothing else waits."""
+"""Reloads of the exits, one at a time: files are loaded outside the engine's thread, nothing else waits."""
 
 import re
 from collections.abc import Callable
@@ -16,13 +16,14 @@ from nqspy.model.people import Caller
 from nqspy.userexit.hooks import shadows
 
 AT_START = 2.0
-"""Real seconds that the start waits for the exits; after that the counter opens without them."""
+"""Real seconds that a start waits for the exits; after that clients are served without them."""
 
 _RELOAD = re.compile(r"^\s*relo\w*\s+e", re.IGNORECASE | re.MULTILINE)
 
 
 class Reloads:
-    """Belongs to the engine's thread. ``trouble``: that the exits of the start are not known yet."""
+    """Reloads the exits; in the engine's thread. ``trouble``: a line until the exits of the start are
+    loaded."""
 
     def __init__(self, host: Host, go: Callable[[], None]) -> None:
         """``go``: does what had to wait for the exits of the start; raises NqspyError."""
@@ -31,7 +32,8 @@ class Reloads:
         self.trouble = ""
 
     def start(self) -> bool:
-        """Load the exits; false if they come later: nothing is decided, submitted or set before."""
+        """Load the exits at a start; return False if they come later. Until then nothing is decided,
+        submitted or set."""
         first = Loading(self._host.decider, strict=False)
         if first.wait(AT_START):
             self._settle(first)
@@ -61,7 +63,7 @@ class Reloads:
             self.trouble = str(error)
 
     def wanted(self, script: str, caller: Caller) -> bool:
-        """True if a script of qmgr reloads exits, and its caller may."""
+        """True if a script of qmgr reloads exits, and its caller may do that."""
         return _RELOAD.search(script) is not None and self.allowed(caller)
 
     def allowed(self, caller: Caller) -> bool:
@@ -75,7 +77,7 @@ class Reloads:
             self._begin()
 
     def for_shift(self) -> None:
-        """Reload the exits for a shift, as soon as they are loaded."""
+        """Load the files for a shift in the background, then reload the exits."""
 
         def as_owner() -> bool:
             reply = self._host.ask(ReloadExits(), self._host.owner)
@@ -101,7 +103,7 @@ class Reloads:
                 self.over()
 
     def over(self) -> None:
-        """End the current load, and begin the next one that waits."""
+        """End the current reload, and begin the next one that waits."""
         del self._waiting[0]
         found = self._host.decider.loading
         if isinstance(found, Loading):

@@ -9,7 +9,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 
 _LEAST = 1_000.0
-"""Real ms; less is an adjustment of the clock, or a pause between two readings."""
+"""Real ms of the least step that counts; less is adjustment, or a pause between two readings."""
 
 
 class RunTimes:
@@ -37,7 +37,7 @@ class RunTimes:
         return Instant(now - self.moved((seq,)).get(seq, 0))
 
     def moved(self, seqs: Iterable[Seq] | None = None) -> dict[Seq, int]:
-        """Return how far (ms) the clock was set since the starts of these attempts (None: of all)."""
+        """Return by request how far (ms) the clock was set since its attempt's start (None: of all)."""
         offset, least = self._offset(), _LEAST * self._clock.speed
         chosen = self._offsets if seqs is None else self._offsets.keys() & seqs
         moved = {seq: int(offset - self._offsets[seq]) for seq in chosen}

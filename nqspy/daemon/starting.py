@@ -1,4 +1,4 @@
-"""A start before the daemon is there: wrong options are refused, a failed first start is taken back."""
+"""Checks before a daemon starts: wrong options are refused; a failed first start is undone."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from nqspy.system.shipped import shipped
 
 
 class StartOptions(Struct, frozen=True):
-    """Folders of queues and exits (None: the home's), the clock, and whether it runs in the background."""
+    """Options of a start: folders of queues and exits (None: the home's), the clock, background or not."""
 
     queues: str | None = None
     exits: str | None = None
@@ -23,7 +23,7 @@ class StartOptions(Struct, frozen=True):
 
 
 def check(home: Home, options: StartOptions) -> None:
-    """Refuse what a start cannot use, before anything of the home is made. Raises NqspyError."""
+    """Refuse options that a start cannot use, before it makes anything in the home. Raises NqspyError."""
     for name, folder in (("queues", options.queues), ("exits", options.exits)):
         if folder == "":
             raise NqspyError(f"--{name} names no folder; give one, or leave it out for the home's own")
@@ -50,12 +50,12 @@ def check(home: Home, options: StartOptions) -> None:
 
 
 class NoReason(HomeError):
-    """A daemon did not start and has sent no reason; its log may have one."""
+    """A daemon did not start and sent no reason; its log may have one."""
 
 
 @contextlib.contextmanager
 def undone_on_failure(home: Home) -> Iterator[None]:
-    """Undo what a failed start made in a new home, unless only its log has the reason. Raises HomeError."""
+    """Undo in a new home what the block made if it fails, unless only the log says why. Raises HomeError."""
     new, there = home.is_new(), os.path.lexists(home.path)
     try:
         yield
@@ -70,7 +70,7 @@ def undone_on_failure(home: Home) -> Iterator[None]:
 
 
 def _clear(home: Home) -> None:
-    """Remove only what a start makes: other files may have been added."""
+    """Remove only the files that a start makes: others may have been added."""
     fd = lock(home)
     try:
         if home.database.exists():

@@ -50,7 +50,7 @@ SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
 [Install]
 WantedBy={target}
 """
-"""Unit file. It does not harden what would also restrict the users' requests, which inherit it."""
+"""Text of the unit file. It does not harden what would also restrict the users' requests, its children."""
 
 _ROOT = """\
 # To start requests as their submitters, hold them to their limits and end them, and no more.
@@ -62,7 +62,7 @@ _USER = "NoNewPrivileges=yes\n"
 
 
 def unit(home: str, *, user: bool = False, words: str = "") -> str:
-    """Return a unit file; ``user``: for a user's own systemd. Raises BadValue for an odd path."""
+    """Return the text of a unit file; ``user``: for a user's own systemd. Raises BadValue for an odd path."""
     command = str(Path(sys.executable).parent / "nqsd")
     for path in (home, command):
         if any(c in path for c in " \t\n\"'\\%$"):
@@ -76,7 +76,7 @@ def unit(home: str, *, user: bool = False, words: str = "") -> str:
 
 
 def notify(text: str) -> None:
-    """Notify systemd by a datagram to ``$NOTIFY_SOCKET``; do nothing if there is none, or if it fails."""
+    """Send a datagram to systemd's ``$NOTIFY_SOCKET``; do nothing if there is none, or if that fails."""
     path = os.environ.get("NOTIFY_SOCKET")
     if path:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -85,7 +85,7 @@ def notify(text: str) -> None:
 
 
 class Watchdog:
-    """Reports to systemd that the loop is alive, every ``period`` seconds (None: not watched)."""
+    """Reports to systemd every ``period`` seconds that the loop is alive (None: not watched)."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         value, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
@@ -94,11 +94,11 @@ class Watchdog:
         self._next = 0.0
 
     def timeout(self) -> float | None:
-        """Return the longest time that the loop may wait for its inbox; None without a watchdog."""
+        """Return the most seconds that the loop may wait for its inbox; None without a watchdog."""
         return None if self.period is None else max(0.0, self._next - time.monotonic())
 
     def beat(self) -> None:
-        """Report that the loop is alive, if that is due."""
+        """Report to systemd that the loop is alive, if that is due."""
         if self.period is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + self.period
             notify("WATCHDOG=1")

@@ -31,7 +31,7 @@ HomeOption = Annotated[str | None, typer.Option("--home", help="the home")]
 
 
 class DoctorFinding(NamedTuple):
-    """Finding of the doctor: ``state`` is ok, note or bad."""
+    """A finding of the doctor; ``state`` is ok, note or bad."""
 
     what: str
     state: str
@@ -59,7 +59,7 @@ def _problems_of(file: Path) -> list[str]:
 def backup(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]")] = None, home: HomeOption = None
 ) -> None:
-    """Make a backup now: FILE, else one more in the home's folder of backups."""
+    """Make a backup now: to FILE, or one more in the home's folder of backups."""
     where = home_of(home)
     if not where.database.exists():
         raise StoreError(f"{where.database} does not exist: there is nothing to back up")
@@ -80,7 +80,7 @@ def backup(
 
 @app.command()
 def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOption = None) -> None:
-    """Put a backup in the database's place; the daemon must be stopped. The replaced one is kept."""
+    """Put a backup in the database's place; the daemon must be stopped. The replaced database stays."""
     where = home_of(home)
     try:
         file = file.absolute()
@@ -125,7 +125,7 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
 
 
 def examine(home: Home) -> Iterator[DoctorFinding]:
-    """Run all checks of the doctor, in order; change nothing."""
+    """Run all checks of the doctor in order; yield the findings. Changes nothing."""
     if why := _no_home(home):
         yield DoctorFinding("home", "bad", why)
         return
@@ -142,7 +142,7 @@ def examine(home: Home) -> Iterator[DoctorFinding]:
 
 
 def _no_home(home: Home) -> str:
-    """Return why a folder is no home; empty where it is one."""
+    """Return why a folder is no home; empty if it is one."""
     first = f"make it and start nqsd with: nqsd start --home {home.path}"
     try:
         os.stat(home.path / ".")
@@ -158,7 +158,7 @@ def _no_home(home: Home) -> str:
 
 
 def may_read(home: Home) -> bool:
-    """True if this process can read all that the doctor checks: it runs as root or the home's owner."""
+    """True if this process can read all that the doctor checks: it runs as root or as the home's owner."""
     return os.geteuid() in (0, home.path.stat().st_uid)
 
 
@@ -263,7 +263,7 @@ def _database(home: Home) -> _Results:
 
 
 _OLD_BACKUP = 2
-"""A last backup is bad if it is older than so many times the interval that the site has set."""
+"""A last backup is bad if its age is more than so many times the site's interval."""
 
 
 def _backups(home: Home) -> _Results:
@@ -321,7 +321,7 @@ _CHECKS: dict[str, Callable[[Home], _Results]] = {
 }
 
 _FOR_ALL = {what: _CHECKS[what] for what in ("home", "daemon")}
-"""Checks that every user can run: the daemon reports its alarms to all."""
+"""Checks for users who may not read the home: the daemon reports its alarms to all."""
 
 if __name__ == "__main__":
     try:

@@ -1,4 +1,4 @@
-"""Troubles of an installation now; each stays as long as its cause."""
+"""Present problems of an installation; each stays as long as its cause."""
 
 import os
 import time
@@ -21,18 +21,18 @@ from nqspy.userexit.loader import read_folder
 
 T = TypeVar("T")
 _SETTLED = 2_000_000_000
-"""Nanoseconds after which another change of a file surely gets another time."""
+"""Nanoseconds after which a second change of a file surely gets another time."""
 
 
 class FolderCache(Generic[T]):
-    """Last reading of one folder, for `status`; it is read again only when a file has changed."""
+    """Cached result of reading one folder, for `status`; it is read again only if a file has changed."""
 
     def __init__(self) -> None:
         self._marks: object = None
         self._result: T | None = None
 
     def get(self, folder: Path, read: Callable[[], T]) -> T:
-        """Return the result of ``read``, or the last one if no file has changed. Raises as ``read`` does."""
+        """Return the result of ``read``, or the cached one if no file changed. Raises as ``read`` does."""
         marks, newest = _marks(folder)
         if self._result is None or marks != self._marks:
             self._result = None
@@ -44,7 +44,8 @@ class FolderCache(Generic[T]):
 
 
 def _marks(folder: Path) -> tuple[object, int]:
-    """Return marks that change with a folder or a file in it (mode and owner too), and the latest change."""
+    """Return a value that changes with the folder or a file in it (mode and owner too), and the last
+    change."""
     try:
         found = [(".", os.stat(folder))]
         with os.scandir(folder) as entries:
@@ -56,11 +57,11 @@ def _marks(folder: Path) -> tuple[object, int]:
 
 
 QUIET = 5 * MINUTE
-"""An exit that has not failed for so long (site's time) is no trouble: it has been called again."""
+"""Time (ms by the site's clock) after which an exit that has not failed again is no problem any more."""
 
 
 class Troubles:
-    """Belongs to the engine's thread. `watch` gets what happened, `lines` returns the troubles."""
+    """Present problems, in the engine's thread. `watch` gets events, `lines` returns the problems."""
 
     def __init__(
         self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: MailQueue
@@ -73,7 +74,7 @@ class Troubles:
         self._folder: FolderCache[dict[str, bytes]] = FolderCache()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Note exits that fail."""
+        """Note failures of exits."""
         self._forget_if_loaded()
         for recorded in happened:
             event = recorded.event
@@ -85,7 +86,7 @@ class Troubles:
                 self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
 
     def _forget_if_loaded(self) -> None:
-        """Forget failures when exits were loaded again."""
+        """Forget failures if the exits were loaded again."""
         sources = self._host.decider.sources
         if sources is not self._sources:
             self._sources = sources
@@ -93,7 +94,7 @@ class Troubles:
             self._runner.failing.clear()
 
     def lines(self) -> list[str]:
-        """Return a line for each trouble."""
+        """Return a line for each problem."""
         return [*self._of_the_site(), *full_disks(self._host.home), *self._files(), *self._exit_lines(),
                 *self._runner.failing.values(), *filter(None, (self._mail.failing,))]  # fmt: skip
 
@@ -126,7 +127,7 @@ class Troubles:
         known = self._host.engine.site.files
         if files.trouble:
             if found == known:
-                files.trouble = ""  # they are the same as those applied last
+                files.trouble = ""  # these are the files applied last
             else:
                 yield files.trouble
                 return
@@ -160,7 +161,7 @@ class Troubles:
 def _changes(
     where: str, before: Mapping[str, object], now: Mapping[str, object], done: str, how: str
 ) -> Iterator[str]:
-    """Yield a line for new files, and one for changed or removed ones."""
+    """Yield a line about new files, and one about changed or removed files."""
     new = [name for name in sorted(now) if name not in before]
     if new:
         yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new and not {done} yet: {how}"
@@ -171,6 +172,6 @@ def _changes(
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the names with another content, and those that were added or removed."""
+    """Return the names with different content, and those that were added or removed."""
     names = sorted({*before, *now})
     return [name for name in names if before.get(name) != now.get(name)]

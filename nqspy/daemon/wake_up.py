@@ -1,6 +1,6 @@
-"""Wake-up: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute
-at the latest. The check each minute notices a stepped clock and a long sleep of the machine. Which shift is
-in force is computed, never scheduled: APScheduler's own cron trigger skips and repeats firings when clocks
+"""Wake-up: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute at
+the latest. The check each minute notices a stepped clock and a long sleep of the machine. Which shift is in
+force is computed, never scheduled: APScheduler's own cron trigger skips or repeats them when clocks
 change."""
 
 import time
@@ -15,11 +15,11 @@ from nqspy.daemon.clock import Clock
 from nqspy.model.ids import Instant
 
 LONGEST = 60.0
-"""Longest time between two wake-ups, real seconds."""
+"""Most real seconds between two wake-ups."""
 
 
 class WakeUpTimer:
-    """Timer on a scheduler thread of its own; ``wake`` is called there."""
+    """Timer on a scheduler's thread of its own, which calls ``wake``."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         self._clock = clock

@@ -48,8 +48,8 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out because of it; ``text``:
-    for managers."""
+    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out now; ``text``: for
+    managers."""
 
     exit: str
     hook: str
@@ -76,8 +76,7 @@ class Backoff:
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
-        """Note that a worker was lost while ``call`` ran; return what follows: exits left out, a text for
-        managers."""
+        """Note that a worker was lost while ``call`` ran; return the exits left out and a text."""
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
@@ -140,8 +139,7 @@ class Backoff:
         self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in died}
 
     def meet(self, files: Mapping[str, str]) -> None:
-        """Forget the losses of exits whose files have changed, unless they are left out. ``files``: hashes by
-        name."""
+        """Forget losses of exits with changed files, unless left out. ``files``: hashes by name."""
         for name, digest in files.items():
             if self.files.get(name, digest) != digest and name not in self.out:
                 self.forgive(name)

@@ -38,8 +38,7 @@ PASS = 30.0
 LOAD = 10.0
 """Real seconds that loading one file may take."""
 OBSERVED = 0.2
-"""Real seconds for which the daemon must observe a call before it ends it: the daemon itself may have
-slept."""
+"""Real seconds for which the daemon must observe a call before it ends it: it may itself have slept."""
 QUESTION = 0.3
 """Real seconds to wait for a submit or route exit in addition to ten times the budgets."""
 SILENT = "no estimate: the process of the user exits does not answer"
@@ -210,9 +209,8 @@ class DeciderClient:
     def fork(
         self, sources: tuple[Source, ...], listing: messages.Listing | None = None, forgiving: bool = False
     ) -> WorkerProcess:
-        """Fork a worker with the present site, to load these files. ``listing``: figures of the lost worker
-        that it replaces, which it counts on from; ``forgiving``: earlier failures do not count. Raises
-        OSError."""
+        """Fork a worker with the present site and these files. ``listing``: figures of the lost worker that
+        it replaces, to count on from; ``forgiving``: earlier failures do not count. Raises OSError."""
         site = self.site
         self._memory = site.settings.decider.memory
         box = sandbox.Sandbox(self._memory, True, 64, self.user)
@@ -318,8 +316,7 @@ class DeciderClient:
     # ------------------------------------------------------------ what comes back
 
     def receive(self, heard: FromWorker) -> Decision | None:
-        """Handle a message of a worker, or its end; return a decision for the engine (a plan, or no plan), or
-        None."""
+        """Handle a message of a worker, or its end; return a decision for the engine, or None."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -373,7 +370,7 @@ class DeciderClient:
     # ------------------------------------------------------------ looking after it
 
     def check(self) -> bool:
-        """Send the worker events, and end it if it hangs; called each turn. Return True if a pass may be run
+        """Send the worker events, and end it if it hangs; called each turn. Return True if a pass may run
         again."""
         self.flush()
         self._forget_answered()

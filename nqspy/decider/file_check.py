@@ -1,5 +1,4 @@
-"""Tries a candidate file on an invented site, in a worker without rights; for `nqspy exits check` and
-`doctor`."""
+"""Tries a candidate file on an invented site in a worker without rights, for `exits check` and `doctor`."""
 
 import logging
 from collections.abc import Iterator
@@ -122,8 +121,7 @@ def _try(source: Source, pipes: WorkerPipes) -> None:
 
 
 def _problems(source: Source) -> Iterator[str]:
-    """Yield a line for each problem of a file: in loading, in its code, then in a run on the invented
-    site."""
+    """Yield a line for each problem of a file: in loading, in its code, in a run on the invented site."""
     module, problems = load_source(source)
     yield from problems
     if module is None:
@@ -135,8 +133,7 @@ def _problems(source: Source) -> Iterator[str]:
 
 
 def problems_of(file: Path) -> list[str]:
-    """Return the problems of a candidate file, one line each. Its code runs in a worker only, never as
-    root."""
+    """Return a candidate file's problems, one line each. Its code runs only in a worker, not as root."""
     try:
         work = partial(_try, read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())

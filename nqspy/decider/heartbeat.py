@@ -1,6 +1,6 @@
 """A page of shared memory in which the worker notes the exit that it is about to run, so that the daemon sees
-what hangs and what died. The worker is not trusted: whatever bytes it writes, `Heartbeat.read` returns a call
-or None."""
+what hangs or died. The worker is not trusted: whatever bytes it writes, `Heartbeat.read` returns a call or
+None."""
 
 import ctypes
 import mmap

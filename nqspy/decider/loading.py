@@ -1,5 +1,5 @@
-"""Loads the exits into a new worker while the former one works: at a start as many as can be loaded, later
-all or none."""
+"""Loads exits into a new worker while the former one works: at a start what can be loaded, later all or
+none."""
 
 import time
 from collections.abc import Callable
@@ -135,8 +135,7 @@ class Loading:
 
 
 def load(client: DeciderClient) -> None:
-    """Load the exits at a start, without those files that end the loading process. Wait until this is
-    done."""
+    """Load the exits at a start, without files that end the loading process. Wait for the result."""
     loading = Loading(client, strict=False)
     loading.wait(float("inf"))
     settle(loading)

@@ -1,6 +1,5 @@
 """Messages between the daemon and its worker: each is its length, then msgpack of plain data. The worker is
-not trusted: its answers are decoded into these types only; anything else counts as a failure of the
-worker."""
+not trusted: its answers are decoded into these types only; anything else is the worker's failure."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -80,8 +79,7 @@ class BadWorkerMessage(Exception):
 
 
 class Order(msgspec.Struct, tag_field="kind"):
-    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent
-    before."""
+    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent."""
 
     id: int
     n: int
@@ -126,7 +124,7 @@ class AskShares(Order, tag="shares"):
 
 
 class AskOutlooks(Order, tag="start"):
-    """Order to estimate when these requests (None: all that wait), or one not submitted yet, would start
+    """Order to estimate when requests (None: all that wait), or one to be submitted, would start
     (`Outlook`)."""
 
     now: Instant
@@ -136,8 +134,7 @@ class AskOutlooks(Order, tag="start"):
 
 
 class AskStarts(Order, tag="outlook"):
-    """Order to estimate when the waiting requests would start, under the present settings and after these
-    changes."""
+    """Order to estimate when the waiting requests would start, now and after these changes of settings."""
 
     now: Instant
     between: Between
@@ -196,8 +193,7 @@ class PlanMade(WorkerMessage, tag="planned"):
 
 
 class SubmitAnswered(WorkerMessage, tag="submitted"):
-    """Answer of the submit exits. ``fields`` None: they change nothing; ``listing``: figures, if one
-    failed."""
+    """Answer of the submit exits. ``fields`` None: no change; ``listing``: figures, if one failed."""
 
     refusal: str | None
     who: str

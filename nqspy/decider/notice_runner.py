@@ -21,8 +21,7 @@ FORK = 10.0
 
 
 class NoticeRunner:
-    """Call `give` in the notices' thread; ``in_engine`` runs a function in the engine's, where workers are
-    forked."""
+    """Call `give` in the notices' thread; ``in_engine`` runs a function in the engine's, to fork workers."""
 
     def __init__(self, client: DeciderClient, in_engine: Callable[[Callable[[], None]], None]) -> None:
         self._client, self._in_engine = client, in_engine
@@ -87,8 +86,7 @@ class NoticeRunner:
         return self._worker if done.wait(FORK) else None
 
     def _check(self) -> None:
-        """Replace a worker that is dead, or was forked with other exits or settings; in the engine's
-        thread."""
+        """Replace a worker that is dead, or has other exits or settings; in the engine's thread."""
         born, self._stale = self._born(), False
         if born != self._born_with:
             self.failing.clear()  # the exits have changed

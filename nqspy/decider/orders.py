@@ -23,7 +23,7 @@ def nothing() -> Answer:
 
 
 def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
-    """Return an answer if it comes within so many real seconds and has the type of ``fallback``, else
+    """Return an answer that comes within so many real seconds and has ``fallback``'s type, else
     ``fallback``."""
     try:
         found = answer.result(max(0.0, seconds))

@@ -81,8 +81,7 @@ class ExitRegistry:
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return a row for each exit, with the present settings; its ``left_out`` says why an exit is not
-        loaded."""
+        """Return a row for each exit, with its settings; ``left_out``: why it is not loaded."""
         rows = []
         for name in self.names:
             row, wanted, why = self._rows[name], self.settings_of(name), out.get(name)

@@ -82,8 +82,7 @@ class RemoteExits(NoExits):
         return self._client.registry.listing(self._client.backoff.out)
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
-        """Return the exits' last answers about a request since the worker was forked; empty if it does not
-        answer."""
+        """Return the exits' last answers about a request since the worker's fork; empty if it is silent."""
         if not self._client.needed:
             return []
         silent = messages.TraceAnswered(0, messages.packed([]))
@@ -129,8 +128,7 @@ class RemoteExits(NoExits):
         return self._client.registry.wall(hook) + QUESTION
 
     def _asked(self, hook: str, order: messages.Order, silent: A) -> A:
-        """Return the worker's answer and note failures in it; ``silent`` (the standard rule) if it comes too
-        late."""
+        """Return the worker's answer and note failures in it; ``silent`` (standard rule) if it is late."""
         found, registry = self._client.query(order, silent, self._wall(hook)), self._client.registry
         for name in registry.of(hook) if found is silent else ():
             text = f"{hook} was not answered in time; the stock rule counts"

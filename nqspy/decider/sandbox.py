@@ -124,8 +124,7 @@ def _isolate(*, nodes: bool, files: bool) -> None:
 
 
 def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
-    """Yield the filter's instructions in classic BPF (struct sock_filter each). Refused calls fail with
-    EPERM."""
+    """Yield the filter's instructions in classic BPF (struct sock_filter). Refused calls fail with EPERM."""
     yield _load(4)
     yield _op(0x15, machine.arch, 1, 0)
     yield _refuse()
@@ -202,8 +201,7 @@ class Sandbox(Struct, frozen=True):
 
 
 def user() -> tuple[str, int, int] | None:
-    """Return the user that exits run as; None: the daemon's, which is not root. Raises OSError if none
-    exists."""
+    """Return the user that exits run as; None: the daemon's, not root. Raises OSError if none exists."""
     if os.geteuid() != 0:
         return None
     for name in USERS:
@@ -264,8 +262,7 @@ def _close_all_but(open_fds: Collection[int], output: int) -> None:
 
 
 def _unmap_shared(page: int) -> None:
-    """Unmap memory that is mapped from files and shared, like the index of the database's log, except the
-    page."""
+    """Unmap memory shared with files, like the index of the database's log, except the page."""
     with open("/proc/self/maps") as maps:
         found = [line.split() for line in maps]
     for words in found:

@@ -2,8 +2,8 @@
 which exits are left out. It lies in two files of the home that only the daemon reads.
 
 ``exits.memory`` is a worker's state (`userexit.call_stats.SavedMemory`): the daemon stores it and hands it to
-the next worker, without decoding it. The worker is asked for it soon after an exit failed, and now and then
-after passes."""
+the next worker undecoded. The worker is asked for it soon after an exit failed, and sometimes after
+passes."""
 
 import json
 import logging

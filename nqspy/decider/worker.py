@@ -35,12 +35,11 @@ _memory = msgspec.msgpack.Decoder(SavedMemory)
 
 
 LOOK_AHEAD = 0.042
-"""Seconds of CPU time after which a look ahead ends between two of its passes; with the other work 0.05 s in
-all."""
+"""Seconds of CPU time after which a look ahead ends between two of its passes; 0.05 s with the other work."""
 
 
 def part_of(seconds: float) -> Callable[[], float]:
-    """Return a function that returns the fraction of ``seconds`` of CPU time that this thread has used since
+    """Return a function that returns the fraction of ``seconds`` of CPU time used by this thread since
     now."""
     began = time.thread_time()
     return lambda: (time.thread_time() - began) / seconds

@@ -1,4 +1,4 @@
-"""Things that shepherds share; records and reports of events: on the disk first."""
+"""What shepherds share, and an attempt's records and reports: on the disk before they are reported."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
 _TRIES = 20
-"""A report waits a little for a busy daemon, never long: the pidfd shows the end anyway."""
+"""Real seconds for which a report waits for a busy daemon: the pidfd shows the end anyway."""
 _RETRY = 2.0
 _LEAST_PROCESSES = 64
-"""A request may have a quarter of the machine's processes where cgroups count them, at least these."""
+"""Least number of processes of a request; it may have a quarter of the machine's where cgroups count them."""
 
 
 class Station:
-    """Things that the spawner prepares for its shepherds."""
+    """What the spawner has prepared for its shepherds: spool, lock, sockets, cgroups."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
@@ -42,7 +42,7 @@ class Station:
 
 
 class AttemptReporter:
-    """Records and reports of one attempt; the current folder is the attempt's."""
+    """Writes the records of one attempt, in the current folder, and reports them to the daemon."""
 
     def __init__(self, order: dict[str, Any], station: Station) -> None:
         self.order = order
@@ -52,7 +52,7 @@ class AttemptReporter:
         self.used: list[int] = [0, 0, 0]
 
     def report(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
-        """Send one datagram to the daemon, if there is one; return False if it is too busy."""
+        """Send one report to the daemon, if there is one; return False if it is too busy."""
         message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
         if text or kind == "note":
             message["t"] = text
@@ -70,11 +70,11 @@ class AttemptReporter:
         return False
 
     def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
-        """Deliver, complete the story, call ``ready``, report the end; return False if that was not sent."""
+        """Deliver the output, write the whole story, call ``ready``, report the end; False: not sent."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
-            deadline.messages(self.control)  # sent while the job ended: not about the delivery
+            deadline.messages(self.control)  # reported while the job ended: not about the delivery
             most = self.order.get("patience", [0, deadline.DELIVERY])[1]
             wait = deadline.Wait(most + deliver.size_of(record) / deadline.PACE, self.exiting)
             result = deliver.deliver(record, wait)
@@ -86,14 +86,14 @@ class AttemptReporter:
         return self.report("end")
 
     def listen(self) -> socket.socket:
-        """Listen to the daemon from now on; its earlier messages come at once."""
+        """Return the socket for the daemon's messages, which it sends from now on."""
         if self.control is None:
             self.control = deadline.listen()
             self.report("here")
         return self.control
 
     def exiting(self, text: str = "") -> socket.socket:
-        """Report that the output takes a while (``text``: why); return the socket to listen at."""
+        """Report that the output takes a while (``text``: why); return the socket for its messages."""
         if self.control is None:
             self.control = deadline.listen()
         self.report("left", self.used, text)
@@ -101,7 +101,7 @@ class AttemptReporter:
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Write a record that must not be lost, however long the disk is full. Raises records.Gone."""
+    """Write a record again and again until the disk takes it. Raises records.Gone."""
     while True:
         try:
             records.add(".", name, record, durable=durable)
@@ -114,6 +114,6 @@ def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
 
 
 def if_possible(call: Any, *arguments: Any) -> None:
-    """Call it and ignore disk errors: the shepherd and the record of the end matter more."""
+    """Call a function and ignore its disk errors: the shepherd and the record of the end matter more."""
     with contextlib.suppress(OSError):
         call(*arguments)

@@ -1,5 +1,5 @@
-"""Cgroups that hold all processes of a job together: cgroup2, cgroup1, or none (the tree below the shepherd).
-Each kind is tried, never assumed. A job is born in its cgroup (clone3): to move a process costs 8 ms."""
+"""Cgroups that hold all processes of a job: cgroup2, cgroup1, or none (then the processes below the
+shepherd). Which kind works is tried. A job is born in its cgroup (clone3): to move a process costs 8 ms."""
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ _MOMENT = 0.001
 
 
 class JobGroup:
-    """No cgroup: a job is all descendants of its shepherd, the subreaper. Base class of the others."""
+    """A job without a cgroup: all descendants of its shepherd, the subreaper. Base class of the others."""
 
     kind = "none"
     folder = ""
@@ -39,7 +39,7 @@ class JobGroup:
         return os.fork()
 
     def enter(self) -> None:
-        """Move the child that was just forked into what it was not born in. Raises OSError."""
+        """Move the child, just forked, into the directories that it was not born in. Raises OSError."""
         _join(*self.unborn, *self.held.enter)
 
     def pids(self) -> list[int]:
@@ -48,18 +48,18 @@ class JobGroup:
         return sorted({*members(self.folder), *found}) if self.folder else found
 
     def signal(self, number: int) -> None:
-        """Send a signal to all of them."""
+        """Send a signal to all processes of the job."""
         before = self.pids()
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Kill all; again until none remains. Many are stopped first: a list is slower than their forks."""
+        """Kill all processes, in rounds until none remains. Many are stopped first, so that none forks."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop all, in rounds until two lists name only what had stopped: a fork may be under way."""
+        """Stop all processes, in rounds until two lists have only stopped ones: a fork may be under way."""
         until, stopped, lists = now() + STOPPING, set[int](), 0
         while lists < 2 and now() < until:
             pids = self.pids()
@@ -71,23 +71,24 @@ class JobGroup:
                     time.sleep(_MOMENT)
 
     def thaw(self) -> None:
-        """Continue all of them."""
+        """Continue all processes."""
         self.signal(signal.SIGCONT)
 
     def cpu(self) -> float | None:
-        """Return the CPU seconds of all processes that ever were in it; None if it does not count."""
+        """Return the CPU seconds of all processes that ever were in the job; None if they are not counted."""
         return None
 
     def remove(self) -> None:
-        """Remove it; it must be empty."""
+        """Remove the job's cgroup, which must be empty."""
         self.held.remove()
 
 
 class Cgroup(JobGroup):
-    """Directory of the cgroup2 tree, or of the cgroup1 controllers freezer and cpuacct (``counter``)."""
+    """A cgroup directory of a job: of cgroup2, or of the cgroup1 controllers freezer and cpuacct
+    (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
-        """Raises OSError when they cannot be made."""
+        """Make the directories. Raises OSError."""
         super().__init__()
         self.kind, self.folder, self.counter = kind, folder, counter
         for each in filter(None, (folder, counter)):
@@ -134,12 +135,12 @@ class Cgroup(JobGroup):
 
 
 class ShepherdCgroup(JobGroup):
-    """A cgroup that the shepherd is born in, with all that it spawns. It is used as if there were none, which
-    costs less (`child.spawn`); but it shows for sure if a process remains when the shepherd was killed.
-    The spawner makes and removes it."""
+    """A cgroup in which a shepherd is born with all that it spawns. Its job is handled as if it had none,
+    which costs less (`child.spawn`); but if the shepherd is killed, the cgroup shows whether a process
+    remains. The spawner makes and removes it."""
 
     def __init__(self, kind: str, folder: str) -> None:
-        """Raises OSError when it cannot be made."""
+        """Make the directory. Raises OSError."""
         super().__init__()
         os.mkdir(folder, 0o755)
         self.kind = kind
@@ -147,12 +148,12 @@ class ShepherdCgroup(JobGroup):
         self.before = 0.0
 
     def begin(self) -> None:
-        """Prepare it for another job: forget what was used up to now, and the controls of the former job."""
+        """Prepare it for another job: forget the use so far, and the controllers of the former job."""
         self.held = Enforced()
         self.before = self._spent()
 
     def cpu(self) -> float | None:
-        """Return the CPU seconds without what the shepherd itself has used."""
+        """Return the CPU seconds of its processes without the shepherd's own."""
         return max(0.0, self._spent() - self.before) if self.kind == "cgroup2" else None
 
     def _spent(self) -> float:
@@ -180,7 +181,7 @@ class ShepherdCgroup(JobGroup):
         return [pid for pid in super().pids() if pid != me]
 
     def kill(self) -> None:
-        """Kill all. Many are killed by the kernel, which no fork escapes, once the shepherd has left."""
+        """Kill all processes but the shepherd. Many are killed by cgroup.kill, once the shepherd has left."""
         if self.kind == "cgroup2" and len(self.pids()) > _MANY:
             write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
             if os.getpid() not in members(self.folder):
@@ -192,7 +193,8 @@ class Cgroups:
     """Makes cgroups for jobs and shepherds; the spawner finds out once which kind can be used."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """``name``: of this home's directories; ``only``: the kind to use (``none``: no cgroup at all)."""
+        """Find out which kind works. ``name``: of this home's directories; ``only``: the one to try
+        (``none``: no cgroup)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for kind in ("cgroup2", "cgroup1"):
             if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
@@ -203,7 +205,7 @@ class Cgroups:
             sweep(folder)
 
     def for_job(self, name: str, limits: JobLimits | None = None) -> JobGroup:
-        """Return a group for one attempt, with the limits in ``limits`` as far as the kernel sets them."""
+        """Return a group for one attempt, with as many of the limits as the kernel enforces."""
         cgroup = JobGroup()
         with contextlib.suppress(OSError):
             if self.kind != "none":
@@ -214,7 +216,7 @@ class Cgroups:
         return cgroup
 
     def for_shepherd(self, name: str) -> ShepherdCgroup | None:
-        """Return a place for the shepherd of a plain attempt; None where it cannot be made."""
+        """Return a cgroup for the shepherd of a plain attempt; None if it cannot be made."""
         for _ in range(2):
             try:
                 return ShepherdCgroup(self.kind, f"{self.base}/{name}")
@@ -226,18 +228,18 @@ class Cgroups:
         return None
 
     def remove_for_shepherd(self, name: str, *, killed: bool) -> None:
-        """Remove what `for_shepherd` made, if it did; ``killed``: with all processes in it."""
+        """Remove what `for_shepherd` made; ``killed``: kill all processes in it first."""
         if self.kind != "none":
             if killed:
                 kill_all(self.kind, f"{self.base}/{name}")
             rmdir(f"{self.base}/{name}")
 
     def bases(self) -> list[str]:
-        """Return this home's directories among the cgroups."""
+        """Return this home's directories of cgroups."""
         return list(filter(None, (self.base, self.counter, *self.controls.bases())))
 
     def remove(self) -> None:
-        """Remove the home's directories where no job remains in them."""
+        """Remove the home's directories that hold no job."""
         for folder in self.bases():
             sweep(folder)
             rmdir(folder)
@@ -258,7 +260,7 @@ class Cgroups:
 
 
 def _enters(fork: Callable[[], int], *folders: str) -> bool:
-    """True if a process may really be in these cgroups: tried with a child that ends at once."""
+    """True if a process can really be in these cgroups: tried with a child that ends at once."""
     try:
         pid = forks.begin(lambda: _join(*folders), fork)
     except OSError:
@@ -267,7 +269,7 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
 
 
 def kill_all(kind: str, folder: str, *more: str) -> bool:
-    """Kill what remains in a lost job's cgroup and controllers (``more``); True if surely empty."""
+    """Kill all processes in a lost job's cgroup and controllers (``more``); True if surely none remains."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")
@@ -306,7 +308,7 @@ def _make(place: str, name: str) -> str:
 
 
 def _join(*folders: str) -> None:
-    """Move this process, which has one thread only, into cgroups. ``tasks`` (version 1) does that in
+    """Move this process, which must have one thread only, into cgroups. ``tasks`` (version 1) does that in
     0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms. Raises OSError."""
     for folder in folders:
         if not write(f"{folder}/tasks", "0"):
@@ -326,7 +328,7 @@ def members(folder: str) -> list[int]:
 
 
 def sweep(base: str) -> None:
-    """Remove empty cgroups of jobs with a killed shepherd."""
+    """Remove the empty cgroups in a directory: those of jobs with a killed shepherd."""
     with contextlib.suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,6 +1,6 @@
-"""The job's first process until the exec: session, cgroup, CPUs, user, folder, output, limits. `launch`
-forks it into a cgroup and can do all; an error before the exec is reported through a pipe. `spawn` is for
-plain requests of the daemon's own user, by posix_spawn, which copies no memory: a fifth cheaper."""
+"""The job's first process until the exec: session, cgroup, CPUs, user, folder, output, limits. `launch` forks
+it into a cgroup and can do everything; errors before the exec come through a pipe. `spawn` starts plain
+requests of the daemon's own user by posix_spawn, which copies no memory and costs a fifth less."""
 
 import _signal  # type: ignore[import-not-found]
 import contextlib
@@ -27,11 +27,11 @@ _DEFAULT_AGAIN = (
 
 
 class Again(Exception):
-    """The job did not start, without a fault of the request; it may start later. With one line for people."""
+    """The job did not start, by no fault of the request, and may start later; a line for people."""
 
 
 class Stalled(Exception):
-    """The job did not reach the exec in time, or was to be ended before. With its wait."""
+    """The job did not exec in time, or was to be ended before; with the `Wait` for it."""
 
 
 class OldLogin(Exception):
@@ -39,15 +39,15 @@ class OldLogin(Exception):
 
 
 class NoInterpreter(Exception):
-    """The interpreter that the script names cannot be run. With one line for people."""
+    """The interpreter that the script names cannot be run; a line for people."""
 
 
 _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpreter: b"\2"}
-"""First byte of the message of a child that could not become the job."""
+"""First byte of a message from a child that could not become the job."""
 
 
 def plain(order: Order) -> bool:
-    """True if `spawn` can start it: own user, no output in place, and no limits but the CPU backstop."""
+    """True if `spawn` can start the job: own user, no output in place, and no limit but RLIMIT_CPU."""
     output = order["output"]
     return bool(
         order["uid"] == os.geteuid()
@@ -78,7 +78,8 @@ def secure() -> None:
 
 
 def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
-    """Spawn a plain job's leader; return pid and "", or 0 and why. Raises Again, OldLogin, NoInterpreter."""
+    """Spawn the first process of a plain job; return its pid and "", or 0 and the reason. Raises Again,
+    OldLogin, NoInterpreter."""
     _check_login(order, who)
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
@@ -99,7 +100,7 @@ def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
         os.close(here)
         os.close(nothing)
     with contextlib.suppress(OSError):
-        # After the exec, as the shepherd must not have it: it only matters once the shepherd is killed.
+        # Only after the exec, as it is not for the shepherd: the mark is needed once that is killed.
         _limit(order["rlimits"], pid)
     return pid, ""
 
@@ -107,9 +108,9 @@ def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
 def launch(
     order: Order, who: Person, group: JobGroup, streams: Streams, wait: Wait, born: Callable[[int], None]
 ) -> tuple[int, str]:
-    """Start the job's leader; return its pid and "" once it has exec'd, else the reason why it did not.
-    ``streams``: the spooled stdout and stderr, -1 for one in place; ``wait``: how long that may take;
-    ``born`` is called with the pid. Raises Again, Stalled, OldLogin, NoInterpreter."""
+    """Start the job's first process; return its pid and "" once it has exec'd, else the reason why it did
+    not. ``streams``: the spooled stdout and stderr, -1 if written in place; ``wait``: the deadline; ``born``
+    is called with the pid. Raises Again, Stalled, OldLogin, NoInterpreter."""
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
@@ -145,7 +146,7 @@ def launch(
 
 
 def _read_refusal(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
-    """Return the child's message before its exec, nothing if all is well. Raises Stalled."""
+    """Return the child's error from before its exec; empty if it has exec'd. Raises Stalled."""
     text, ended = wait.read(reader)
     if ended:
         return text
@@ -162,7 +163,7 @@ def _read_refusal(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
 def _be_the_job(
     order: Order, who: Person, group: JobGroup, streams: Streams, pipes: tuple[int, int]
 ) -> NoReturn:
-    """Become the job once the first pipe allows it; report errors through the second."""
+    """Become the job when the first pipe allows it; write errors to the second."""
     gate, writer = pipes
     try:
         try:
@@ -182,7 +183,7 @@ def _be_the_job(
 
 def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
     os.setsid()
-    # Steps that root may do and the owner perhaps not.
+    # Steps that root may take and the owner perhaps not.
     if order["oom_score_adj"] != 0:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("0")
@@ -216,7 +217,7 @@ def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
 
 
 def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Exec or spawn the program. Raises RuntimeError, Again; NoInterpreter if a script names it."""
+    """Call ``call`` to exec or spawn the program. Raises RuntimeError, Again; NoInterpreter (missing)."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
     except RuntimeError as error:
@@ -226,7 +227,7 @@ def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) 
 
 
 def _check_login(order: Order, who: Person) -> None:
-    """Check as the owner that no profile was changed since the login was run. Raises OldLogin."""
+    """Check, as the owner, that no profile was changed since the login was run. Raises OldLogin."""
     stored: login_env.StoredLogin | None = order.get("stored_login")
     shell = order["shell"] or who.shell
     if stored is not None and not order.get("renewed") and login_env.profiles(shell, who.home) != stored.seen:
@@ -241,8 +242,8 @@ def _umask(order: Order) -> int:
 
 
 def _command(order: Order, who: Person) -> tuple[str, list[str], dict[bytes, bytes]]:
-    """Return program, arguments and environment of the leader: variables of the login, of its profiles, of
-    the request, of the daemon; the later wins, but the profiles win over defaults."""
+    """Return program, arguments and environment of the job's first process. Of equal variables the last
+    counts: of the login, its profiles, the request, the daemon; but profiles win over defaults."""
     stored: login_env.StoredLogin | None = order.get("stored_login")
     from_login = stored.variables if stored is not None else {}
     given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
@@ -255,8 +256,8 @@ def _command(order: Order, who: Person) -> tuple[str, list[str], dict[bytes, byt
 
 
 def _words(order: Order, who: Person) -> tuple[str, list[str]]:
-    """Return the program, and its name with its arguments: the interpreter, or a login shell that becomes it
-    ("each"); a program that is no shell we know reads the script under a login shell's name."""
+    """Return the program and its arguments: the interpreter, or a login shell that becomes it ("each"). A
+    program of an unknown family of shells reads the script under the name of a login shell."""
     shell, script, args = order["shell"] or who.shell, scratch.script(order), order["args"]
     named, known = order.get("interpreter") or [shell], bool(login_env.family(shell))
     if not order["login"] or (order["login"] == "once" and known):
@@ -272,7 +273,7 @@ def _words(order: Order, who: Person) -> tuple[str, list[str]]:
 
 
 def marks(order: Order, who: Person) -> bool:
-    """True if a login shell of the job's own leaves a mark when it comes to the script."""
+    """True if a login shell of the job's own marks with a file that it has come to the script."""
     shell = order["shell"] or who.shell
     kind = login_env.family(shell)
     other = order.get("interpreter") not in ([], [shell])
@@ -336,7 +337,7 @@ def _connect(order: Order, who: Person, streams: Streams) -> None:
 
 
 def _limit(limits: dict[str, tuple[int, int]], pid: int) -> None:
-    """Set the rlimits of a process (0: this one), of memory last: little may be allocated after that."""
+    """Set the rlimits of a process (0: this one), memory last: after it little can be allocated."""
     for name in _LATE:
         if name in limits:
             number = getattr(resource, f"RLIMIT_{name}")

@@ -1,6 +1,6 @@
-"""Limits of a whole request in the kernel: memory, PEs, number of processes, devices; by controllers in trees
-of their own (version 1) or in the one tree (version 2). What no controller enforces is measured
-(`meter`), bound by affinity (`child`) or not limited. Standard library only."""
+"""Limits of a whole request in the kernel: memory, PEs, processes, devices; by controllers in trees of their
+own (version 1) or in one tree (version 2). Limits without a controller are measured (`meter`), kept by
+affinity (`child`) or not enforced. Standard library only."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ CONTROLLERS = ("memory", "cpuset", "pids", "devices")
 
 
 class ControllerPlace(NamedTuple):
-    """Place of one controller: ``version`` of its tree, ``base``: this home's directory there."""
+    """Directory of this home in the tree of one controller: ``version`` of the tree, path ``base``."""
 
     version: int
     base: str
@@ -22,7 +22,7 @@ class ControllerPlace(NamedTuple):
 
 class JobLimits(NamedTuple):
     """Limits of a request, one for each of `CONTROLLERS`; None: no limit. ``memory`` in bytes, ``cpus``:
-    numbers, ``denied``: character devices that it must not open, as ``MAJOR:MINOR``."""
+    their numbers, ``denied``: character devices (``MAJOR:MINOR``) that it must not open."""
 
     memory: int | None = None
     cpus: list[int] | None = None
@@ -31,8 +31,8 @@ class JobLimits(NamedTuple):
 
 
 class Enforced:
-    """Directories that limit one request, by controller; ``enter``: those that a process must be moved to
-    (version 1), as it is not born in them; ``own``: those without another request."""
+    """Directories that limit one request, by controller. ``enter``: those that a process must be moved to
+    (version 1), as it is not born in them; ``own``: those that no other request shares."""
 
     __slots__ = ("enter", "own", "places")
 
@@ -42,25 +42,25 @@ class Enforced:
         self.own: list[str] = []
 
     def peak(self) -> int:
-        """Return the most memory it ever had, in bytes; 0 if no controller knows."""
+        """Return the request's greatest memory in bytes; 0 if no controller knows."""
         text = self._text("memory", "memory.max_usage_in_bytes", "memory.peak")
         return int(text) if text.isdigit() else 0
 
     def killed(self) -> int:
-        """Return how many of its processes the kernel has killed because the request's memory was full."""
+        """Return how many of its processes the kernel has killed because its memory was full."""
         return proc.field(self._text("memory", "memory.oom_control", "memory.events"), "oom_kill")
 
     def refused(self) -> int:
-        """Return how often it was refused another process."""
+        """Return how often the kernel refused it another process."""
         return proc.field(self._text("pids", "pids.events", "pids.events"), "max")
 
     def _text(self, controller: str, *names: str) -> str:
-        """Return the text of a controller's file, by its name in either version; "" without it."""
+        """Return the text of a controller's file, by its names in the versions; "" if there is none."""
         place = self.places.get(controller)
         return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
     def oom_event(self) -> tuple[int, bool] | None:
-        """Return a descriptor that reports full memory, and True if by POLLPRI; None without one."""
+        """Return a descriptor that reports full memory, and True if by POLLPRI; None if there is none."""
         place = self.places.get("memory")
         with contextlib.suppress(OSError):
             if place is not None and place.version == 2:
@@ -76,15 +76,15 @@ class Enforced:
         return None
 
     def remove(self) -> None:
-        """Remove its directories; they must be empty."""
+        """Remove the request's directories, which must be empty."""
         for folder in self.own:
             rmdir(folder)
 
 
 class Controls:
-    """Places of this home's controllers: found out once by the spawner. ``name``: of this home's directories;
-    ``tree``: the one in the cgroup2 tree if cgroups are made there, else ""; ``places``: this process's own
-    directory in each controller's tree of version 1, "" where there is none."""
+    """Directories of this home's controllers, found once by the spawner. ``name``: of this home's
+    directories; ``tree``: the one in cgroup2, "" if cgroups are not made there; ``places``: this process's
+    own directory for each controller of version 1, "" without one."""
 
     def __init__(self, name: str, tree: str, places: dict[str, str]) -> None:
         self.found: dict[str, ControllerPlace] = {}
@@ -100,7 +100,7 @@ class Controls:
                     self.found[controller] = ControllerPlace(1, base)
 
     def hold(self, limits: JobLimits, name: str, folder: str) -> Enforced:
-        """Set what can be set of a limits. ``folder``: the request's own in the cgroup2 tree."""
+        """Set as many limits as the kernel can enforce. ``folder``: the request's own in cgroup2."""
         held = Enforced()
         for controller, value in zip(CONTROLLERS, limits, strict=True):
             place = self.found.get(controller)
@@ -133,7 +133,7 @@ def _enable(controller: str, tree: str) -> bool:
 
 
 def _make(controller: str, place: ControllerPlace, where: str, value: Any) -> tuple[bool, bool]:
-    """Make a directory (version 1) with its limit; return True if made, and if it has the limit."""
+    """Make a directory (version 1) and set its limit; return True if made, and True if the limit is set."""
     made = place.version == 1 and make(where)
     there = place.version == 1 and controller == "cpuset" and not made and proc.text(f"{where}/cpuset.cpus")
     done = bool(there) or _set(controller, place, where, value)
@@ -170,7 +170,7 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
 
 @contextlib.contextmanager
 def joined(held: Enforced) -> Iterator[None]:
-    """Move this process into a request's directories while it spawns: a fork costs ten times as much."""
+    """Move this one into a request's directories while the block spawns: a fork costs ten times as much."""
     try:
         for folder in held.enter:
             if not write(f"{folder}/cgroup.procs", "0"):
@@ -182,7 +182,7 @@ def joined(held: Enforced) -> Iterator[None]:
 
 
 def move_cpus(held: Enforced, cpus: list[int], pids: list[int]) -> None:
-    """Give a running request other CPUs: to its cpuset (version 2), or by another cpuset (version 1)."""
+    """Give a running request other CPUs: change its cpuset (version 2), or move it to another (version 1)."""
     place = held.places.get("cpuset")
     if place is None:
         return
@@ -198,18 +198,18 @@ def move_cpus(held: Enforced, cpus: list[int], pids: list[int]) -> None:
 
 
 def _label(cpus: list[int]) -> str:
-    """Return the name of the cpuset that requests on the same PEs share: each directory costs half a ms."""
+    """Return the name of the cpuset that all requests on these CPUs share: each directory costs 0.5 ms."""
     return "cpus" + "-".join(map(str, cpus))
 
 
 def _copy_cpus(base: str) -> bool:
-    """Copy CPUs and memory nodes from the parent to a cpuset of version 1: a new one is empty."""
+    """Copy CPUs and memory nodes from the parent to a new cpuset of version 1, which is empty at first."""
     above, names = os.path.dirname(base), ("cpuset.mems", "cpuset.cpus")
     return all(write(f"{base}/{name}", proc.text(f"{above}/{name}")) for name in names)
 
 
 def write(path: str, text: str) -> bool:
-    """Write to a file of the kernel in one piece; return True if it was accepted."""
+    """Write to a kernel's file in one piece; return True if it was accepted."""
     try:
         with Descriptor(os.open(path, os.O_WRONLY)) as fd:
             os.write(fd, text.encode("ascii"))

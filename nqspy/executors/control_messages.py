@@ -1,4 +1,4 @@
-"""Control messages to a shepherd besides kill, suspend and resume: lines for the output, other settings."""
+"""Messages to a shepherd besides kill, suspend and resume: lines for the output, changed settings."""
 
 import contextlib
 import os
@@ -8,18 +8,18 @@ from typing import Any
 from nqspy.executors import deliver, forks, person, proc
 
 _LINE_SECONDS = 2.0
-"""Real seconds in which a line must be written in place."""
+"""Real seconds in which a line must be written to an output in place."""
 _SOON = 0.1
-"""Real seconds for the current line when its job has ended."""
+"""Real seconds for the line being written when the job has ended."""
 _MOST = 100
-"""Most lines that wait to be written in place; more are dropped."""
+"""Most lines that wait to be written to an output in place; more are dropped."""
 
 
 class ControlMessages:
-    """Lines and changes of one attempt; a child that runs as the owner writes each line in place."""
+    """Lines and changes for one attempt; a child of the owner's writes each line to an output in place."""
 
     def __init__(self, order: dict[str, Any], streams: tuple[int, int], home: str) -> None:
-        """``streams``: both outputs in the spool, -1: written in place."""
+        """``streams``: descriptors of both outputs in the spool, -1 for one that is written in place."""
         self._order, self._streams, self._home = order, streams, home
         self._lines: list[tuple[str, str]] = []
         self._until = 0.0
@@ -28,7 +28,7 @@ class ControlMessages:
         """Pid of the child that writes a line now; 0: none."""
 
     def apply(self, message: dict[str, Any]) -> None:
-        """Apply a message as far as that is possible without waiting."""
+        """Apply a message (change settings, write a line), but leave work that may block to `go_on`."""
         if message["do"] == "adjust":  # the meter and the delivery read the order
             self._order["limits"]["wall"] = message["wall"]
             for name, new in message["output"].items():

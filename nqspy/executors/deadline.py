@@ -1,5 +1,5 @@
-"""Wait of a shepherd for a process that works as the request's owner: to start the job, to deliver output.
-The owner may stop it or read slowly. So there is a deadline, and the daemon can end the wait."""
+"""Wait of a shepherd for a process that works as the request's owner: the start of the job, or the delivery.
+The owner may stop that process, or read slowly. So there is a deadline, and the daemon can end the wait."""
 
 import contextlib
 import json
@@ -14,20 +14,20 @@ from nqspy.executors import proc
 from nqspy.executors.proc import now
 
 LAUNCH = 60.0
-"""Real seconds from the fork to the exec of a job."""
+"""Real seconds from the fork of a job to its exec."""
 DELIVERY = 60.0
 """Real seconds that a delivery may take, plus one for each `PACE` bytes."""
 PACE = 1 << 20
 _SOON = 0.1
-"""Real seconds in which this is usually over; until then nothing is reported, and nothing can end it."""
+"""Real seconds in which the wait is usually over; until then nothing is reported, and nothing can end it."""
 _GRACE = 1.0
 CONTROL = "control"
 _LONGEST = 1 << 17
-"""Longest message, in bytes: two paths and two names; a byte may be written as six."""
+"""Bytes of the longest message: two paths and two names; a byte may be written as six."""
 
 
 def listen() -> socket.socket:
-    """Return the socket in the current folder to which the daemon sends messages."""
+    """Make and return the socket in the current folder to which the daemon sends messages."""
     control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     if os.path.lexists(CONTROL):
         os.unlink(CONTROL)  # of the shepherd before, which was interrupted
@@ -47,11 +47,12 @@ def messages(control: socket.socket | None) -> list[dict[str, Any]]:
 
 
 class Wait:
-    """Wait for what a child writes. ``hear`` is called if it takes longer than a moment, and returns the
-    socket to listen at; ``others``: messages that do not end the wait; ``kill``: the one that ended it."""
+    """A wait for what a child writes. If it takes long, ``hear`` is called, which returns the socket for the
+    daemon's messages. ``others``: messages that do not end the wait; ``kill``: the one that did."""
 
     def __init__(self, seconds: float, hear: Callable[..., socket.socket], *, at_once: bool = False) -> None:
-        """``seconds``: the deadline, from now on; ``at_once``: an order to end it allows no grace time."""
+        """``seconds``: the deadline, from now on; ``at_once``: an order to kill the job ends it without
+        grace."""
         self.begun = now()
         self.until = self.begun + seconds
         self.others: list[dict[str, Any]] = []
@@ -94,7 +95,7 @@ class Wait:
         return self.kill is None
 
     def unhandled(self) -> list[dict[str, Any]]:
-        """Return the daemon's messages, to be handled if the child went on after all."""
+        """Return the daemon's messages, to be handled if the child succeeded after all."""
         return [*self.others, self.kill] if self.kill is not None else self.others
 
     def _obey(self, control: socket.socket) -> None:
@@ -102,7 +103,7 @@ class Wait:
             if message["do"] != "kill":
                 self.others.append(message)
                 continue
-            # Let it finish if it has only just begun: it is over in a moment unless it hangs.
+            # A child that has only just begun may finish: it takes a moment unless it hangs.
             self.kill = self.kill or message
             grace = now() if self._at_once else max(now() + message["grace"] / 1000, self.begun + _GRACE)
             self.until = min(self.until, grace)

@@ -1,5 +1,5 @@
-"""Delivers a finished job's output from the spool to its place, as the owner; to repeat that is harmless.
-A rename of an own file is done at once; the rest by a child, with a deadline. Output that cannot be delivered
+"""Delivers a finished job's output from the spool to its place, as the owner; to repeat it is harmless. An
+own file is renamed at once; all else is done by a child, with a deadline. Output that cannot be delivered
 stays in the spool. Runs in the shepherd, in the attempt's folder."""
 
 import contextlib
@@ -17,13 +17,13 @@ from nqspy.executors.proc import Descriptor
 
 _CHUNK = 1 << 20
 _READ_SECONDS = 2.0
-"""Real seconds in which a reader of a fifo must take something."""
+"""Real seconds in which a reader of a fifo must read something."""
 Sources = dict[str, int | None]
-"""The streams to deliver, with the open file of each in the spool; None: it is not there."""
+"""Streams to deliver, with the open file of each in the spool; None: no such file."""
 
 
 def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
-    """Deliver both streams; return where they lie, ``text`` (what is wrong), ``kept`` (if one stayed)."""
+    """Deliver both streams; return where they lie, ``text`` (what went wrong) ``kept`` (one stayed)."""
     sources: Sources = dict.fromkeys(_streams(record))
     with contextlib.ExitStack() as opened:
         for name in sources:
@@ -47,7 +47,7 @@ def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
 
 
 def size_of(record: dict[str, Any]) -> int:
-    """Return the bytes to deliver: allocated ones, whatever the files' lengths."""
+    """Return the bytes to deliver: those allocated on the disk, not the files' lengths."""
     found = 0
     for name in _streams(record):
         with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def size_of(record: dict[str, Any]) -> int:
 
 
 def destination(output: dict[str, Any], home: str) -> str:
-    """Return the path where one stream goes; a folder stands for the default name in it."""
+    """Return the path to which one stream goes; for a folder, its default name in that."""
     path = output["path"]
     if output["keep"] or not path:
         path = os.path.join(home if output["keep"] else output["folder"], output["name"])
@@ -69,7 +69,7 @@ def destination(output: dict[str, Any], home: str) -> str:
 
 
 def join(output: dict[str, Any]) -> None:
-    """Join the streams if both name one file, which is no folder: one would replace the other there."""
+    """Make one output of two streams with the same path, which is no folder: one would replace the other."""
     ways = [output["stdout"], output["stderr"]]
     named = [os.path.normpath(each["path"]) for each in ways if each["path"] and not each["keep"]]
     one = len(named) == 2 and named[0] == named[1] and not ways[0]["path"].endswith("/")
@@ -82,20 +82,20 @@ def _shares(output: dict[str, Any]) -> bool:
 
 
 def _written_before(output: dict[str, Any], path: str) -> bool:
-    """True if an earlier attempt has written that file (``""``: somewhere that is not known)."""
+    """True if an earlier attempt has written that file (``""``: to an unknown place)."""
     former = output.get("former", ())
     written = bool(former) and (output["direct"] or path in former or former == [""])
     return written and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def _mark(output: dict[str, Any], path: str) -> str:
-    """Return the line above the output of a further attempt; empty if it is not appended."""
+    """Return the line to write above the output of a further attempt; empty if it is not appended."""
     appended = output.get("rerun") == "append" and _written_before(output, path)
     return f"{output['mark']}\n" if appended else ""
 
 
 def open_in_place(output: dict[str, Any], home: str) -> int:
-    """Open the file that a job writes itself. Raises OSError with its path."""
+    """Open the file that a job itself writes. Raises OSError with its path."""
     path = destination(output, home)
     mark = _mark(output, path)
     try:
@@ -110,7 +110,7 @@ def open_in_place(output: dict[str, Any], home: str) -> int:
 
 
 def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
-    """Open a file to append to it; where others may make names, one of the attempt's own number."""
+    """Open a file to append to it; where others may make names, one with the attempt's number."""
     try:
         return open_target(path, os.O_APPEND), path
     except PermissionError:
@@ -119,7 +119,7 @@ def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
 
 
 def _write_mark(fd: int, mark: str) -> None:
-    """Write a line that stands by itself; none into what is no file."""
+    """Write the line above an attempt's output, on a line of its own; only into regular files."""
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode):
         last = _read_at(fd, max(0, found.st_size - 1), 1)
@@ -127,7 +127,7 @@ def _write_mark(fd: int, mark: str) -> None:
 
 
 def _read_at(fd: int, at: int, size: int) -> bytes:
-    """Read from a file that is open for writing; nothing where its owner may not read it."""
+    """Read from a file open for writing; return nothing if its owner may not read it."""
     try:
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
     except OSError:
@@ -154,7 +154,7 @@ def _streams(record: dict[str, Any]) -> list[str]:
 
 
 def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
-    """Say why these streams stay in the spool: each cause once, with all places that it concerns."""
+    """Return why these streams stay in the spool: each cause once, with all places that it concerns."""
     causes: dict[str, list[str]] = {}
     for each in stayed.values():
         causes.setdefault(each["why"], []).append(each.get("target", ""))
@@ -169,7 +169,7 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
 
 
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
-    """Return the streams that need no writing: own files, renamed."""
+    """Rename streams that are the owner's own files; return the results by stream."""
     done = {}
     os.umask(record["umask"])
     for name, source in sources.items():
@@ -186,7 +186,7 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
 
 
 def _renamed(source: int, name: str, target: str) -> bool:
-    """Rename a file of the owner; return False unless its place has a plain file or none."""
+    """Rename a file of the owner; return False if a copy is needed, or no plain file is replaced."""
     if os.fstat(source).st_uid != os.geteuid():
         return False
     try:
@@ -202,13 +202,13 @@ def _renamed(source: int, name: str, target: str) -> bool:
 
 _INTERRUPTED = "the delivery was interrupted"
 _ABSENT = "absent"
-"""In place of a stream: the user database has no entry for the owner."""
+"""Result in place of a stream's: the user database has no entry for the owner."""
 _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
-"""Real seconds between two searches in the user database, and until the output stays in the spool."""
+"""Real seconds between two searches in the user database, and of all of them before output stays."""
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:
-    """Deliver as the owner: by a second child if the first was killed, later while the owner is unknown."""
+    """Deliver as the owner: by a second child if the first was killed; later while the owner is unknown."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
     while absent := done.pop(_ABSENT, None):
@@ -227,7 +227,7 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> 
 def _in_child(
     record: dict[str, Any], sources: Sources, wait: deadline.Wait
 ) -> tuple[dict[str, dict[str, str]], str]:
-    """Return what a child reports of each stream, and why it reports no more."""
+    """Deliver in a child; return what it reports of each stream, and why it reports no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
     with Descriptor(reader):
@@ -251,7 +251,7 @@ def _in_child(
 
 
 def _deliver_all(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:
-    """Deliver in the child. It ends with the shepherd, as another one delivers then."""
+    """Deliver in the child, which is killed if the shepherd ends: another shepherd delivers then."""
 
     def report(done: dict[str, dict[str, str]]) -> None:
         os.write(writer, json.dumps(done).encode("ascii") + b"\n")
@@ -272,7 +272,7 @@ def _deliver_all(record: dict[str, Any], sources: Sources, writer: int, parent: 
 
 
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
-    """Return the results of undelivered streams; one not in the spool was written in place."""
+    """Return the results for undelivered streams; one that is not in the spool was written in place."""
     found = {}
     for name, source in sources.items():
         output = record["output"][name]
@@ -306,7 +306,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
 
 
 def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
-    """Write an attempt's output behind that of the one before; ``once_more``: only what is not there yet."""
+    """Write an attempt's output behind an earlier attempt's; ``once_more``: only the part that is missing."""
     size = os.fstat(source).st_size
     if not size and not os.fstat(fd).st_size:
         return
@@ -322,7 +322,7 @@ def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
 
 
 def _there_already(fd: int, source: int, mark: bytes) -> int | None:
-    """Return how many bytes of a source stand behind the mark in its target; None: no mark either."""
+    """Return how many bytes of a source stand behind its mark in the target; None without the mark."""
     at, end = _place_of(fd, mark), os.fstat(fd).st_size
     if at is None:
         return None
@@ -339,7 +339,7 @@ def _there_already(fd: int, source: int, mark: bytes) -> int | None:
 
 
 def _place_of(fd: int, mark: bytes) -> int | None:
-    """Return where a file goes on behind the last line that is this mark; None: it has none."""
+    """Return the place in a file behind the last line that is this mark; None if no line is."""
     at, found = 0, None
     while data := _read_at(fd, at, _CHUNK):
         if (here := data.rfind(mark)) >= 0:
@@ -351,7 +351,7 @@ def _place_of(fd: int, mark: bytes) -> int | None:
 
 
 def _lines_for(record: dict[str, Any], name: str) -> str:
-    """Return lines for an output in place: unwritten ones, and the one about a limit."""
+    """Return lines to add to an output in place: unwritten ones, and the one about a limit."""
     about_limit = name == ("stdout" if record["output"]["join"] else "stderr")
     lines: str = record.get("said", {}).get(name, "")
     return lines + (record["line"] if about_limit else "")
@@ -373,7 +373,7 @@ def _copy(source: int, target: str, flags: int) -> None:
 
 
 def regions(fd: int) -> Iterator[tuple[int, int]]:
-    """Yield the regions in which a file has data: from, to."""
+    """Yield the regions (begin, end) of a file that hold data, not holes."""
     end, size = 0, os.fstat(fd).st_size
     while end < size:
         try:
@@ -387,7 +387,7 @@ def regions(fd: int) -> Iterator[tuple[int, int]]:
 
 
 def _write(fd: int, data: bytes) -> None:
-    """Write all of it. Raises OSError; TimeoutError for a fifo (or the like) without a reader."""
+    """Write all bytes. Raises OSError; TimeoutError for a fifo (or the like) without a reader."""
     os.set_blocking(fd, False)
     poll = select.poll()
     poll.register(fd, select.POLLOUT)

@@ -1,4 +1,4 @@
-"""Which devices a cgroup2 may open, attributes to the kernel as a program (BPF). Standard library only."""
+"""Devices that a cgroup2 may open, told to the kernel as a program (BPF). Standard library only."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def deny(folder: str, devices: list[str], *, keep: bool = True) -> bool:
     """Deny character devices (``MAJOR:MINOR``) to the processes of a cgroup for good; return True if that
-    works. Programs above it apply, too. Without ``keep`` that is only tried, and undone."""
+    works. Filters of the cgroups above it apply too. Without ``keep`` this is only tried, and undone."""
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
@@ -57,7 +57,7 @@ def _step(code: int, to: int = 0, base: int = 0, skip: int = 0, value: int = 0) 
 
 
 def _call(what: int, attributes: bytes) -> int:
-    """Raises OSError."""
+    """Call bpf(2); return its result. Raises OSError."""
     number = _CALLS.get(os.uname().machine)
     if number is None:
         raise OSError("the number of the call is not known here")

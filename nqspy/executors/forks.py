@@ -1,4 +1,4 @@
-"""System calls for parents and children that Python does not offer, and descriptors that wake a shepherd."""
+"""System calls for parents and children that Python lacks, and descriptors that wake a shepherd."""
 
 import contextlib
 import ctypes
@@ -17,13 +17,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_TIMERSLACK = 30
 _IOPRIO_GETS = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}
 _IOPRIO_GET = _IOPRIO_GETS.get(os.uname().machine)
-"""Number of ioprio_get(2), for which the C library has no name."""
+"""Number of the system call ioprio_get(2), for which the C library has no function."""
 _IOPRIO_WHO_PROCESS = 1
 _POSIX_SPAWN_SETSIGDEF, _POSIX_SPAWN_SETSIGMASK, _POSIX_SPAWN_SETSID = 0x04, 0x08, 0x80
 _ROOM = 1024
-"""Bytes for a structure of the C library's, more than any has."""
+"""Bytes for a structure of the C library: more than any has."""
 _SIGNALS = 128
-"""Bytes of its sets of signals."""
+"""Bytes of the C library's sets of signals."""
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000
 
@@ -32,13 +32,14 @@ _api = ctypes.pythonapi
 
 
 def become_subreaper() -> None:
-    """Have orphans among this process's descendants become its children from now on. Raises OSError."""
+    """Have orphaned descendants of this process become its children from now on. Raises OSError."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot become a subreaper")
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed with ``parent``; again after each change of user. Raises OSError."""
+    """Have the kernel kill this process when ``parent`` ends; repeat it after a change of user. Raises
+    OSError."""
     if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
     if os.getppid() != parent:
@@ -46,7 +47,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def timer_slack() -> int:
-    """Return by how many ns the kernel may delay this thread's timers: its children's too."""
+    """Return by how many ns the kernel may delay timers of this thread and its children."""
     return int(_libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
 
 
@@ -56,7 +57,7 @@ def io_urgency() -> int:
 
 
 def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
-    """Fork a process that does its work and ends, with status 1 where that fails. Raises OSError."""
+    """Fork a process that calls ``work`` and ends(status 1 on failure); return its pid. Raises OSError."""
     pid = fork()
     if pid == 0:
         status = 1
@@ -98,9 +99,9 @@ def fork_into(folder: str) -> int:
 
 
 def spawn(path: str, words: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]) -> int:
-    """Start a program by posix_spawn(3) in a session of its own, with ``streams`` as its first descriptors
-    and all signals by default; return its pid. Raises OSError. `os.posix_spawn` cannot name the two signals
-    that the C library keeps for itself, which stay ignored where they are not named."""
+    """Start a program by posix_spawn(3) in a new session, with ``streams`` as its first descriptors and all
+    signals by default; return its pid. Raises OSError. `os.posix_spawn` cannot reset the two signals that the
+    C library reserves: they would stay ignored."""
     attributes, actions = ctypes.create_string_buffer(_ROOM), ctypes.create_string_buffer(_ROOM)
     _libc.posix_spawn_file_actions_init(actions)
     _libc.posix_spawnattr_init(attributes)
@@ -125,7 +126,7 @@ def spawn(path: str, words: Sequence[str], environment: Mapping[bytes, bytes], s
 
 
 def _strings(found: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
-    """Return an array of strings as C has it. Raises ValueError for one with a NUL."""
+    """Return texts as C's array of strings. Raises ValueError for one with a NUL."""
     texts = list(found)
     if any(b"\0" in text for text in texts):
         raise ValueError("embedded null byte")
@@ -141,7 +142,7 @@ def wake_on_children() -> int:
 
 
 def silence(fd: int) -> None:
-    """Empty a descriptor that has woken us, so that it can do so again."""
+    """Empty a descriptor that has woken this process, so that it can do so again."""
     with contextlib.suppress(OSError):  # an eventfd or a pipe cannot seek
         os.lseek(fd, 0, os.SEEK_SET)
     with contextlib.suppress(OSError):

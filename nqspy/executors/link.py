@@ -1,4 +1,4 @@
-"""The daemon's side of the spawner: its lock, its process, the orders to it and its answers."""
+"""The daemon's side of the spawner: its lock, its process, orders to it and answers from it."""
 
 import contextlib
 import fcntl
@@ -20,18 +20,18 @@ from nqspy.executors.pool import IDLE_SECONDS
 from nqspy.executors.spawner import STAYS
 
 Key = tuple[int, int]
-"""Request and attempt."""
+"""Request and attempt numbers."""
 
 _INLINE = 1 << 16
 _LOCK_TRIES = 200
 _LOCK_PAUSE = 0.05
 _LEAVE = 5.0
 _staying: list[subprocess.Popen[bytes]] = []
-"""Spawners that stay for their shepherds: children that this process must reap."""
+"""Spawners that have left their socket and stay for their shepherds: children that this process must reap."""
 
 
 class SpawnerLink:
-    """Link to one spawner at a time. `send` may be called from any thread, the rest by one thread only."""
+    """Connection to one spawner at a time. `send` may be called from any thread, the rest from one only."""
 
     def __init__(self, home: str, spool: str, python: str, cgroup: str, idle: float = IDLE_SECONDS) -> None:
         """``idle``: real seconds that a shepherd without an attempt waits for one."""
@@ -49,7 +49,7 @@ class SpawnerLink:
 
     @property
     def up(self) -> bool:
-        """True if there is a spawner to talk to."""
+        """True if a spawner is connected."""
         return self._socket is not None
 
     def fileno(self) -> int:
@@ -57,8 +57,8 @@ class SpawnerLink:
         return self._socket.fileno() if self._socket is not None else -1
 
     def lock(self) -> None:
-        """Get the spawner's lock: when this returns, no earlier spawner has it, and each order sent to it was
-        claimed by its shepherd or never will be. Raises OSError if an earlier spawner has the lock."""
+        """Get the spawner's lock: then no earlier spawner has it, and each order sent to an earlier one was
+        claimed by its shepherd or never will be. Raises OSError if an earlier spawner keeps the lock."""
         _open_files()  # from here on there is a descriptor for each shepherd
         if self._lock is not None or self.up:
             return
@@ -74,7 +74,7 @@ class SpawnerLink:
         raise OSError(f"the spawner of another nqsd still uses {path}; stop that nqsd first")
 
     def spawn(self) -> None:
-        """Start a spawner, which has the lock from then on. Raises OSError."""
+        """Start a spawner, which holds the lock from then on. Raises OSError."""
         self.lock()
         assert self._lock is not None
         _staying[:] = [each for each in _staying if each.poll() is None]
@@ -113,7 +113,7 @@ class SpawnerLink:
         return False
 
     def down(self) -> None:
-        """Forget the spawner, which is gone, and unsent orders."""
+        """Forget the spawner, which has ended, and unsent orders."""
         if self._socket is not None:
             stays = _disconnect(self._socket)
             self._socket.close()
@@ -135,7 +135,7 @@ class SpawnerLink:
                     os.close(fd)
 
     def send(self, key: Key, order: dict[str, Any]) -> bool:
-        """Send an order; return False if some could not be sent yet (`flush` when it is writable again)."""
+        """Send an order; return False if some must wait (call `flush` when the socket is writable)."""
         head = f"{key[0]}.{key[1]}\n".encode("ascii")
         data = msgspec.json.encode(order)
         fd = None
@@ -164,7 +164,8 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield attempts with their shepherds' pidfds (None: it left); None when the spawner is gone."""
+        """Yield attempts with their shepherds' pidfds (None: ended already); None when the spawner has
+        ended."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)
@@ -203,7 +204,7 @@ def _disconnect(connection: socket.socket) -> bool:
 
 @cache
 def _open_files() -> int:
-    """Open as many files as possible from now on; return the former limit, which requests get back."""
+    """Raise the limit of open files as far as possible; return the former limit, for requests."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft

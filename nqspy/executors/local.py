@@ -32,17 +32,17 @@ _REBOOT = "the machine was restarted while it ran"
 
 class LocalExecutor:
     """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
-    ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
-    faster the site's clock runs than real time; ``cgroup``: the kind of cgroups to use, empty: the best that
-    works; ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines``, what a launch and a delivery may
-    take; ``idle``, how long a shepherd waits for another request."""
+    ``blob`` returns scripts and environments by hash (KeyError without one); ``speed``: how many times faster
+    than real time the site's clock runs; ``cgroup``: the kind of cgroups to use, empty: the best that works;
+    ``quiet``: see `SpoolCleaner`. In real seconds: ``deadlines`` of a launch and of a delivery; ``idle``, how
+    long a shepherd waits for another request."""
 
     def __init__(
         self, home: str, put: Callable[[Observation], None], blob: Callable[[str], bytes], *,
         speed: float = 1.0, python: str = sys.executable, cgroup: str = "", quiet: float = QUIET,
         deadlines: tuple[float, float] = (LAUNCH, DELIVERY), idle: float = IDLE_SECONDS,
     ) -> None:  # fmt: skip
-        """Raises OSError when the spool cannot be used."""
+        """Prepare the spool. Raises OSError if it cannot be used."""
         self._home = os.path.abspath(home)
         self._spool = os.path.join(self._home, "spool")
         os.makedirs(self._spool, mode=0o700, exist_ok=True)
@@ -65,7 +65,7 @@ class LocalExecutor:
         self._resident = Residents()
 
     def start(self) -> None:
-        """Take the spawner's lock, start the spawner and the watching thread. Raises OSError."""
+        """Get the spawner's lock, start the spawner and the watching thread. Raises OSError."""
         self._watch.start()
 
     def close(self) -> None:
@@ -84,14 +84,14 @@ class LocalExecutor:
         return {seq: size for seq, size in found.items() if size is not None}
 
     def latest(self) -> dict[int, int]:
-        """Return the last attempt in the spool of each request that has one."""
+        """Return the number of the last attempt in the spool of each request that has one."""
         found: dict[int, int] = {}
         for _, seq, attempt in scan.attempts(self._spool):
             found[seq] = max(attempt, found.get(seq, 0))
         return found
 
     def do(self, action: act.Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Do what concerns attempts; other actions are not for an executor. Does not wait."""
+        """Carry out an action on an attempt, without waiting; ignore all other actions."""
         match action:
             case act.Start():
                 if request is not None:
@@ -116,7 +116,7 @@ class LocalExecutor:
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case act.Forget(seq, attempt):
                 folder = self._watch.path((seq, attempt))
-                # The output of a lost attempt stays, also if the request runs again.
+                # The output of a lost attempt stays, even if the request runs again.
                 if os.path.lexists(f"{folder}/done") or scan.mark_output(folder):
                     self._cleaner.add(folder)
             case _:
@@ -143,12 +143,12 @@ class LocalExecutor:
             case "unclaimed" | "void":
                 with contextlib.suppress(OSError):
                     scan.claim_void(folder)
-                # If it runs all the same (its folder was removed?) it is killed.
+                # If it runs all the same (perhaps its folder was removed) it is killed.
                 scan.kill_remaining(folder, self._home, self._watch.identifier)
                 return ob.ObservedVoid(*key)
             case "done":
                 return scan.observation(*key, finding.record)
-            case "later":  # watched as far as possible: its end is not understood
+            case "later":  # watched as far as possible: its records are not understood
                 strays.append(ob.ObservedStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
@@ -177,7 +177,7 @@ class LocalExecutor:
         self._watch.begin(key, order)
 
     def _sweep(self, folder: str) -> Fate:
-        """Remove an attempt that is not expected, if it has ended; return its fate."""
+        """Remove the folder of an attempt that is not expected, if it has ended; return its fate."""
         finding = scan.examine(folder, self._watch.identifier)
         finding.close()
         if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):

@@ -1,4 +1,4 @@
-"""The environment of a login, stored for each user and shell until it is old. Standard library only."""
+"""The environment of a login shell, stored for each user and shell until it is old. Standard library only."""
 
 import binascii
 import contextlib
@@ -14,15 +14,15 @@ CSH = ("csh", "tcsh")
 _FAMILIES = {**dict.fromkeys(BOURNE, "sh"), **dict.fromkeys(CSH, "csh"), "fish": "fish"}
 FOLDER = "logins"
 LARGEST = 1 << 20
-"""Bytes of an environment."""
+"""Most bytes of an environment."""
 CHANGED = 2.0
-"""Real seconds that a job waits for a renewal. Then it uses the former login."""
+"""Real seconds that a job waits for a new login; after that it uses the former one."""
 NO_ROOM = "there is no room in /tmp"
-"""Reason of a failed login that is tried again for the next attempt, without a fault of the job."""
+"""Reason of a failed login that the next attempt tries again, without a fault of the job."""
 RETRY = 60.0
-"""Real seconds after which a login that failed is tried again."""
+"""Real seconds after which a failed login is tried again."""
 UMASK = 0o076
-"""The umask that a login begins with. No profile sets this one: if it remains, no profile has set one."""
+"""Umask set before a login shell starts. No profile sets this one: if it is still there, none has set any."""
 _ENV = next((path for path in ("/usr/bin/env", "/bin/env") if os.path.exists(path)), "env")
 _PRINT = {
     "sh": f'umask >|"$1"; exec {_ENV} -0 >>"$1"',
@@ -48,27 +48,27 @@ _FOLDERS = {"fish": ("/etc/fish/conf.d", "~/.config/fish/conf.d")}
 
 
 def clock() -> float:
-    """Return the seconds since the epoch: stored logins live longer than a process."""
+    """Return the seconds since the epoch: stored logins outlive processes."""
     return time.time()  # noqa: TID251 - compared with a time in a file
 
 
 def family(shell: str) -> str:
-    """Return the family of a shell, "" for a program that no command can be given."""
+    """Return the family of a shell (sh, csh ...); "" for a program that accepts no commands."""
     return _FAMILIES.get(os.path.basename(shell), "")
 
 
 def print_command(shell: str, path: str) -> list[str]:
-    """Return arguments with which a login shell writes its umask and environment into a file."""
+    """Return the arguments for a login shell to write its umask and environment into a file."""
     return _arguments(_PRINT[family(shell)], shell, [path])
 
 
 def enter_command(shell: str, mark: str, words: list[str]) -> list[str]:
-    """Return arguments with which a login shell makes the file ``mark`` and becomes the program ``words``."""
+    """Return the arguments for a login shell to make the file ``mark`` and become the program ``words``."""
     return _arguments(_ENTER[family(shell)], shell, [mark, *words])
 
 
 def read_command(mark: str, script: str, args: list[str]) -> list[str]:
-    """Return arguments with which a Bourne shell makes the file ``mark``, then reads a script itself."""
+    """Return the arguments for a Bourne shell to make the file ``mark``, then read a script itself."""
     return ["-c", ': >|"$1"; shift; . "$0"', script, mark, *args]
 
 
@@ -77,7 +77,7 @@ def _arguments(command: str, shell: str, words: list[str]) -> list[str]:
 
 
 def profiles(shell: str, home: str) -> str:
-    """Return the state of all files that a login of this shell may read, as far as they are known by name."""
+    """Return a text that changes with any known file that a login of this shell may read."""
     kind = "zsh" if os.path.basename(shell) == "zsh" else family(shell)
     paths, found = list[str](), []
     for folder in _FOLDERS.get(kind, ("/etc/profile.d",)):
@@ -95,7 +95,7 @@ def profiles(shell: str, home: str) -> str:
 
 
 class StoredLogin:
-    """A login's environment and umask, or why it ``failed``; ``at`` seconds since the epoch."""
+    """A login's environment and umask, or why it ``failed``; ``at``: when, in seconds since the epoch."""
 
     __slots__ = ("at", "failed", "seen", "umask", "variables")
 
@@ -107,7 +107,7 @@ class StoredLogin:
         self.variables = {name: value for name, sign, value in pairs if name and sign}
 
     def age(self, most: float) -> str:
-        """Return how it stands after ``most`` seconds: "fresh", "renew" (from half of that on), "old"."""
+        """Return "fresh", "renew" or "old": old after ``most`` seconds, to be renewed after half of them."""
         most = min(most, RETRY) if self.failed else most
         age = clock() - self.at
         if not 0 <= age < most:
@@ -115,14 +115,14 @@ class StoredLogin:
         return "fresh" if age < most / 2 else "renew"
 
     def encoded(self) -> bytes:
-        """Return what `decode` reads."""
+        """Return the login as bytes for `decode`."""
         head = {"seen": self.seen, "at": self.at, "failed": self.failed, "umask": self.umask}
         variables = b"\0".join(b"%b=%b" % each for each in self.variables.items())
         return json.dumps(head).encode() + b"\n" + variables
 
 
 def decode(data: bytes) -> StoredLogin | None:
-    """Return a stored login, None for bytes that are none."""
+    """Return the login that bytes hold; None if they hold none."""
     head, _, rest = data.partition(b"\n")
     try:
         found = json.loads(head)
@@ -135,7 +135,7 @@ def decode(data: bytes) -> StoredLogin | None:
 
 
 def printed(seen: str, data: bytes) -> StoredLogin | None:
-    """Return the login that `print_command` has written down, None where that is not whole."""
+    """Return the login that a shell wrote by `print_command`; None if incomplete. ``seen``: `profiles`."""
     umask, _, rest = data.partition(b"\n")
     try:
         mask = int(umask, 8) & 0o777
@@ -150,13 +150,13 @@ def printed(seen: str, data: bytes) -> StoredLogin | None:
 
 
 def path_of(spool: str, who: Person, shell: str) -> str:
-    """Return where the login of a user with a shell is stored."""
+    """Return the path of the stored login of a user and shell."""
     words = "\0".join((str(who.uid), who.name, shell, who.home))
     return f"{spool}/{FOLDER}/{who.uid}.{binascii.crc32(os.fsencode(words)):08x}"
 
 
 def read(path: str) -> StoredLogin | None:
-    """Return the login stored there; None if there is none that can be read."""
+    """Return the stored login; None if none can be read."""
     try:
         return decode(proc.contents(path))
     except OSError:
@@ -164,6 +164,6 @@ def read(path: str) -> StoredLogin | None:
 
 
 def write(path: str, stored: StoredLogin) -> None:
-    """Keep it, in place of an earlier one. Raises OSError."""
+    """Store the login in place of an earlier one. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     proc.replace(path, stored.encoded())

@@ -1,5 +1,5 @@
-"""Logins (`login_env`): the spawner runs each in a process of its own, which no end of a job interrupts. A
-shepherd reads the stored login; it asks for a missing or old one. Standard library only."""
+"""Runs logins (`login_env`): the spawner runs each in a process of its own, which no end of a job interrupts.
+A shepherd reads the stored login, and asks for a missing or old one. Standard library only."""
 
 import contextlib
 import errno
@@ -28,8 +28,8 @@ _PAUSE = 0.05
 
 
 class LoginServer:
-    """Logins that are being run, by user and shell, and the pipes of the shepherds that wait for them.
-    ``asks``: where shepherds ask; each inherits it. ``runners``: the processes of logins. A runner stays for
+    """Logins under way, by user and shell, and the pipes of the shepherds that wait for them. ``asks``:
+    socket where shepherds ask; they inherit it. ``runners``: processes of logins. A runner stays for
     processes that its profiles have started, and kills them when the same login is run again."""
 
     def __init__(self, spool: str, groups: cgroups.Cgroups, most_processes: int, poll: select.poll) -> None:
@@ -43,7 +43,7 @@ class LoginServer:
         poll.register(self._here, select.POLLIN)
 
     def serve(self, ready: list[int]) -> None:
-        """Handle what is ready: shepherds that ask, logins that are done."""
+        """Handle ready descriptors: shepherds that ask, logins that are done."""
         for fd in [fd for fd in ready if fd in self._done]:
             self._poll.unregister(fd)
             path = self._done.pop(fd)
@@ -65,7 +65,7 @@ class LoginServer:
                 self._waiting[path] += fds
             except (OSError, ValueError, TypeError):
                 for fd in fds:
-                    os.close(fd)  # no process is free: the shepherd finds nothing, and reports that
+                    os.close(fd)  # no process is free: the shepherd finds no login, and reports that
 
     def _fork(self, who: Person, shell: str, path: str) -> None:
         reader, writer = os.pipe()
@@ -93,7 +93,7 @@ class LoginServer:
         self._here.close()
 
     def _serve_login(self, who: Person, shell: str, path: str, writer: int, former: list[int]) -> None:
-        """Run a login, in a process that was just forked for it."""
+        """Run a login and store it; in a process that was just forked for it."""
         superseded: list[int] = []
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -116,7 +116,7 @@ class LoginServer:
 
 
 def _login(group: cgroups.JobGroup, who: Person, shell: str, until: float) -> login_env.StoredLogin:
-    """Run the login shell as its user; return the result."""
+    """Run the login shell as its user; return its login, also a failed one."""
     reader, writer = os.pipe()
 
     def work() -> None:
@@ -146,7 +146,7 @@ def _login(group: cgroups.JobGroup, who: Person, shell: str, until: float) -> lo
 
 
 def _as_the_user(who: Person, shell: str, until: float) -> login_env.StoredLogin:
-    """Become the user at home, with the limits of a login; run the shell and read its output."""
+    """Become the user, at home and with the limits of a login; run the shell and return its login."""
     if who.uid != os.geteuid():
         given = person.smaller({}, person.limits_of(who, person.groups_of(who)))
         for name, pair in given.items():
@@ -178,7 +178,7 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.StoredLogin
 
 
 def _run(who: Person, shell: str, path: str, until: float) -> str:
-    """Run the login shell to its end; return why it failed, "" if it did not."""
+    """Run the login shell to its end; return why it failed, or ""."""
     os.umask(login_env.UMASK)
     environment = person.variables(who) | {"ENVIRONMENT": "BATCH", "PBS_ENVIRONMENT": "PBS_BATCH"}
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -214,7 +214,7 @@ def _clear(group: cgroups.JobGroup, until: float, superseded: list[int]) -> None
 
 
 class LoginLoader:
-    """Puts the owner's login into an order. ``note``: why the job has a plain environment."""
+    """Loads the owner's login into an order. ``note``: why the job has a plain environment."""
 
     def __init__(self, reporter: AttemptReporter, who: Person) -> None:
         self._reporter, self._order, self._who = reporter, reporter.order, who
@@ -225,7 +225,7 @@ class LoginLoader:
         self.note = ""
 
     def ready(self) -> str:
-        """Load the login; return why the job may not begin, else "". Raises Again, Stalled."""
+        """Load the login; return why the job may not begin, or "". Raises Again, Stalled."""
         if not self._wanted:
             return ""
         stored = login_env.read(self._path)
@@ -236,7 +236,7 @@ class LoginLoader:
         return self._settle(stored)
 
     def renew(self) -> str:
-        """Run the login again, as a profile was changed; return and raise as `ready`."""
+        """Run the login again, because a profile was changed; return and raise like `ready`."""
         stored = self._renewed(self._order["stored_login"], login_env.CHANGED)
         self._order["renewed"] = True
         return self._settle(stored)
@@ -279,7 +279,7 @@ class LoginLoader:
         return login_env.read(self._path) or stored
 
     def _wait(self, seconds: float, hear: Callable[[], socket.socket]) -> bool:
-        """Ask for the login, and wait at most so long; return True if it is done."""
+        """Ask for the login, and wait at most so many seconds; return True if it is done."""
         reader, writer = os.pipe()
         with proc.Descriptor(reader):
             with proc.Descriptor(writer):

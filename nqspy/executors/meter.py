@@ -1,5 +1,5 @@
-"""Measures what a running job uses, finds the limit that it has passed, and why it ended. Real seconds here;
-orders and reports are in ms of the site's clock: real time x speed."""
+"""Measures a running job's use, and finds the limit that it has passed and why it ended. Times here are real
+seconds; orders and reports have ms of the site's clock: real time x speed."""
 
 import os
 import resource
@@ -18,7 +18,8 @@ _NOTABLE = 0.2
 
 
 class Meter:
-    """Use and limits of one job. ``memory``: its peak; ``reaped``: CPU seconds of waited-for processes."""
+    """Use and limits of one job. ``memory``: its peak in bytes; ``reaped``: CPU seconds of reaped
+    processes."""
 
     def __init__(self, cgroup: JobGroup, order: dict[str, Any], started: float) -> None:
         self.cgroup = cgroup
@@ -39,12 +40,12 @@ class Meter:
         self.cpus = len(order["cpus"] or ()) or os.cpu_count() or 1
 
     def reap(self, usage: resource.struct_rusage) -> None:
-        """Count a process that was waited for, with those that it had waited for itself."""
+        """Add the use of a process that was waited for, and of those that it had waited for."""
         self.reaped += usage.ru_utime + usage.ru_stime
         self._largest = max(self._largest, usage.ru_maxrss * 1024)
 
     def used(self, now: float) -> list[int]:
-        """Return CPU and wall time in ms of the clock, and the greatest memory in bytes."""
+        """Return CPU and wall time in ms of the site's clock, and the greatest memory in bytes."""
         return [self._clock(self.cpu), self._clock(self.wall.ran(now)), self.memory]
 
     def notable(self) -> bool:
@@ -55,7 +56,7 @@ class Meter:
         return True
 
     def due(self, now: float) -> float:
-        """Return the real seconds until the next sample: one, fewer where a limit could be passed sooner."""
+        """Return the real seconds until the next sample: one, or less if a limit could be passed sooner."""
         if self.wall.stopped is not None:
             return max(0.0, self.wall.remaining(now))
         pace = _SLOWEST if self.speed <= 1 and self.limits["memory"] is None else _QUICK
@@ -72,7 +73,7 @@ class Meter:
         return max(0.0, min(self.sampled + pace - now, self.wall.remaining(now)))
 
     def sample(self, now: float) -> None:
-        """Measure now."""
+        """Measure CPU time and memory now."""
         self.sampled = now
         pids = self.cgroup.pids()
         found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
@@ -89,7 +90,7 @@ class Meter:
         self._each_process(now, pids)
 
     def passed(self, now: float) -> tuple[str, str] | None:
-        """Return the limit that was passed, as end reason and as a sentence; None while all is well."""
+        """Return the limit that was passed, as end reason and sentence; None if none was."""
         cpu, memory = self.limits["cpu"], self.limits["memory"]
         if (over := self.wall.passed(now)) is not None:
             return over
@@ -100,11 +101,11 @@ class Meter:
         return self._crowded()
 
     def outlived(self, now: float) -> tuple[str, str] | None:
-        """Return the limit passed by processes that the leader has left: their number and time only."""
+        """Return the limit that processes remaining after the leader's end have passed; else None."""
         return self.wall.passed(now, " by processes that its script left running") or self._crowded()
 
     def remaining(self, now: float) -> float:
-        """Return the real seconds until the next check of processes that the leader has left."""
+        """Return the real seconds until the next check of processes that remain after the leader's end."""
         limit = self.wall.remaining(now)
         return max(0.0, min(self.sampled + _QUICK - now, limit if limit > 0 else IDLE))
 
@@ -136,7 +137,7 @@ class Meter:
         return True
 
     def finish(self) -> None:
-        """Add the last reading, when all processes have been reaped."""
+        """Take the last measure, when all processes have been reaped."""
         counted = self.cgroup.cpu()
         self.cpu = max(self.cpu, self.reaped, counted or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
@@ -145,7 +146,7 @@ class Meter:
         self.memory = max(self.memory, self.cgroup.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
-        """Return reason and sentence for the end of a job: its own, a kernel limit's, or a signal's."""
+        """Return reason and sentence for the end of a job: its own exit, a kernel's limit, or a signal."""
         if self.cgroup.held.killed():
             return self._memory_limit()
         died = number if number is not None else (status or 0) - 128
@@ -160,7 +161,7 @@ class Meter:
         return ("exit", "") if number is None else ("signal", "")
 
     def _each_process(self, now: float, pids: list[int]) -> None:
-        """Enforce the CPU limit of each process beyond rlimits: SIGXCPU, KILL after the grace."""
+        """Enforce each process's CPU limit where rlimits do not: SIGXCPU, SIGKILL after the grace time."""
         limit = self.limits["cpu_process"]
         if limit is None or self._clock(self.cpu) < limit:
             return
@@ -179,12 +180,12 @@ class Meter:
 
 
 _RESERVE = 64 << 20
-"""Bytes of the disk that output may not take, or a quarter of a disk that is smaller than four times that."""
+"""Bytes of the disk that output must leave free, or a quarter of a disk smaller than four times that."""
 _LITTLE = 1 << 20
 
 
 class SpoolMeter:
-    """Measures the output on the spool's disk; the job with the largest is ended before the disk is full."""
+    """Measures the output on the spool's disk: the largest is ended before the disk is full."""
 
     def __init__(self, streams: list[int]) -> None:
         self._streams = streams
@@ -193,11 +194,11 @@ class SpoolMeter:
         self._next = 0.0
 
     def due(self, now: float) -> float:
-        """Return the real seconds until the next check, fewer if output grows fast."""
+        """Return the real seconds until the next check: fewer if output grows fast."""
         return IDLE if self._checked is None else max(0.0, self._next - now)
 
     def passed(self, now: float) -> tuple[str, str] | None:
-        """Return end reason and sentence of the greatest writer when its output would fill the disk."""
+        """Return end reason and sentence if this output has nearly filled the disk, else None."""
         files = [os.fstat(fd) for fd in self._streams]
         size = sum(max(each.st_size, each.st_blocks * 512) for each in files)
         if size < _LITTLE:

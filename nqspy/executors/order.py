@@ -1,4 +1,4 @@
-"""Orders for shepherds: a request, its attempt and the site's settings made into one plain order."""
+"""Orders for shepherds: a request, its attempt and the site's settings made into one plain dictionary."""
 
 from collections.abc import Mapping
 from math import ceil, isfinite
@@ -18,7 +18,7 @@ from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
 
 KEEP_LOG = "keep_joblog"
-"""The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
+"""Name of the attribute for ``-kj``: the request's job log stays in its owner's home."""
 
 _MEASURED = {
     "cpu": "per_request/cpu_limit",
@@ -28,7 +28,7 @@ _MEASURED = {
     "cpu_process": "per_process/cpu_limit",
     "cpu_process_warning": "per_process/cpu_warning",
 }
-"""Limits that the shepherd enforces by measurement."""
+"""Limits that the shepherd enforces by measuring."""
 _LINE = 256
 """Bytes of a script's first line that the kernel reads."""
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
@@ -37,8 +37,8 @@ _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
 def make_order(
     request: Request, start: Start, site: Site, *, home: str, speed: float, script: bytes, environment: bytes
 ) -> dict[str, Any]:
-    """Return the order for one attempt, with real seconds for rlimits, ms of the site's clock for measured
-    limits, bytes for sizes. The shepherd adds what the machine has (the owner's home, login shell)."""
+    """Return the order for one attempt: rlimits in real seconds, measured limits in ms of the site's clock,
+    sizes in bytes. The shepherd adds the machine's data (the owner's home, login shell)."""
     spec = request.spec
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
@@ -92,7 +92,7 @@ def make_order(
 
 
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
-    """Return the message about a changed request to its shepherd: its wall time, where its output goes."""
+    """Return the message to the shepherd of a changed request: its wall time, where its output goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     output, sent = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in sent} for stream in ("stdout", "stderr")}
@@ -100,7 +100,7 @@ def adjustment(request: Request, site: Site) -> dict[str, Any]:
 
 
 def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
-    """Return the limits in force by qmgr path: the request's, else its queue's; None = no limit."""
+    """Return the limits in force by qmgr path: the request's, else its queue's; None: no limit."""
     asked = {**spec.ask.limits(), **dict(spec.ask.others)}
     paths = [f"per_request/{name}" for name in queue.per_request.__slots__]
     paths += [f"per_process/{name}" for name in queue.per_process.__slots__]
@@ -113,7 +113,7 @@ def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
 
 
 def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict[str, tuple[int, int]]:
-    """Soft and hard limits of each process, by name of the rlimit; -1: none."""
+    """Return soft and hard limits of each process by name of the rlimit; -1: unlimited."""
     found: dict[str, tuple[int, int]] = {}
     cpu = _cpu_rlimit(limits, speed, grace)
     if cpu is not None:
@@ -130,8 +130,8 @@ def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict
 
 
 def _cpu_rlimit(limits: Mapping[str, int | None], speed: float, grace: int) -> tuple[int, int] | None:
-    """RLIMIT_CPU in real seconds: SIGXCPU at the warning or the limit, SIGKILL after the grace time. With a
-    request-wide limit only it is the backstop for a shepherd that was killed."""
+    """Return RLIMIT_CPU in real seconds: SIGXCPU at the warning or the limit, SIGKILL after the grace time.
+    If only the whole request has a limit, that is used, in case the shepherd is killed. None: no limit."""
     extra = max(1, ceil(grace / 1000))
     limit, warning = limits["per_process/cpu_limit"], limits["per_process/cpu_warning"]
     whole = limits["per_request/cpu_limit"]
@@ -148,16 +148,16 @@ def _cpu_rlimit(limits: Mapping[str, int | None], speed: float, grace: int) -> t
 
 
 def _seconds(ms: int, speed: float) -> int:
-    """Whole real seconds of a time of the site's clock, at least one."""
+    """Return ms of the site's clock as whole real seconds, at least one."""
     seconds = ms / 1000 / speed
     return max(1, ceil(seconds)) if isfinite(seconds) else 1
 
 
 def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, list[str]]:
-    """Return the interpreter (None: the owner's), when its login shell is run ("": never, "once" for all
-    requests of its owner, "each": for this one), and its arguments before the script."""
+    """Return the interpreter (None: the owner's shell), when its login shell is run ("": never, "once" for
+    all requests of its owner, "each": for this one), and its arguments before the script."""
     if spec.shell is not None:
-        # What leads an application is Python that needs nothing of the site's packages: a third of its start.
+        # An application's leader is Python that needs none of the site's packages: a third of its start.
         return spec.shell, "", ["-IS"] if spec.caller is not None else []
     word, _, path = strategy.partition("=")
     if word == "fixed" and path:
@@ -167,7 +167,7 @@ def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, l
 
 
 def _interpreter(script: bytes) -> list[str]:
-    """Return what a script names behind ``#!``: a program, all the rest as one argument; empty: nothing."""
+    """Return the program and its one argument behind ``#!`` in a script; empty without that line."""
     if not script.startswith(b"#!"):
         return []
     words = script[2:_LINE].split(b"\n", 1)[0].strip().split(None, 1)
@@ -211,7 +211,8 @@ def _environment(
 
 
 def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
-    """Return what became of the requests that it waited for: ``17.ymp deleted never_began``."""
+    """Return the variable with the ends of the requests that it waited for: ``17.ymp deleted
+    never_began``."""
     found = {"NQSPY_DEPENDENCIES": str(len(request.prerequisites))}
     for number, each in enumerate(request.prerequisites, 1):
         began = "began" if each.began else "never_began"
@@ -220,7 +221,7 @@ def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:
-    """Return for a machine with a shape: the shape, the lowest PE, and its position."""
+    """Return the variables for a machine with a shape: the shape, the lowest PE, and its position."""
     torus = torus_of(site.settings.machine)
     if torus is None:
         return {}
@@ -246,7 +247,7 @@ CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:
-    """``denied``: numbers of the devices it lacks; ``devices``: first file and number of each it holds."""
+    """Return ``denied``: numbers of the devices it lacks; ``devices``: file and number of each it holds."""
     denied: list[str] = []
     mine: dict[str, list[tuple[str, str]]] = {}
     for each in site.settings.consumables.values():
@@ -267,7 +268,7 @@ def _latin(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
-    """Return where the two streams go, and what becomes of what earlier attempts have written there."""
+    """Return where both streams go, and what to do with output that earlier attempts have written there."""
     spec, seq, output, host = request.spec, request.seq, request.spec.output, site.name
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
@@ -302,7 +303,7 @@ def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str,
 
 
 def _log(request: Request, start: Start, site: Site) -> list[str]:
-    """Return lines about submission and start for the job log; none without a log."""
+    """Return lines for the job log about submission and start; none without a log."""
     spec = request.spec
     if not spec.output.log:
         return []
@@ -320,14 +321,14 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Outputs that come second: another request, started before, writes the same path. ``set output_clash``
-    decides about them. In an array each is second where all indices share one path."""
+    """Finds outputs whose path an earlier request writes: ``set output_clash`` decides about these second
+    outputs. In an array each is second if all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}
 
     def mark(self, request: Request, output: dict[str, Any], site: Site) -> None:
-        """Mark the second streams of a request that starts: ``clash`` is a suffix, or ``append``."""
+        """Mark the second outputs of a starting request: ``clash`` is a suffix of the path, or ``append``."""
         second = self._second.pop(request.seq, set())
         if index_of(request.seq) is not None:
             second |= paths.of_all_indices(request.seq, request.spec, request.queue)

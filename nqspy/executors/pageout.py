@@ -1,6 +1,5 @@
-"""Gives the memory of stopped processes back to the system: MADV_PAGEOUT on each mapping, in slices. It needs
-CAP_SYS_NICE, else the cgroup is asked (``memory.reclaim``). Without swap nothing moves: the freed memory is
-measured. Standard library only."""
+"""Pages out the memory of stopped processes: MADV_PAGEOUT on each mapping, in slices. It needs CAP_SYS_NICE,
+else the cgroup is asked (``memory.reclaim``). Without swap nothing is freed. Standard library only."""
 
 import ctypes
 import errno
@@ -13,7 +12,7 @@ from nqspy.executors.control import write
 _PROCESS_MADVISE = 440
 _MADV_PAGEOUT = 21
 _SLICE = 64 << 20
-"""Bytes in one call: some 30 ms, so that a shepherd reacts soon."""
+"""Bytes in one call: it takes about 30 ms, so that a shepherd reacts soon."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,10 +22,10 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """Paging out of memory: call `step` until False. ``refused``: the kernel does not allow it."""
+    """Pages out the memory of some processes: call `step` until False. ``refused``: not permitted."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
-        """``folder``: of the job's cgroup, "" when it has none."""
+        """``folder``: of the job's cgroup, "" without one."""
         self._pids = pids
         self._folder = folder
         self.before = resident(pids)
@@ -58,7 +57,7 @@ class PageOut:
 
 
 def resident(pids: list[int]) -> int:
-    """Return the bytes that these processes hold in memory, without pages of files."""
+    """Return the bytes of memory of these processes, without pages of files."""
     return proc.together({pid: reading for pid in pids if (reading := proc.stat(pid)) is not None})
 
 
@@ -69,7 +68,7 @@ def may() -> bool:
 
 
 def _mappings(pid: int) -> Iterator[tuple[int, int]]:
-    """Readable mappings in slices, none of a process that has ended."""
+    """Yield readable mappings in slices; none of a process that has ended."""
     for line in filter(None, proc.text(f"/proc/{pid}/maps").split("\n")):
         where, rights = line.split(None, 2)[:2]
         if rights[0] == "r" and not line.endswith(("[vvar]", "[vdso]", "[vsyscall]")):
@@ -79,7 +78,8 @@ def _mappings(pid: int) -> Iterator[tuple[int, int]]:
 
 
 def _advise(pidfd: int, start: int, end: int) -> None:
-    """Raises PermissionError, ProcessLookupError; a mapping that cannot be paged out stays."""
+    """Ask the kernel to page out a mapping; do nothing if it cannot be. Raises PermissionError,
+    ProcessLookupError."""
     part = _Range(start, end - start)
     done = _libc.syscall(
         _PROCESS_MADVISE, pidfd, ctypes.byref(part), ctypes.c_size_t(1), _MADV_PAGEOUT, ctypes.c_uint(0)
@@ -94,13 +94,13 @@ _REMEMBERED = 10_000
 
 
 class Residents:
-    """Memory of attempts, measured by the daemon: below each shepherd and in its cgroup."""
+    """Measures the memory of attempts, in the daemon: processes below each shepherd and in its cgroup."""
 
     def __init__(self) -> None:
         self._cache: dict[str, tuple[int, str]] = {}
 
     def of(self, folder: str) -> int | None:
-        """Return the bytes that the processes of an attempt hold, None when it has not begun or has ended."""
+        """Return the bytes of memory of an attempt's processes; None if it has not begun or has ended."""
         if folder not in self._cache:
             record, holder = records.read(folder, "pid"), records.holder(folder)
             if record is None or holder is None:

@@ -1,6 +1,6 @@
-"""The owner of a request: to find and become that user, and what a login gives besides rights: limits
+"""The owner of a request: finds and becomes that user, and reads what a login sets besides rights: limits
 (limits.conf(5)), search path (login.defs(5)), variables (environment(5)). All is read from the files, as root
-has no PAM to ask; a file that cannot be read does not count. Standard library only."""
+has no PAM to ask; a file that cannot be read is skipped. Standard library only."""
 
 import contextlib
 import ctypes
@@ -20,11 +20,11 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class NotFound(Exception):
-    """The user database has no entry for the owner, or does not answer; it is tried again."""
+    """The user database has no entry for the owner, or does not answer; a later try may succeed."""
 
 
 class Person(NamedTuple):
-    """A user as the user database has them; ``primary`` differs from ``gid`` after ``newgrp``."""
+    """A user as in the user database; ``primary``: its own group, other than ``gid`` after ``newgrp``."""
 
     uid: int
     gid: int
@@ -86,7 +86,7 @@ def _numbers(who: Person) -> set[int]:
 
 
 def become(who: Person) -> None:
-    """Become that user for good, groups first, and check the result. Raises OSError, PermissionError."""
+    """Become that user for good, groups first, and check that it worked. Raises OSError, PermissionError."""
     if who.uid == os.geteuid():
         return
     os.initgroups(who.name, who.primary)
@@ -118,12 +118,12 @@ _UNITS = {
     "rtprio": 1,
 }  # fmt: skip
 Limits = dict[str, tuple[int | None, int | None]]
-"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: not limited here."""
+"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: not set here."""
 
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
-    """Return the limits of limits.conf and limits.d/*.conf: a line for the user counts before a group's, that
-    before ``*``; of one kind the last. Root gets only lines naming it. ``root``: before paths (tests)."""
+    """Return the limits in limits.conf and limits.d/*.conf: a line for the user counts before a group's, that
+    before ``*``; of equal ones the last. For root only lines with its name count. ``root``: before paths."""
     lines: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for line in _text(path).splitlines():
@@ -144,7 +144,7 @@ def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
 
 
 def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
-    """Return how closely a domain names the user: 3 by name, 2 by group, 1 all users, 0 not."""
+    """Return how closely a domain of limits.conf names the user: 3 name, 2 group, 1 all users, 0 not."""
     if domain == "*":
         return 1 if who.uid else 0
     if domain.startswith("@"):
@@ -163,7 +163,7 @@ def _within(text: str, number: int) -> bool:
 
 
 def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple[int, int]]:
-    """Return the smaller of both limits of a process for each name; -1: unlimited."""
+    """Return the smaller limit for each name of rlimits, of a request's and a login's; -1: unlimited."""
     found = dict(asked)
     for name, (soft, hard) in login.items():
         own = asked.get(name, (-1, -1))
@@ -173,12 +173,12 @@ def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple
 
 
 def least(one: int, other: int) -> int:
-    """Return the smaller of two limits; -1 is none, as the kernel has it."""
+    """Return the smaller of two limits; -1 is unlimited, as in the kernel."""
     return max(one, other) if min(one, other) < 0 else min(one, other)
 
 
 def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
-    """Return a limit for the kernel, which has no unlimited number of files."""
+    """Return a limit for the kernel, in which the number of files cannot be unlimited."""
     if name != "NOFILE" or -1 not in limits:
         return limits
     most = int(proc.contents("/proc/sys/fs/nr_open"))
@@ -186,7 +186,7 @@ def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
 
 
 def variables(who: Person, root: str = "") -> dict[str, str]:
-    """Return the environment of a login: /etc/environment, the path of login.defs, the user's variables."""
+    """Return the variables of a login: /etc/environment, the path of login.defs, those of the user."""
     name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
     found = {"PATH": _definition(_text(root + DEFINITIONS), name).removeprefix("PATH=") or DEFAULT_PATH}
     for line in _text(root + VARIABLES).splitlines():
@@ -212,7 +212,7 @@ def _files(folder: str) -> list[str]:
 
 
 _read = lru_cache(64)(lambda path, changed, size: proc.text(path))
-"""Each file is read once by the spawner; its shepherds find it here unless it has changed."""
+"""Contents of files read by the spawner, for its shepherds, as long as the files do not change."""
 
 
 def _text(path: str) -> str:

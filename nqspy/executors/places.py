@@ -10,15 +10,15 @@ from nqspy.executors.proc import Descriptor
 
 _MOST_LINKS = 40
 _ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Non-blocking: a fifo without a reader is an error and does not block the shepherd."""
+"""Flag: opening a fifo without a reader fails, and does not block the shepherd."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class SpoolPlace:
-    """A name in an open folder: ``folder`` is its descriptor, to be closed by `close`."""
+    """A name in an open folder; ``folder`` is its descriptor, which `close` closes."""
 
     def __init__(self, path: str) -> None:
-        """Walk to the last name of a path, which need not exist. Raises OSError."""
+        """Open folder by folder up to the last name of a path, which need not exist. Raises OSError."""
         self.folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
         self.name = "."
         self._links = 0
@@ -44,7 +44,7 @@ class SpoolPlace:
         os.close(self.folder)
 
     def open(self, flags: int) -> int:
-        """Open or make the file for writing; O_TRUNC empties it. Raises OSError."""
+        """Open or make the file for writing; O_TRUNC in ``flags`` empties it. Raises OSError."""
         folder = os.fstat(self.folder)
         if folder.st_uid in (0, os.geteuid()) and not folder.st_mode & 0o022:
             fd = os.open(self.name, _ASKED | os.O_CREAT | flags, 0o666, dir_fd=self.folder)
@@ -54,8 +54,8 @@ class SpoolPlace:
         return fd
 
     def _open_new(self, flags: int) -> int:
-        """Open a name where others may make names: only root's devices are written; a file of the user's own
-        is replaced, as its name may be a second one of something precious."""
+        """Open a name in a folder where others may make names: only root's devices are written; a file of the
+        user's own is replaced, as its name may be a second one of an important file."""
         foreign = PermissionError(errno.EPERM, f"{self.name} belongs to another user")
         try:
             found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
@@ -76,14 +76,14 @@ class SpoolPlace:
         return os.open(self.name, _ASKED | os.O_CREAT | os.O_EXCL | flags, 0o666, dir_fd=self.folder)
 
     def kind(self) -> int | None:
-        """Return the mode of the file with that name; None without one."""
+        """Return the mode of the file with that name; None if there is none."""
         try:
             return os.lstat(self.name, dir_fd=self.folder).st_mode
         except OSError:
             return None
 
     def _own_link(self, name: str, *, last: bool) -> str | None:
-        """Return where a link leads, None when the name is no link. Raises PermissionError for another's."""
+        """Return a link's target; None if it is no link. Raises PermissionError for another user's link."""
         try:
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder)
         except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Pool of idle shepherds, and the life of one: it serves one attempt, then others while all goes well. A new
-shepherd costs more than a short job. When its job has ended and the end is reported, it offers itself to the
-spawner with a socket for an order; it exits when that is closed. Standard library only."""
+"""Pool of idle shepherds, and the life of a shepherd: it serves one attempt, then others while all goes well.
+A new shepherd costs more than a short job. When its job's end is reported, it offers itself to the spawner
+with a socket for an order; it exits when that is closed. Standard library only."""
 
 import contextlib
 import os
@@ -25,11 +25,11 @@ _LARGEST = 1 << 17
 _LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 _FILES = ("oom_score_adj", "coredump_filter", "cgroup")
 Traits = tuple[object, ...]
-"""Attributes that children inherit: a job that changes them would change those of the next job."""
+"""Process attributes that children inherit: a job that changes them would change those of the next job."""
 
 
 class ShepherdPool:
-    """Idle shepherds, on the spawner's side. ``offers``: where they offer themselves; all inherit it."""
+    """Idle shepherds, on the spawner's side. ``offers``: socket for their offers, which all inherit."""
 
     def __init__(self, seconds: float) -> None:
         """``seconds``: how long a shepherd waits for an order."""
@@ -39,11 +39,11 @@ class ShepherdPool:
         self._waiting: list[tuple[float, bool, int, socket.socket]] = []
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when a shepherd offers itself."""
+        """Return the descriptor that becomes readable when a shepherd offers itself."""
         return self._here.fileno()
 
     def read_offers(self) -> list[int]:
-        """Read the offers; return the pids of the shepherds that are idle now."""
+        """Read the offers; return the pids of the shepherds that have become idle."""
         found: list[int] = []
         while True:
             try:
@@ -72,11 +72,11 @@ class ShepherdPool:
         return 0
 
     def wait(self) -> float | None:
-        """Return the real seconds until the first has waited long enough; None if the pool is empty."""
+        """Return the real seconds until a shepherd was idle long enough; None: the pool is empty."""
         return max(0.0, self._waiting[0][0] - now()) if self._waiting else None
 
     def dismiss(self) -> None:
-        """Dismiss the shepherds that have waited long enough."""
+        """Dismiss the shepherds that have been idle for long enough."""
         while self._waiting and self._waiting[0][0] <= now():
             _, _, pid, channel = self._waiting.pop(0)
             channel.close()
@@ -98,17 +98,17 @@ class ShepherdPool:
 
 
 class Offer:
-    """Shepherd's side: offers this process before the end is reported, and waits for an order."""
+    """Shepherd's side: offers this process before the end is reported, then waits for an order."""
 
     def __init__(self, offers: socket.socket, born: bool, traits: Traits) -> None:
-        """``born``: in the cgroup of its jobs; ``traits``: as they must be for another order."""
+        """``born``: True if born in its jobs' cgroup; ``traits``: attributes needed for another job."""
         self._offers = offers
         self._traits = traits
         self._offer = b"%d %d" % (os.getpid(), born)
         self._channel: socket.socket | None = None
 
     def make(self) -> None:
-        """Make the offer: from now on an order may come."""
+        """Offer this process: from now on an order may come. Do nothing if its attributes have changed."""
         # A delivery that hangs in the kernel may have left a child, which would count for the next job.
         if not (forks.reap() and _unchanged(self._traits)):
             return
@@ -122,7 +122,7 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> tuple[bytes, list[int]] | None:
-        """Return the next order with its descriptors: the spawner's lock, a long order's file; or None."""
+        """Wait for an order; return it with its descriptors (the lock, a long order's file), or None."""
         if self._channel is None:
             return None
         with contextlib.suppress(OSError), self._channel:
@@ -132,7 +132,7 @@ class Offer:
 
 
 def _stopped(pid: int) -> bool:
-    """True if it was stopped or is gone. Kill a stopped one: it would never exit."""
+    """True if a process was stopped or has ended. Kill a stopped one: it would never exit."""
     found = proc.stat(pid)
     if found is not None and found.still:
         proc.send([pid], signal.SIGKILL)
@@ -159,7 +159,8 @@ def _unchanged(before: Traits) -> bool:
 
 
 def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup | None) -> None:
-    """Serve as a shepherd (``born`` in the cgroup of its jobs); end when another has the claim."""
+    """Serve an order as a shepherd (``born``: its jobs' cgroup), then others; end if another has the
+    claim."""
     os.setsid()
     urgency.ordinary_children()
     os.umask(0)

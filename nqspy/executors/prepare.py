@@ -1,4 +1,4 @@
-"""Prepare an attempt: the spawner reads the order, its shepherd claims it on the disk before the job."""
+"""Preparing an attempt: the spawner reads the order, the shepherd claims it on the disk before the job."""
 
 import contextlib
 import json
@@ -11,11 +11,11 @@ from nqspy.executors import cgroups, child, records, scratch
 from nqspy.executors.attempt_reporter import Station
 
 _ROOM = 64 << 20
-"""Smallest memory limit, in bytes, that a shepherd alone cannot reach."""
+"""Memory limit in bytes below which even the shepherd's own memory would exceed it."""
 
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
-    """Return an order from a message or from a file. Raises OSError, ValueError, KeyError."""
+    """Return the order in a message or in a file that comes with it. Raises OSError, ValueError, KeyError."""
     order: dict[str, Any] = json.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0) if fds else data)
     if not order.get("deliver"):
         order["scratch"] = scratch.name(order)
@@ -26,7 +26,7 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
 
 
 def plain(order: dict[str, Any], station: Station) -> bool:
-    """True if the job is spawned in its shepherd's cgroup: no limit needs a cgroup of its own."""
+    """True if the job is spawned in its shepherd's cgroup, because no limit needs a cgroup of its own."""
     if not child.plain(order):
         return False
     memory = order["limits"]["memory"] is not None and not joins(order, station)
@@ -36,13 +36,13 @@ def plain(order: dict[str, Any], station: Station) -> bool:
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
-    """True if the shepherd can spawn the job inside its memory limit (`control.joined`)."""
+    """True if the shepherd can enter the job's memory limit to spawn it (`control.joined`)."""
     place, limit = station.cgroups.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
 
 def renumber_devices(order: dict[str, Any], group: cgroups.JobGroup) -> None:
-    """Number the devices that the job can open from 0 in its variables, as its programs do."""
+    """Number the devices that the job can open from 0 in its variables, as its programs number them."""
     enforced = "devices" in group.held.places
     for variable, devices in order.get("devices", {}).items() if enforced else ():
         with contextlib.suppress(OSError):
@@ -55,7 +55,7 @@ def renumber_devices(order: dict[str, Any], group: cgroups.JobGroup) -> None:
 def claim(
     order: dict[str, Any], folder: str, holder: str, station: Station, born: cgroups.ShepherdCgroup | None
 ) -> bool:
-    """Make the attempt's folder the current one and claim it; False, after a while, if the disk is full."""
+    """Make the attempt's folder the current one and claim it; return False if the disk stays full."""
     more: dict[str, Any] = {"keeper": station.me}
     if born is not None and born.folder:
         more["cage"] = [born.kind, born.folder]

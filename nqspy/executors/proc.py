@@ -11,7 +11,7 @@ from typing import NamedTuple
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Errors of a caller that is short of descriptors or memory: they prove nothing about the process."""
+"""Error numbers of a caller without free descriptors or memory: they show nothing about the process."""
 
 
 class Descriptor:
@@ -30,7 +30,7 @@ class Descriptor:
 
 
 def contents(path: "str | os.PathLike[str]") -> bytes:
-    """Return all that is in a file. Raises OSError."""
+    """Return the bytes of a file. Raises OSError."""
     with Descriptor(os.open(path, os.O_RDONLY)) as fd:
         data = b""
         while part := os.read(fd, 65536):
@@ -39,13 +39,13 @@ def contents(path: "str | os.PathLike[str]") -> bytes:
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write all of it. Raises OSError."""
+    """Write all bytes. Raises OSError."""
     while data:
         data = data[os.write(fd, data) :]
 
 
 def replace(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file that only its owner reads, whole or not at all, and maybe durable. Raises OSError."""
+    """Write a file that only its owner reads, whole or not at all, and durably if asked. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -69,7 +69,7 @@ def text(path: "str | os.PathLike[str]") -> str:
 
 
 def now() -> float:
-    """Return real seconds of a monotonic clock."""
+    """Return seconds of a monotonic clock."""
     return time.monotonic()  # noqa: TID251 - processes of their own measure real durations
 
 
@@ -79,8 +79,8 @@ def _inode(pid: int) -> int:
 
 
 class Identity(NamedTuple):
-    """Identity of a process for as long as the machine is up: a pid and its start time (10 ms ticks) may come
-    again, the inode of its pidfd does not (0: this kernel has none). A pid means nothing in another boot."""
+    """Identity of a process while the machine is up: a pid and a start time (10 ms ticks) may come again, the
+    inode of its pidfd does not (0: this kernel has none). A pid of another boot means nothing."""
 
     boot: str
     pid: int
@@ -88,7 +88,7 @@ class Identity(NamedTuple):
     inode: int
 
     def text(self) -> str:
-        """Return a line for a record in the spool."""
+        """Return the identity as a line for records."""
         return f"{self.boot} {self.pid} {self.start} {self.inode}"
 
     @classmethod
@@ -99,7 +99,7 @@ class Identity(NamedTuple):
 
 
 class Identifier:
-    """Finds identities of processes; reads what is constant for a boot once."""
+    """Finds identities of processes; reads only once what does not change during a boot."""
 
     __slots__ = ("boot", "distinct")
 
@@ -114,7 +114,7 @@ class Identifier:
             return self._identity(pid, fd)
 
     def reopen(self, identity: Identity) -> int | None:
-        """Return a pidfd of that process, opened first, then compared; None: it has ended. Raises OSError."""
+        """Return a pidfd of that process, opened first, then compared; None: ended. Raises OSError."""
         if identity.boot != self.boot:
             return None
         fd, same = -1, False
@@ -136,13 +136,13 @@ class Identifier:
 
 
 class Stat:
-    """Reading of ``/proc/PID/stat``: CPU in seconds (``reaped``: of children waited for), memory in bytes;
-    ``code``: how it ended, ``stack``: where its stack begins, by program. 0: not shown."""
+    """A reading of ``/proc/PID/stat``: CPU in seconds (``reaped``: of children waited for), memory in bytes;
+    ``code``: how it ended; ``stack``: address where its stack begins. 0: not shown."""
 
     __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 
     def __init__(self, pid: int, thread: str = "") -> None:
-        """Raises OSError when there is no such process; ``thread``: ``task/17/`` reads that of a thread."""
+        """Read it. Raises OSError without such a process; ``thread``: ``task/17/`` for a thread."""
         with Descriptor(os.open(f"/proc/{pid}/{thread}stat", os.O_RDONLY)) as fd:
             data = os.read(fd, 4096)
         # The command name stands in brackets and may hold anything, brackets too.
@@ -165,12 +165,12 @@ class Stat:
 
     @property
     def still(self) -> bool:
-        """True if it was stopped, or a tracer holds it."""
+        """True if it was stopped, or a tracer stops it."""
         return self.state in "Tt"
 
 
 def stat(pid: int, *, sure: bool = False) -> Stat | None:
-    """Return a reading of a process; None if it has ended; ``sure``: raises OSError without a descriptor."""
+    """Return a reading of a process; None if it has ended; ``sure``: raise OSError without a descriptor."""
     try:
         return Stat(pid)
     except OSError as error:
@@ -180,8 +180,8 @@ def stat(pid: int, *, sure: bool = False) -> Stat | None:
 
 
 def stopped(pids: list[int]) -> set[int]:
-    """Return which of these processes have stopped with all their threads, or have ended: none of them forks.
-    A parent that waits for its child between vfork and exec counts as stopped."""
+    """Return those of these processes that have stopped with all their threads, or have ended: none of them
+    can fork. A parent that waits for its child between vfork and exec counts as stopped."""
     found = {pid: reading for pid in pids if (reading := stat(pid)) is not None}
     lenders = {one.parent for one in found.values() if _borrows(one, found)}
     moving = [
@@ -234,7 +234,7 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 
 
 def together(found: dict[int, Stat]) -> int:
-    """Return the bytes of memory that these processes hold; shared pages count once, pages of files not."""
+    """Return the bytes of memory of these processes; shared pages count once, pages of files not."""
     each = {
         pid: (len(found) > 1 and _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")))
         or _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
@@ -245,8 +245,8 @@ def together(found: dict[int, Stat]) -> int:
 
 
 def _borrows(child: Stat, found: dict[int, Stat]) -> bool:
-    """True if a child is between vfork and exec (most programs begin others so): it runs in the memory of its
-    parent, of which the calling thread waits in state D, and each of the two shows all of it as its own."""
+    """True if a child is between vfork and exec (most programs start others so): it uses its parent's memory,
+    the calling thread waits in state D, and each of the two shows all of that memory as its own."""
     parent = found.get(child.parent)
     return parent is not None and child.stack == parent.stack and "D" in _states(child.parent, parent)
 
@@ -264,20 +264,20 @@ def _states(pid: int, reading: Stat) -> list[str]:
 
 
 def readable(fd: int, seconds: float = 0.0) -> bool:
-    """True if there is something to read, within so many seconds: of a pidfd, that its process has ended."""
+    """True if a descriptor becomes readable within so many seconds; a pidfd does when its process ends."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
 
 
 def field(text: str, name: str) -> int:
-    """Return the number behind a name in the text of a file, 0 where that is not there."""
+    """Return the number behind a name in the text of a file; 0 without that name."""
     words = text.split()
     return int(words[words.index(name) + 1]) if name in words else 0
 
 
 def pid_of(pidfd: int) -> int:
-    """Return the pid of a pidfd's process; not above 0: it has ended, and was reaped."""
+    """Return the pid of a pidfd's process; not above 0 if it has ended and was reaped."""
     return field(text(f"/proc/self/fdinfo/{pidfd}"), "Pid:")
 
 
@@ -288,7 +288,7 @@ def send_by(pidfd: int, number: int) -> None:
 
 
 def await_ends(pids: list[int], seconds: float) -> None:
-    """Wait until these processes have ended, at most so long for all of them."""
+    """Wait until these processes have ended, at most so many seconds for all of them."""
     until = now() + seconds
     for pid in pids:
         with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:
@@ -296,8 +296,8 @@ def await_ends(pids: list[int], seconds: float) -> None:
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
-    """Send a signal to these processes, in this order; ``still``: those of them that existed a moment later,
-    so that a pid that was reused in between gets none."""
+    """Send a signal to these processes, in order; add to ``still`` those that existed a moment later, so that
+    the next signal does not reach a reused pid."""
     there = set(pids if still is None else still)
     for pid in [pid for pid in pids if pid in there]:
         with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:

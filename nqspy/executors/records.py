@@ -33,17 +33,17 @@ PROTOCOL = 3
 version and of earlier ones; no release has any before this one."""
 VOID = "void"
 _ROOM = 16_384
-"""Bytes reserved on the disk for the records of each running attempt, so that its end can be recorded."""
+"""Bytes allocated on the disk for the records of each running attempt, so that its end can be recorded."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of the spool's disk that no request is to blame for, and that pass."""
+"""Errors of the spool's disk that no request causes and that pass."""
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
-"""Errors of file systems that do not sync folders."""
+"""Errors of file systems that cannot sync folders."""
 AGAIN = 2.0
-"""Real seconds after which an attempt that met one of them is given up, so that another may be made."""
+"""Real seconds after which an attempt with such errors is given up, so that another may be made."""
 
 
 class Gone(Exception):
-    """An attempt's folder was removed: nothing can be recorded any more."""
+    """An attempt's folder was removed: nothing more can be recorded."""
 
 
 def folder_name(seq: int, attempt: int) -> str:
@@ -53,7 +53,7 @@ def folder_name(seq: int, attempt: int) -> str:
 
 
 def attempt_named(folder: str) -> tuple[int, int] | None:
-    """Request and attempt of a folder by its path or name; None when it is that of none."""
+    """Return the request and attempt that a folder's path or name means; None if it means none."""
     seq, dot, attempt = os.path.basename(folder).partition(".")
     number, mark, index = seq.partition("_")
     if not (dot and number.isdecimal() and attempt.isdecimal() and (index.isdecimal() or not mark)):
@@ -62,13 +62,13 @@ def attempt_named(folder: str) -> tuple[int, int] | None:
 
 
 def shown_by(folder: str, name: str = "stdout") -> str:
-    """Return the message about a stream that stays in the spool: ``qcat 17 shows it``."""
+    """Return the sentence about a stream that stays in the spool: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
     return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
-    """Claim an attempt for ``holder`` (``more``: `claimed_with`); False if it has a claim. Raises OSError."""
+    """Claim an attempt for ``holder`` (``more``: see `claimed_with`); False if claimed. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     with Descriptor(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
         line = "\n" + json.dumps({"protocol": version} | more) if version else ""
@@ -83,8 +83,8 @@ def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
 
 
 def make_durable(folder: str) -> None:
-    """Sync the claim to the disk: its file, its folder, and the name of that in the spool.
-    An attempt without a claim is one that never began, after a power cut too. Raises OSError."""
+    """Sync the claim to the disk: its file, its folder, and that folder's name in the spool. So an attempt
+    without a claim has never begun, even after a power cut. Raises OSError."""
     for path in (f"{folder}/claim", folder, f"{folder}/.."):
         with Descriptor(os.open(path, os.O_RDONLY)) as fd:
             try:
@@ -95,28 +95,28 @@ def make_durable(folder: str) -> None:
 
 
 def reserve_room(folder: str) -> None:
-    """Reserve room on the disk for coming records (costly: not for short requests). Raises OSError."""
+    """Allocate disk room for the coming records (costly: not for short requests). Raises OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY)) as fd:
         if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def holder(folder: str) -> str | None:
-    """Return the holder of the claim, None when it is not claimed."""
+    """Return the holder of the claim; None if there is no claim."""
     with contextlib.suppress(FileNotFoundError):
         return contents(f"{folder}/claim").split(b"\n", 1)[0].decode("ascii", "replace")
     return None
 
 
 def protocol(folder: str) -> int:
-    """Return the protocol version of the shepherd that holds the claim. Raises OSError as `read` does."""
+    """Return the protocol version of the shepherd that holds the claim. Raises OSError like `read`."""
     return _version(claimed_with(folder))
 
 
 def claimed_with(folder: str) -> dict[str, Any]:
-    """Return the fields of a shepherd's claim: ``protocol``, ``keeper`` (the identity of the spawner
-    that inherits its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch``
-    (that folder, and the uid of its owner); empty when there is none. Raises OSError as `read` does."""
+    """Return the fields of a shepherd's claim: ``protocol``, ``keeper`` (identity of the spawner that
+    inherits its orphans), ``cage`` (kind and directory of the job's cgroup, if it was born in that),
+    ``scratch`` (that folder, and its owner's uid); empty without a claim. Raises OSError like `read`."""
     return _claimed(_found(f"{folder}/claim") or b"")
 
 
@@ -132,13 +132,13 @@ def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False
 
 
 def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
-    """Return a record, or None; ``within``: under another name. Raises OSError when out of descriptors."""
+    """Return a record, or None; ``within``: under another name. Raises OSError if no descriptor is free."""
     data = _found(f"{folder}/{within or name}")
     return None if data is None else _record(data, name)
 
 
 def story(folder: str) -> dict[str, Any] | None:
-    """Return the whole story of an ended attempt, else None. Raises OSError as `read` does."""
+    """Return the whole story of an ended attempt, else None. Raises OSError like `read`."""
     data = _found(f"{folder}/done")
     if data is None:
         return None
@@ -146,7 +146,7 @@ def story(folder: str) -> dict[str, Any] | None:
 
 
 def _record(data: bytes, name: str) -> dict[str, Any] | None:
-    """Return the last line of that name in the file of records."""
+    """Return the last line with that name in the file of records."""
     mark = f'{{"{name}": '.encode("ascii")
     for line in reversed(data.split(b"\n")):
         if line.startswith(mark):
@@ -162,7 +162,7 @@ def _version(claimed: dict[str, Any]) -> int:
 
 
 def _claimed(data: bytes) -> dict[str, Any]:
-    """Return the second line of the file of records, if it is a claim's."""
+    """Return the second line of the file of records, if it belongs to a claim."""
     try:
         found = json.loads(data.split(b"\n", 2)[1])
     except (ValueError, IndexError):
@@ -178,7 +178,7 @@ def note_use(folder: str, used: list[int]) -> None:
 
 
 def noted_use(folder: str) -> list[int]:
-    """Return what it had used when that was last noted; empty when it never was."""
+    """Return the last recorded use; empty without one."""
     with contextlib.suppress(OSError, ValueError):
         numbers = list(map(int, contents(f"{folder}/use").split()))
         return numbers if len(numbers) == 3 else []

@@ -1,4 +1,4 @@
-"""Fate of an attempt, by its records and processes; the end of a lost one's processes and of its folder."""
+"""Fate of an attempt, found by its records and processes; killing a lost one's rest; removing folders."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "lat
 
 @dataclass(slots=True)
 class Finding:
-    """Finding about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``:
-    its story as far as it is known; ``rebooted``: it was of a former boot of the machine; ``over``: its job
-    has ended, its output is still to be delivered."""
+    """What was found out about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``: its
+    story as far as known; ``rebooted``: True if it is from an earlier boot; ``over``: True if its job has
+    ended and its output is still to be delivered."""
 
     fate: Fate
     pidfd: int | None = None
@@ -77,7 +77,7 @@ _TRIES = 5
 
 
 class _Marks(NamedTuple):
-    """Marks in the environment of a job's processes (request, attempt, home), and where their output goes."""
+    """Marks that identify a job's processes: variables (request, attempt, home), and output files."""
 
     request: bytes
     attempt: bytes
@@ -85,8 +85,8 @@ class _Marks(NamedTuple):
     folder: str
 
     def on(self, pid: int) -> bool:
-        """True if a process has them, or writes the attempt's output, or is its shepherd: stands in its
-        folder and was forked by a spawner, so it is no job, nor an operator's shell."""
+        """True if a process has the marks, writes the attempt's output, or is its shepherd: that stands in
+        its folder and was forked by a spawner, so it is no job and no operator's shell."""
         if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)"):
             with contextlib.suppress(OSError):
                 command = proc.contents(f"/proc/{pid}/cmdline")
@@ -112,8 +112,8 @@ def _leads(link: str) -> str:
 
 
 def kill_remaining(folder: str, home: str, identifier: proc.Identifier) -> bool:
-    """Kill the processes of a lost job, which may be started again; True if surely none remains, by its
-    cgroup, its spawner or another boot. Raises OSError if no descriptor is free."""
+    """Kill the processes of a lost job, which may be started again; return True if none remains for sure, by
+    its cgroup, its spawner or another boot. Raises OSError if no descriptor is free."""
     record = records.read(folder, "pid")
     with contextlib.suppress(ValueError):
         if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
@@ -126,7 +126,7 @@ def kill_remaining(folder: str, home: str, identifier: proc.Identifier) -> bool:
 
 
 def inherited(folder: str, identifier: proc.Identifier) -> bool:
-    """True if the spawner is alive that inherits the processes of that job, kills them and reports that."""
+    """True if the spawner lives that inherits the job's processes, kills them and reports that."""
     with contextlib.suppress(ValueError, KeyError, AttributeError):
         fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
         if fd is not None:
@@ -165,11 +165,11 @@ def _processes(born: int, session: int, marks: _Marks) -> Iterator[int]:
 
 
 BRIEF = 60.0
-"""Real seconds within which the loss of an attempt is one soon after its start."""
+"""Real seconds after its start within which the loss of an attempt counts as one soon after its start."""
 
 
 def brief(folder: str) -> bool:
-    """True if an attempt that was lost just now was claimed no longer ago than that."""
+    """True if an attempt that was just lost was claimed within that time."""
     with contextlib.suppress(OSError):
         now = time.time()  # noqa: TID251 - compared with the time of a file
         return now - os.stat(f"{folder}/claim").st_mtime <= BRIEF
@@ -177,7 +177,7 @@ def brief(folder: str) -> bool:
 
 
 def claim_void(folder: str) -> bool:
-    """Claim an attempt so that it can never begin; False: a shepherd was quicker. Raises OSError."""
+    """Claim an attempt so that it can never begin; return False if a shepherd was quicker. Raises OSError."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return records.claim(folder, records.VOID)
@@ -199,7 +199,7 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> ob.Observatio
 
 
 def spooled(folder: str) -> dict[str, str]:
-    """Return the streams that have output in the spool, and their paths."""
+    """Return the paths of the streams that have output in the spool, by stream."""
     found = {}
     for path in (f"{folder}/stdout", f"{folder}/stderr"):
         with contextlib.suppress(OSError):  # it was brought to its place, or never written
@@ -209,7 +209,7 @@ def spooled(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Complete the story of an attempt whose output stays in the spool. Raises OSError."""
+    """Write the story of an attempt whose output stays in the spool; return it. Raises OSError."""
     found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
@@ -218,7 +218,7 @@ def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark_output(folder: str) -> bool:
-    """Mark the output of an attempt without an end, so that it stays in the spool; False if that fails."""
+    """Mark output of an attempt without an end, so that it stays in the spool; return False on failure."""
     with contextlib.suppress(OSError):
         if records.holder(folder) not in (None, records.VOID) and spooled(folder):
             records.add(folder, "kept", {})
@@ -227,7 +227,7 @@ def mark_output(folder: str) -> bool:
 
 
 def set_aside(folder: str, identifier: proc.Identifier) -> None:
-    """Rename the folder of a stray, so that it is no attempt's; let its shepherd go on. Raises OSError."""
+    """Rename the folder of a stray, so that it is no attempt's; its shepherd goes on. Raises OSError."""
     finding = examine(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
@@ -241,7 +241,7 @@ def set_aside(folder: str, identifier: proc.Identifier) -> None:
 
 
 def sweep_strays(spool: str, identifier: proc.Identifier) -> None:
-    """Remove folders of strays that have ended."""
+    """Remove the folders of strays that have ended."""
     for entry in os.scandir(spool):
         if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
             finding = examine(entry.path, identifier)
@@ -259,7 +259,7 @@ def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
 
 
 def remove(folder: str) -> None:
-    """Remove an attempt's folder, unless output had to stay in it, and its scratch folder."""
+    """Remove an attempt's folder, unless output must stay in it, and its scratch folder."""
     with contextlib.suppress(OSError):  # it is tried again after the next restart
         folders = records.claimed_with(folder).get("scratch")
         if folders:
@@ -273,18 +273,18 @@ def remove(folder: str) -> None:
 
 
 QUIET = 5.0
-"""Real seconds without a new folder before clearing begins."""
+"""Real seconds without a new folder before removing begins."""
 _MOST = 20_000
-"""Most folders that may wait; beyond that the oldest are cleared at once."""
+"""Most folders that may wait; beyond that the oldest are removed at once."""
 _STEP = 20
 
 
 class SpoolCleaner:
-    """Thread that removes folders of ended attempts when nothing else goes on: some file systems are slow
+    """Thread that removes folders of ended attempts while nothing else goes on: some file systems are slow
     after deletions (ext4 without journal: a fifth of a short job's cost). The next scan finds the rest."""
 
     def __init__(self, quiet: float = QUIET) -> None:
-        """``quiet``: real seconds without a new folder before clearing begins."""
+        """``quiet``: real seconds without a new folder before removing begins."""
         self._quiet = quiet
         self._folders: deque[str] = deque()
         self._wake = threading.Event()

@@ -1,6 +1,6 @@
-"""The scratch folder of an attempt, its owner's own: its script, ``TMPDIR`` and the files of hosts
-(``PBS_NODEFILE``). Removed once the output has been delivered: by processes of the owner, for what the job
-put there may be links to anywhere. One that something is mounted in stays. Standard library only."""
+"""The scratch folder of an attempt, owned by its owner: script, ``TMPDIR`` and the files of hosts
+(``PBS_NODEFILE``). It is removed after the delivery by processes of the owner, because the job may have put
+links to anywhere there. It stays if something is mounted in it. Standard library only."""
 
 import contextlib
 import errno
@@ -17,12 +17,12 @@ _READ = {
     "OMPI_MCA_orte_default_hostfile": _SLOTS, "PRTE_MCA_prte_default_hostfile": _SLOTS,
 }  # fmt: skip
 HOSTFILES = tuple(_READ)
-"""Where launchers look for a file of hosts: those of PBS, MPICH's Hydra, Open MPI to 4.1 and from 5 on. These
-count a host that stands there once, without its slots, for as many as it has cores."""
+"""Variables in which launchers look for a file of hosts: PBS, MPICH's Hydra, Open MPI to 4.1 and from 5 on. A
+host that stands there once, without its slots, counts for as many processes as it has cores."""
 
 
 def name(order: dict[str, Any]) -> str:
-    """Return a path that no other user can guess."""
+    """Return a path for the folder that no other user can guess."""
     base = os.environ.get("TMPDIR", "") if os.geteuid() else ""
     if not (base.startswith("/") and os.path.isdir(base)):
         base = "/tmp"  # noqa: S108 - the folder is new, its name a secret until then
@@ -31,7 +31,7 @@ def name(order: dict[str, Any]) -> str:
 
 
 def script(order: dict[str, Any]) -> str:
-    """Return the path of the attempt's own copy of the script: ``$0``, and what error messages begin with."""
+    """Return the path of the attempt's copy of the script: ``$0``, and what error messages begin with."""
     name: str = order["script_name"].replace("/", "_").replace("\0", "_")
     while len(os.fsencode(name)) > _LONGEST:
         name = name[:-1]
@@ -46,7 +46,7 @@ def mark(order: dict[str, Any]) -> str:
 
 
 def make(order: dict[str, Any]) -> None:
-    """Make it, with the script as it was submitted. Raises OSError."""
+    """Make the folder, with the script as it was submitted. Raises OSError."""
     path = order["scratch"]
     umask = os.umask(0o077)
     try:
@@ -66,13 +66,14 @@ def _write(path: str, text: str, coding: str = "utf-8") -> None:
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what the job's environment has of it unless the request says otherwise, and in any case."""
+    """Return the variables about it that the request may replace, and those that it may not."""
     path = order["scratch"]
     return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {key: f"{path}/{file}" for key, file in _READ.items()}
 
 
 def removed(path: str) -> bool:
-    """Remove it unless the job left folders with files; return True if it is gone. Mounts stay."""
+    """Remove the folder, unless the job left folders with files in it; return True if removed. Mounts
+    stay."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -113,7 +114,7 @@ def _has_mounts(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove it with all that is in it, as far as that can be done. It stays if it has mounts."""
+    """Remove the folder with its contents, as far as possible. It stays if it has mounts."""
     if removed(path) or _has_mounts(path):
         return
     import shutil  # few jobs leave anything
@@ -126,8 +127,8 @@ _LONG = 60.0
 
 
 def clear(path: str, uid: int) -> None:
-    """Remove a folder that its shepherd could not remove, by a process of its owner: whatever is in its place
-    then is the owner's. Nothing is done if it is gone, has mounts, is no folder, or another's."""
+    """Remove a folder that its shepherd could not remove, in a process of its owner: whatever is in its place
+    then is the owner's. Do nothing if it is gone, has mounts, is no folder, or another user's."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -147,7 +148,7 @@ def clear(path: str, uid: int) -> None:
 
 
 def _once_more(call: Any, path: str, top: str) -> None:
-    """Give the owner rights to a folder without any and try again; to none above ``top``."""
+    """Give the owner rights to a folder without any, and call ``call`` again; never above ``top``."""
     with contextlib.suppress(OSError):
         for folder in (os.path.dirname(path), path) if path != top else (path,):
             if stat.S_ISDIR(os.lstat(folder).st_mode):

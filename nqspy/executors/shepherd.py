@@ -1,4 +1,4 @@
-"""A process for each attempt that starts, watches, records and delivers; it outlives daemon and spawner."""
+"""A process for each attempt: it starts, watches, records and delivers the job, and outlives the daemon."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from nqspy.executors.wall_limit import mib, within
 _HEAD_START = 20  # ms in which a very short job may end before anybody is reported that it runs
 _AGAIN = 0.1
 _LONG = 64 << 20
-"""Bytes of output that take a while to be synced."""
+"""Bytes of output that take a while to be synced to the disk."""
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract")
 
 
@@ -59,7 +59,7 @@ class Shepherd(AttemptReporter):
         self.noted = False
 
     def live(self) -> bool:
-        """See to it from the claim to the last report; return True if all went well and was reported."""
+        """Serve the attempt from the claim to the last report; True if all is well and reported."""
         try:
             problem = self._launch()
         except child.Stalled as error:
@@ -129,7 +129,7 @@ class Shepherd(AttemptReporter):
         return problem
 
     def _start(self, who: person.Person) -> tuple[int, str]:
-        """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, Stalled."""
+        """Start the job; return its pid and "", or 0 and the reason. Raises Again, NoInterpreter, Stalled."""
         order, loader = self.order, LoginLoader(self, who)
         try:
             problem, pid = loader.ready(), 0
@@ -150,7 +150,7 @@ class Shepherd(AttemptReporter):
             self.early = [*loader.messages, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
-        """Start the job with the loaded login. Raises OldLogin if that is out of date."""
+        """Start the job with the loaded login; return like `_start`. Raises OldLogin if it is old."""
         order = self.order
         if prepare.plain(order, self.station):
             child.secure()
@@ -176,7 +176,7 @@ class Shepherd(AttemptReporter):
             self.early = [*self.early, *wait.unhandled()]
 
     def _give_up(self, waited: deadline.Wait) -> None:
-        """Record an attempt that did not come to run the script, and was ended before."""
+        """Record an attempt that was ended before the script began."""
         self.meter = Meter(self.cgroup, self.order, waited.begun)
         self.cgroup.remove()
         kill, wall = waited.kill, self.meter.passed(now())
@@ -189,7 +189,7 @@ class Shepherd(AttemptReporter):
             self._record({"reason": "not_started", "text": text}, None)
 
     def _kernel_limits(self) -> JobLimits:
-        """Return what the kernel shall keep; little for the daemon's own user: each controller costs a ms."""
+        """Return limits for the kernel to enforce; few for the daemon's own user: a controller costs 1 ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return JobLimits(
@@ -235,7 +235,7 @@ class Shepherd(AttemptReporter):
                     self.meter.hurry()
 
     def _listen(self) -> socket.socket:
-        """Listen from now on, and let it be found should this shepherd be killed."""
+        """Make the socket for messages, and record where this shepherd is, in case it is killed."""
         self.control, self.noted = self.control or deadline.listen(), True
         job, group = "", [self.cgroup.kind, self.cgroup.folder]
         with contextlib.suppress(OSError):  # it exists until it is reaped
@@ -244,7 +244,7 @@ class Shepherd(AttemptReporter):
         return self.control
 
     def _reap(self) -> None:
-        """Reap ended processes; orphans of the job are our children (subreaper)."""
+        """Reap ended processes; orphans of the job are this process's children (subreaper)."""
         try:
             while (ended := os.wait4(-1, os.WNOHANG))[0]:
                 pid, status, usage = ended
@@ -258,7 +258,7 @@ class Shepherd(AttemptReporter):
             self.childless = proc.children(os.getpid()) == [self.messages.writer]
 
     def _settle_traced(self) -> None:
-        """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
+        """Count processes as ended that only a tracer of the owner's still holds: they must occupy no PEs."""
         reading = proc.stat(self.leader) if self.raw is None else None
         if reading is not None and reading.dead:
             self._reap()
@@ -274,7 +274,7 @@ class Shepherd(AttemptReporter):
             self.childless = True
 
     def _handle_messages(self) -> None:
-        """Do what the daemon has asked for."""
+        """Handle the daemon's messages."""
         found, self.early = [*self.early, *deadline.messages(self.control)], []
         for message in found:
             match message["do"]:
@@ -302,7 +302,7 @@ class Shepherd(AttemptReporter):
             self.cgroup.thaw()
 
     def _enforce(self) -> int:
-        """Sample the job and enforce its limits; return the ms until the next check."""
+        """Measure the job and enforce its limits; return the ms until the next check."""
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._sample(at)
@@ -344,7 +344,7 @@ class Shepherd(AttemptReporter):
             self.report("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
-        """Kill the whole job: this signal now, KILL after the grace. The first reason counts."""
+        """End the whole job: send this signal now, KILL after ``grace`` seconds. The first reason counts."""
         if self.raw is None and not self.reason:
             self.reason, self.text = reason, text
         if reason:
@@ -381,14 +381,14 @@ class Shepherd(AttemptReporter):
         return self._record(ending, line, self.ready if clean else None)
 
     def _write_line(self, line: str) -> str:
-        """Add a line to the job's errors; return it where they are written in place, for the delivery."""
+        """Write a line to the job's errors; return it if they are written in place, for the delivery."""
         if self.streams[1] < 0:
             return line
         if_possible(os.write, self.streams[1], line.encode("utf-8"))
         return ""
 
     def _write_log(self, ending: dict[str, Any]) -> None:
-        """Write the job log of NQS (``-j``, ``-J``) behind the output or into the spool. Raises OSError."""
+        """Write the job log of NQS (``-j``, ``-J``): behind the output, or into the spool. Raises OSError."""
         if not self.order.get("log"):
             return
         cpu, wall, memory = ending["used"]
@@ -424,7 +424,7 @@ class Shepherd(AttemptReporter):
     def _record(
         self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None
     ) -> bool:
-        """Write the exit record to the disk first; then deliver and report."""
+        """Write the exit record to the disk, then deliver and report; return True if the end was reported."""
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,

@@ -7,8 +7,7 @@ of cgroups to use (empty: the best), how many files a job may open (the daemon h
 idle shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
 nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd.
 When the daemon closes its end of the socket, the spawner releases the lock and stays only for its shepherds
-(`Reaper`); it reports that by `STAYS`. Standard library only.
-"""
+(`Reaper`); it reports that by `STAYS`. Standard library only."""
 
 import contextlib
 import sys
@@ -37,11 +36,11 @@ from nqspy.executors.pool import ShepherdPool, serve
 _LARGEST = 1 << 17
 _PAUSE = 0.5
 STAYS = b"stays"
-"""Last message of a spawner that stays for its shepherds."""
+"""Last message of a spawner, which then stays for its shepherds only."""
 
 
 def main(arguments: list[str]) -> None:
-    """Read orders until the daemon is gone, and stay as long as there are shepherds."""
+    """Read orders until the daemon has ended, then stay as long as there are shepherds."""
     orders, lock, spool, name, kind, files, idle = arguments
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), most))
@@ -74,7 +73,7 @@ class _Spawner:
         self.wake = forks.wake_on_children()
 
     def serve(self) -> None:
-        """Handle orders and ends until the daemon is gone."""
+        """Handle orders and the ends of children until the daemon has ended."""
         for fd in (self.orders.fileno(), self.pool.fileno(), self.wake):
             self.poll.register(fd, select.POLLIN)
         while True:
@@ -92,7 +91,7 @@ class _Spawner:
             self.pool.dismiss()
 
     def stay(self) -> None:
-        """Release the lock, and stay for the shepherds."""
+        """Release the lock, then reap until no shepherd remains."""
         self.poll.unregister(self.orders)
         self.poll.unregister(self.pool)
         os.close(self.station.lock)
@@ -171,10 +170,10 @@ _SLOW = 1.0
 
 
 class Reaper:
-    """Shepherds by pid, and attempts of killed shepherds, whose remaining processes are being killed. The
-    spawner is the subreaper above its shepherds, as each is for its job. So what remains of the job
-    of a killed shepherd becomes a child of the spawner, even in another session and without marks. All
-    children that are no shepherds are such: they are killed; then the attempt's folder notes ``swept``."""
+    """Shepherds by pid, and attempts whose shepherd was killed. The spawner is the subreaper above its
+    shepherds, as each shepherd is above its job. So what remains of the job of a killed shepherd becomes a
+    child of the spawner, even in another session and without marks. All children that are no shepherds are
+    killed; when none remains, the attempt's folder gets the record ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
         """``others``: children that are not to be killed; ended ones are removed. Raises OSError."""
@@ -188,21 +187,21 @@ class Reaper:
         self._update_list()
 
     def busy(self) -> bool:
-        """True if there are shepherds or attempts to end."""
+        """True if there are shepherds, or attempts whose processes must be killed."""
         return bool(self._shepherds or self._lost)
 
     def wait(self) -> float | None:
-        """Return the real seconds until the next round; None: when a child ends."""
+        """Return the real seconds until the next round of killing; None: when a child ends."""
         if not self._lost:
             return None
         return _FAST if self._rounds < _FAST_ROUNDS else _SLOW
 
     def add(self, pid: int, name: str) -> None:
-        """Add a shepherd that was forked for the attempt ``name``."""
+        """Add a shepherd forked for the attempt ``name``."""
         self._shepherds[pid] = self._births[pid] = name
 
     def reassign(self, pid: int, name: str) -> None:
-        """Note that an idle shepherd has the attempt ``name`` now."""
+        """Note that an idle shepherd now serves the attempt ``name``."""
         self._shepherds[pid] = name
 
     def set_idle(self, pids: list[int]) -> None:
@@ -210,7 +209,7 @@ class Reaper:
         self._shepherds |= dict.fromkeys(self._shepherds.keys() & pids, "")
 
     def reap(self) -> None:
-        """Reap the children that have ended. A shepherd with another status than 0 was killed."""
+        """Reap the children that have ended. A shepherd with another status than 0 counts as killed."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 pid, status = ended
@@ -234,7 +233,8 @@ class Reaper:
             self._update_list()
 
     def _sweep(self) -> None:
-        """Kill in one round what became our child; when surely nothing remains, record and report that."""
+        """Kill, in one round, children that are no shepherds; when surely none remains, record and report
+        that."""
         self._rounds += 1
         remaining = self._strangers()
         if remaining:
@@ -258,8 +258,8 @@ class Reaper:
         return [pid for pid in proc.children(os.getpid()) if pid not in ours]
 
     def _update_list(self) -> None:
-        """Update the list of this home's cgroups, with the lock held: remove empty ones that belong to a
-        spawner elsewhere, note those that exist. Errors change nothing."""
+        """Update the list of this home's cgroups, with the lock held: remove empty ones of other spawners,
+        add those that exist. Errors change nothing."""
         path, noted = f"{self._spool}/cgroups", list[str]()
         own, name = self._cgroups.bases(), self._cgroups.name
         with contextlib.suppress(OSError):

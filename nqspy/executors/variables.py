@@ -14,12 +14,12 @@ _NONE = Layout()
 
 
 def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
-    """Return the name of the machine, and the number of MPI processes for it in the file of hosts."""
+    """Return the machine's name, and the number of MPI processes for it in the file of hosts."""
     return site.host, min(_slots(request, start), MOST_RANKS)
 
 
 def _slots(request: Request, start: Start) -> int:
-    """Return the number of processes of a launcher: the layout's ranks, else one, or in NQS one per PE."""
+    """Return the number of processes for a launcher: the layout's ranks, else one, or in NQS one per PE."""
     layout, spec = request.spec.layout, request.spec
     if layout is None and spec.dialect == "nqs":
         return max(len(start.pes), 1)
@@ -27,7 +27,7 @@ def _slots(request: Request, start: Start) -> int:
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Return variables that the request may replace. An application gets no number of threads."""
+    """Return the variables that the request may replace. An application gets no number of threads."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
     found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
@@ -37,8 +37,9 @@ def defaults(request: Request, start: Start) -> dict[str, str]:
 
 
 def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return what launchers of parallel programs read beside the file of hosts. Open MPI must not bind, so
-    that processes stay on the PEs; MPICH's Hydra begins them here; torchrun: one for each GPU, else slot."""
+    """Return the variables that launchers of parallel programs read, besides the file of hosts. Open MPI must
+    not bind, so that processes stay on the PEs; MPICH's Hydra starts them here; torchrun starts one for each
+    GPU, else for each slot."""
     visible = {each.name for each in site.settings.consumables.values() if (each.env or "").endswith(_GPUS)}
     gpus = sum(len(units) for name, units in start.units if name in visible)
     return {
@@ -55,12 +56,12 @@ OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
 
 
 def by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a table in which names of one value stand together, with spaces between."""
+    """Return a table's variables by name; in it names of equal value stand together, with spaces between."""
     return {name: value for names, value in table.items() for name in names.split()}
 
 
 def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return the variables of the dialect of its submission; Slurm's are those of one node."""
+    """Return the variables of the submission's dialect; Slurm's are those of one node."""
     spec, layout = request.spec, request.spec.layout or _NONE
     if spec.dialect == "pbs":
         return {"PBS_NP": str(layout.ranks)}
@@ -92,7 +93,7 @@ def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
 
 
 def of_array(request: Request, site: Site) -> dict[str, str]:
-    """Return the variables of an index of an array, as a table for `by_name`."""
+    """Return the variables for an index of an array, as a table for `by_name`."""
     index, array, spec = index_of(request.seq), array_of(request.seq), request.spec.array
     if index is None or array is None or spec is None:
         return {}

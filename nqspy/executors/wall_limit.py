@@ -7,12 +7,12 @@ processes, SIGKILL after the site's grace time, with or without a daemon. Standa
 from typing import Any
 
 IDLE = 60.0
-"""Real seconds between checks without a limit."""
+"""Real seconds between checks if there is no limit."""
 
 
 class WallClock:
-    """Time that one job takes, in real seconds; its limits are in ms of the site's clock. The limits are
-    those of the order at each moment: an operator may change them while it runs."""
+    """Measures a job's wall time in real seconds; its limits are in ms of the site's clock. They are read
+    from the order each time, because an operator may change them while it runs."""
 
     def __init__(self, order: dict[str, Any], started: float) -> None:
         self.started = started
@@ -27,7 +27,7 @@ class WallClock:
             self.stopped = now
 
     def resume(self, now: float) -> None:
-        """Count again: the job goes on."""
+        """Count on: the job is resumed."""
         if self.stopped is not None:
             self._paused += now - self.stopped
             self.stopped = None
@@ -37,7 +37,7 @@ class WallClock:
         return (self.stopped if self.stopped is not None else now) - self.started - self._paused
 
     def remaining(self, now: float) -> float:
-        """Return the real seconds until a limit is reached; below 0 where one was passed."""
+        """Return the real seconds until a limit is reached; negative if one was passed."""
         wall, hole, remaining = self._limits["wall"], self._limits.get("hole"), IDLE
         if wall is not None and self.stopped is None:
             remaining = min(remaining, wall / 1000 / self._speed - self.ran(now))
@@ -46,7 +46,7 @@ class WallClock:
         return remaining
 
     def passed(self, now: float, by: str = "") -> tuple[str, str] | None:
-        """Return the end reason and a sentence if a limit was passed; ``by``: what has passed it."""
+        """Return reason and sentence if a limit was passed, else None; ``by``: what passed it."""
         wall, hole = self._limits["wall"], self._limits.get("hole")
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
@@ -56,7 +56,7 @@ class WallClock:
 
 
 def within(order: dict[str, Any], most: float) -> float:
-    """Return the real seconds that a launch may take: ``most``, or less where the wall limit is near."""
+    """Return the real seconds that a launch may take: ``most``, or less if the wall limit is near."""
     wall = order["limits"]["wall"]
     return most if wall is None else min(most, float(wall / 1000 / order["speed"]))
 

@@ -1,7 +1,6 @@
 """Watch over attempts: one thread waits for reports, for the ends of shepherds, and for the spawner; without
 a timeout while nothing runs. A job of the daemon's own user can stop its shepherd, which then sees no end, no
-limit and no order. So the daemon checks the shepherds now and then while requests run, and continues a
-stopped one."""
+limit and no order. So the daemon checks the shepherds now and then, and continues a stopped one."""
 
 import contextlib
 import errno
@@ -25,18 +24,19 @@ from nqspy.model.requests import Used
 _log = logging.getLogger("nqspy.executor")
 _RESPAWN = 0.2
 _TRIES = 50
-"""Most checks, at that pace, that the processes of a lost attempt have ended."""
+"""Most checks, at that pace, for the end of a lost attempt's processes."""
 _RECEIVE_BUFFER = 1 << 20
 _PACE, _SOON = 5.0, 0.2
-"""Real seconds between two checks of the shepherds: usually, and while one is stopped."""
+"""Real seconds between two checks of the shepherds: usual pace, and pace while one is stopped."""
 _MOST = 25
-"""Most times that a shepherd is continued: it was stopped again and again for 5 s."""
+"""Most times that a shepherd is continued: by then it was stopped again and again for 5 s."""
 
 
 @dataclass(slots=True)
 class WatchedAttempt:
-    """Attempt under watch. ``order`` until the spawner has answered; ``pending``: messages until it listens;
-    ``reported``: as running; ``tries`` to end a lost one's processes; ``stops`` of its shepherd."""
+    """Attempt under watch. ``order``: kept until the spawner has answered; ``pending``: messages until it
+    listens; ``reported``: as running; ``tries``: to end a lost one's processes; ``stops``: of its
+    shepherd."""
 
     order: dict[str, Any] | None
     reported: bool = False
@@ -47,7 +47,7 @@ class WatchedAttempt:
     stops: int = 0
 
     def resume(self, name: str) -> bool:
-        """Continue its shepherd, or kill it if that does not help; return True if it was stopped."""
+        """Continue the shepherd, or kill it if that did not help; return True if it was stopped."""
         pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
         reading = proc.stat(pid) if pid > 0 else None
         if self.pidfd is None or reading is None or not reading.still:
@@ -88,7 +88,7 @@ class Watch:
         self.identifier = Identifier()
 
     def lock(self) -> None:
-        """Lock the spawner and bind the socket for reports. Raises OSError."""
+        """Get the spawner's lock and bind the socket for reports. Raises OSError."""
         self._link.lock()
         if self._reports is not None:
             return
@@ -125,7 +125,7 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Start an attempt once; never if its order cannot be sent (OSError, ValueError)."""
+        """Start an attempt once; if its order cannot be sent (OSError, ValueError), never."""
         with self._guard:
             if key in self._attempts:
                 return
@@ -162,7 +162,7 @@ class Watch:
             self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
-        """Kill a stray (after ``grace`` ms by KILL), if it runs, and rename its folder."""
+        """Kill a stray, if it runs (by KILL after ``grace`` ms), and rename its folder."""
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
@@ -214,7 +214,7 @@ class Watch:
                 _log.exception("the spawner or an attempt could not be checked")
 
     def _resume_stopped(self) -> None:
-        """Continue spawner and shepherds that were stopped."""
+        """Continue a spawner and shepherds that were stopped."""
         if not self._attempts or now() < self._check_at:
             return
         with self._guard:
@@ -275,7 +275,7 @@ class Watch:
                 self._put(ob.ObservedExiting(*key, Used(*report["u"]), report.get("t", "")))
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
-        """Return how many bytes of a preempted request left the memory, and log it."""
+        """Return how many bytes of a preempted request left memory, and log it."""
         freed = 0 if refused else max(0, before - after)
         if not refused:
             _log.info("request %d gives way: %d of %d MB are paged out", seq, freed >> 20, before >> 20)
@@ -313,7 +313,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN)
 
     def _spawn(self) -> None:
-        """Start a spawner, and send it all orders that no spawner has handled. Raises OSError."""
+        """Start a spawner, and send it all orders that none has handled. Raises OSError."""
         self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
@@ -331,7 +331,7 @@ class Watch:
     # ------------------------------------------------------------ ends of attempts
 
     def _settle(self, key: Key, reported: bool = False) -> None:
-        """Examine the records of an attempt; its shepherd has ``reported`` the end or has ended."""
+        """Examine the records of an attempt whose shepherd has ended, or has ``reported`` the end."""
         try:
             self._conclude(key, reported)
         except OSError:
@@ -379,7 +379,8 @@ class Watch:
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """Kill the processes of a lost job; return its loss, None (``wait``) while its spawner does so."""
+        """Kill the processes of a lost job; return the observation of its loss, or None (``wait``) while its
+        spawner kills them."""
         folder = self.path(key)
         brief = scan.brief(folder)
         sure = scan.kill_remaining(folder, self._home, self.identifier)
@@ -409,7 +410,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
-        """Send to a shepherd, by a short path; return False if it cannot receive it yet."""
+        """Send to a shepherd by a short path; return False if it cannot receive yet."""
         name = records.folder_name(*key)
         try:
             self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")

@@ -86,8 +86,7 @@ class RateLimit:
 
 
 class MailQueue:
-    """Accepts mails from any thread. ``trouble`` is called once when they begin to fail; ``failing``: why, or
-    empty."""
+    """Accepts mails from any thread. ``trouble`` is called when they begin to fail; ``failing``: why."""
 
     def __init__(self, folder: Path, clock: MailClock, trouble: Callable[[str], None]) -> None:
         self._folder, self._clock, self._trouble = folder, clock, trouble
@@ -216,8 +215,7 @@ class MailQueue:
             item.due, item.tries, item.counted = 0.0, 0, False
 
     def _send_due(self) -> None:
-        """Send the mails that are due; those that waited for the hourly limit become one mail for each
-        person."""
+        """Send the mails that are due; join those that waited for the hourly limit, by person."""
         if not self._mail.on:
             return
         now, limit = self._clock.now(), self._mail.limit
@@ -286,8 +284,7 @@ class MailQueue:
         item.due = time.monotonic() + (pause if self._trial is not None else PAUSES[item.tries - 1])
 
     def _shorten(self) -> list[list[str]]:
-        """Remove entries older than an hour from ``mail/sent`` (the nights' mails: a week); return the
-        rest."""
+        """Remove entries over an hour old from ``mail/sent`` (nights' mails: a week); return the rest."""
         path, now = self._folder / "sent", self._clock.now()
         if not path.exists():
             return []

@@ -30,8 +30,7 @@ class MailMessage(Struct, frozen=True):
 
 
 def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
-    """Return a message for each address in ``to`` (separated by commas), and the words that are no
-    address."""
+    """Return a message for each address in ``to`` (between commas), and the words that are none."""
     names = addresses_in(to)
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]

@@ -1,4 +1,4 @@
-"""The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
+"""Attributes of queues, complexes, groups and other objects as keywords: derived from the settings."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -21,7 +21,7 @@ SPELLING = {
     "nice_value_limit": "NIce_value_limit", "destination": "DEStination", "mail": "MAIl",
     "shell_strategy": "SHell_strategy", "per_request": "PER_Request", "per_process": "PER_Process",
 }  # fmt: skip
-"""The manual's spelling: the capitals always suffice."""
+"""Spellings as in the manual: the capitals always suffice."""
 
 SYNONYMS = {
     "mpp_pe_limit": "pe_limit",
@@ -31,14 +31,14 @@ SYNONYMS = {
     "batch_limit": "run_limit",
     "from": "sender",
 }
-"""Other names of attributes, of UNICOS and Sterling."""
+"""Other names of attributes, from UNICOS and Sterling."""
 
 BRANCHES = {
     "per_request": "a limit of each request as a whole",
     "per_process": "a limit of each process",
     "sched_factor": "weights of the intra-queue priority of this queue",
 }
-"""Groups of a queue's settings that stand behind a word of their own, with their sentences."""
+"""Groups of a queue's settings with a keyword in front, and their sentences."""
 
 IGNORED = keywords("Server")
 """Ignored in old scripts: the program of a pipe queue in Sterling's NQS."""
@@ -46,7 +46,7 @@ IGNORED = keywords("Server")
 
 @cache
 def settings_of(kind: str, branch: str = "") -> Mapping[str, Declared]:
-    """The settings directly below an object (or below one of its branches), by name."""
+    """Return the settings directly below an object (or below one of its branches), by name."""
     prefix = f"{branch}/" if branch else ""
     declaring = registry.object_of(kind)
     every = declaring.known if declaring is not None else {}
@@ -56,13 +56,13 @@ def settings_of(kind: str, branch: str = "") -> Mapping[str, Declared]:
 
 @cache
 def keywords_of(kind: str, branch: str = "") -> Mapping[str, Keyword]:
-    """Keywords of an object's attributes, with synonyms and branch words."""
+    """Return the keywords of an object's attributes, with synonyms and branch words."""
     found = words_of(settings_of(kind, branch), but="" if kind == "global" else "batch_limit")
     return found | words_of(BRANCHES) if kind == "queue" and not branch else found
 
 
 def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
-    """Attributes of these names as keywords, with their synonyms ``but`` one."""
+    """Return attributes of these names as keywords, with their synonyms, except the name ``but``."""
     found = keywords(*(SPELLING.get(name, name) for name in names))
     return found | {
         other: Keyword.spelt(other, name)
@@ -72,7 +72,7 @@ def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
 
 
 class AskAttribute(Struct, frozen=True):
-    """An attribute of ``modify request``: its path below `Spec` and how it is written."""
+    """An attribute of ``modify request``: its path below `Spec`, and its form."""
 
     path: str
     info: Declared

@@ -1,4 +1,4 @@
-"""A place in a command that moves on as its words are read; keywords by any unique prefix."""
+"""A position in a command that moves on as words are read; keywords may be any unique prefix."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Keyword(Struct, frozen=True):
-    """``least`` letters of it always suffice; ``means``: the keyword that it stands for."""
+    """A keyword: ``least`` letters always suffice; ``means``: the keyword that it stands for."""
 
     name: str
     least: int
@@ -23,19 +23,19 @@ class Keyword(Struct, frozen=True):
 
     @classmethod
     def spelt(cls, spelling: str, means: str = "") -> "Keyword":
-        """Make a keyword from the manual's spelling: the capitals of ``PER_Request`` suffice."""
+        """Return the keyword for a spelling of the manual: the capitals of ``PER_Request`` suffice."""
         capitals = [place for place, char in enumerate(spelling, 1) if char.isupper()]
         name = spelling.lower()
         return cls(name, max(capitals, default=len(name)), means or name)
 
 
 def keywords(*spellings: str) -> dict[str, Keyword]:
-    """Keywords by their names, from the manual's spellings."""
+    """Return keywords by name, from spellings of the manual."""
     return {word.name: word for word in map(Keyword.spelt, spellings)}
 
 
 def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
-    """Keywords that ``word`` may stand for: a full name, the only such beginning, an abbreviation."""
+    """Return the keywords that ``word`` may mean, full or abbreviated: one if that is clear."""
     low = word.lower()
     found = [keyword for keyword in keywords if keyword.name.startswith(low)]
     exact = [keyword for keyword in found if keyword.name == low]
@@ -46,7 +46,7 @@ def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
 
 
 class Cursor:
-    """Reads the tokens of one command from left to right; methods raise ParseError at what does not fit."""
+    """Reads one command's tokens from left to right; methods raise ParseError where it does not fit."""
 
     def __init__(self, logical: Logical) -> None:
         self.tokens = logical.tokens
@@ -54,11 +54,11 @@ class Cursor:
         self.at = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """The token that comes next, or ``ahead`` further ones; at the end the ``end`` token."""
+        """Return the next token, or the one ``ahead`` positions behind it; at the end the ``end`` token."""
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
     def remaining(self) -> int:
-        """Number of tokens that remain."""
+        """Return the number of tokens that remain."""
         return len(self.tokens) - 1 - self.at
 
     def done(self) -> bool:
@@ -66,21 +66,21 @@ class Cursor:
         return self.peek().kind == "end"
 
     def skip(self, sign: str) -> bool:
-        """Steps over a sign if it comes next."""
+        """Step over a sign if it comes next; return True if it did."""
         if self.peek().kind != sign:
             return False
         self.at += 1
         return True
 
     def more(self, some: bool = True) -> Iterator[None]:
-        """Go on over commas to the end of the command; once in any case if there must be ``some``."""
+        """Loop over items between commas to the end of the command; at least once if ``some``."""
         while some or not self.done():
             some = False
             self.skip(",")
             yield
 
     def fail(self, *expected: str, token: Token | None = None) -> ParseError:
-        """The error for a token, by default the next, that is none of ``expected``; the nearest is first."""
+        """Return the error for a token (default: the next) that is none of ``expected``, nearest first."""
         token = token or self.peek()
         near = difflib.get_close_matches(token.text.lower(), expected, n=3) if token.kind == "word" else []
         ordered = [*near, *(word for word in expected if word not in near)]
@@ -96,11 +96,11 @@ class Cursor:
         return ParseError(problem, token, ordered, self.rows.get(token.line, ""))
 
     def bad(self, problem: str, token: Token) -> ParseError:
-        """An error with a sentence of its own about a token."""
+        """Return an error about a token with a sentence of its own."""
         return ParseError(problem, token, (), self.rows.get(token.line, ""))
 
     def value(self, read: Callable[[str], T], token: Token) -> T:
-        """The value that ``read`` makes of a word; its BadValue becomes an error about the word."""
+        """Return what ``read`` makes of a word; its BadValue becomes an error about the word."""
         try:
             return read(token.text)
         except BadValue as error:
@@ -115,14 +115,14 @@ class Cursor:
         return token
 
     def name(self, what: str) -> str:
-        """The next word as a name."""
+        """Return the next word as a name."""
         token = self.word(what)
         if not token.text:
             raise self.bad(f"an empty word is no {what}", token)
         return token.text
 
     def keyword(self, keywords: Mapping[str, Keyword], *also: str) -> str:
-        """The keyword that comes next (what it means); ``also`` could stand here too, for the error."""
+        """Return what the next keyword means; ``also``: other words for the error that could stand here."""
         found = self.may_be(keywords)
         if found is None:
             token = self.peek()
@@ -135,7 +135,7 @@ class Cursor:
         return found
 
     def may_be(self, keywords: Mapping[str, Keyword], ahead: int = 0) -> str | None:
-        """The keyword that the next token (or one ``ahead``) clearly stands for, without stepping over it."""
+        """Return the keyword that a token ``ahead`` clearly means, else None; do not step over it."""
         token = self.peek(ahead)
         if not _is_plain(token):
             return None
@@ -145,7 +145,7 @@ class Cursor:
         return found[0].means if len(found) == 1 else None
 
     def listed(self) -> Iterator[bool]:
-        """Go through a list ``(a, b)``, or one item; commas and blanks separate. True: in parentheses."""
+        """Loop over a list ``(a, b)``, or one item; yield True inside parentheses."""
         several, begun = self.skip("("), False
         while not (several and self.skip(")")) and (several or not begun):
             if begun:
@@ -154,7 +154,7 @@ class Cursor:
             yield several
 
     def words(self, what: str) -> list[Token]:
-        """The words of a list, or one word."""
+        """Return the words of a list, or one word."""
         found = []
         for several in self.listed():
             if self.peek().kind != "word":
@@ -163,11 +163,11 @@ class Cursor:
         return found
 
     def names(self, what: str) -> list[str]:
-        """A list of names, each once."""
+        """Return a list of names, each once."""
         return list(dict.fromkeys(token.text for token in self.words(what)))
 
     def end(self) -> None:
-        """Raise ParseError unless the command is over."""
+        """Raise ParseError unless the command has ended."""
         if not self.done():
             raise self.fail()
 

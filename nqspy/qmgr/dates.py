@@ -1,4 +1,4 @@
-"""The dates of ``qsub -a`` and ``eligible=`` (nqs.md 2.3, POSIX, RFC 3339); "now" is the daemon's."""
+"""Dates of ``qsub -a`` and ``eligible=`` (nqs.md 2.3, POSIX, RFC 3339); "now" is the daemon's time."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,11 +19,11 @@ _ZONES = {
     "eet": 2, "eest": 3, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8,
     "pdt": -7,
 }  # fmt: skip
-"""Hours east of Greenwich of the zones' letters."""
+"""Hours east of Greenwich, by the letter of a military zone."""
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
-    """The instant (ms) of a text: without a date its next time, without a time midnight. Raises BadValue."""
+    """Return a date's instant (ms): without a day the next, without a time midnight. Raises BadValue."""
     local: tzinfo = UTC
     with suppress(ZoneInfoNotFoundError, ValueError, OSError):
         local = ZoneInfo(zone)
@@ -40,7 +40,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
 
 
 def is_absolute(text: str) -> bool:
-    """True if a date means the same instant wherever and whenever it is read: RFC 3339 with its zone."""
+    """True if a date is the same instant wherever and whenever it is read: RFC 3339 with its zone."""
     try:
         moment = _whole(text, UTC, datetime.fromtimestamp(0, UTC))
         return moment is not None and datetime.fromisoformat(text).tzinfo is not None
@@ -49,20 +49,21 @@ def is_absolute(text: str) -> bool:
 
 
 def settled(values: dict[str, Any], now_ms: int, zone: str) -> dict[str, Any]:
-    """Return the changes of ``modify`` with the date as an instant. Raises BadValue."""
+    """Return the changes of ``modify`` with the date made an instant. Raises BadValue."""
     date = values.get("eligible")
     return values | {"eligible": parse_date(date, now_ms, zone)} if isinstance(date, str) else values
 
 
 def _shown(wall: datetime, zone: tzinfo, now: datetime) -> datetime:
-    """The instant, in UTC, at which the zone's clock shows a time. A time that a clock change repeats is the
-    first one, or the second where the first has passed; a skipped one counts as if nothing was changed."""
+    """Return the instant, in UTC, at which the zone's clock shows a time. Of two such instants (a clock
+    change repeats an hour) it is the first, or the second if the first has passed; a skipped time counts as
+    without the change."""
     first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     return second if first <= now and first < second else first
 
 
 def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
-    """A text that is one date-time: RFC 3339."""
+    """Return the date-time of a text in RFC 3339, else None."""
     if text[4:5] != "-" or text[10:11] != "T":
         return None
     moment = datetime.fromisoformat(text)
@@ -70,7 +71,7 @@ def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
 
 
 def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
-    """The instant, in UTC, that some words name. Raises BadValue, ValueError."""
+    """Return the next instant, in UTC, that some words mean. Raises BadValue, ValueError."""
     parsed: dict[str, Any] = {"zone": zone}
     words = text.lower().replace(",", " ").split()
     if not words:
@@ -95,7 +96,7 @@ def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
 
 
 def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
-    """Yield the days that may be meant, from today on."""
+    """Yield the days that words may mean, from today on."""
     if "date" in parsed:  # 29 February may be eight years away
         parts = [(year, *parsed["date"][1:]) for year in range(today.year, today.year + 9)]
     elif "day" in parsed:
@@ -112,7 +113,7 @@ def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
 
 
 def _read(parsed: dict[str, Any], words: list[str]) -> None:
-    """Read the next word, or those that belong together."""
+    """Read the next word, or several that belong together."""
     word = words.pop(0)
     after = words[0] if words else ""
     if after in ("am", "pm", "m") and word[:1].isdigit():
@@ -151,7 +152,7 @@ def _put(parsed: dict[str, Any], what: str, value: tuple[Any, ...]) -> None:
 
 
 def _date(word: str) -> tuple[int | None, int, int]:
-    """Year, month and day of ``MM/DD[/YY[YY]]``, ``YYYY-MM-DD`` and ``DD-month[-YY[YY]]``."""
+    """Return year, month and day of ``MM/DD[/YY[YY]]``, ``YYYY-MM-DD`` or ``DD-month[-YY[YY]]``."""
     first, second, *third = word.split("/" if "/" in word else "-")
     if len(third) > 1:
         raise BadValue()
@@ -162,7 +163,7 @@ def _date(word: str) -> tuple[int | None, int, int]:
 
 
 def _posix(parsed: dict[str, Any], word: str) -> None:
-    """``[[CC]YY]MMDDhhmm[.SS]``; ``DDhhmm`` and ``hhmm`` as OpenPBS takes them."""
+    """Read ``[[CC]YY]MMDDhhmm[.SS]``, and ``DDhhmm`` and ``hhmm`` as OpenPBS does."""
     digits, _, seconds = word.partition(".")
     if len(digits) not in (4, 6, 8, 10, 12) or (seconds and len(seconds) != 2):
         raise BadValue()
@@ -176,7 +177,7 @@ def _posix(parsed: dict[str, Any], word: str) -> None:
 
 
 def _time(word: str) -> tuple[time, int]:
-    """The time of ``H[:MM[:SS]]`` with ``am``, ``pm`` or ``m`` (noon), and days to add: 1 for 24:00."""
+    """Return the time of ``H[:MM[:SS]]`` with ``am``, ``pm`` or ``m`` (noon), and 1 for 24:00, else 0."""
     digits = word.rstrip("apm")
     half = word[len(digits) :]
     hour, *rest = (int(part) for part in digits.split(":"))
@@ -198,7 +199,7 @@ def _month(word: str) -> int:
 
 
 def _year(digits: str) -> int:
-    """A year of four or two digits: 69 to 99 are 1969 to 1999 (POSIX)."""
+    """Return a year of four or two digits: 69 to 99 are 1969 to 1999 (POSIX)."""
     value = int(digits)
     if len(digits) not in (2, 4):
         raise BadValue(f"{digits} is no year")

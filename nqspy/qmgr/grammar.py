@@ -1,4 +1,4 @@
-"""The commands as one table: keywords, what follows them, the role, a sentence, and the rule that reads the
+"""All commands as one table: keywords, what follows them, the role, a sentence, and the rule that reads the
 rest. Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an abbreviation."""
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Form(Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The keywords of the form."""
+        """Return the keywords of the form."""
         return tuple(self.spelling.lower().split())
 
 
@@ -135,7 +135,7 @@ def _attribute_forms() -> Iterator[Form]:
 
 
 def _one(spelling: str, path: str, usage: str = "") -> Form:
-    """The command of one setting, with its sentence, and its words unless a usage is given."""
+    """Return the form of a command for one setting, with its sentence; ``usage``: words for its value."""
     kind, _, name = path.partition("/")
     info = settings_of(kind)[name]
     return Form(f"SEt {spelling}", usage or "|".join(info.words), "set_one", info.doc, kind=kind,
@@ -305,10 +305,10 @@ AHEAD = ("shifts", "calendar")
 """Objects of ``show`` that simulate ahead."""
 
 FARTHEST = 366 * DAY
-"""Longest time ahead of these displays."""
+"""Most time ahead of these displays."""
 
 NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.listed()))
-"""Objects of ``show`` of which some can be named."""
+"""Objects of ``show`` that can be shown by name."""
 
 _SHOW = tuple(
     Form(f"SHOw {spelling}", "[--next TIME]" if what in AHEAD else "[NAME ...]" if what in NAMED else "",
@@ -339,7 +339,7 @@ ABSENT = {
 
 @dataclass(slots=True)
 class Node:
-    """A place in the tree of keywords: what may follow, and the form that is complete here."""
+    """A node in the tree of keywords: the words that may follow, and the form that is complete here."""
 
     keywords: dict[str, Keyword] = field(default_factory=dict)
     below: dict[str, "Node"] = field(default_factory=dict)
@@ -347,7 +347,7 @@ class Node:
 
 
 def build(forms: tuple[Form, ...] = FORMS) -> Node:
-    """The tree of keywords of all forms."""
+    """Return the tree of keywords of all forms."""
     root = Node()
     for form in forms:
         node = root

@@ -18,7 +18,7 @@ _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
 
 
 def help_text(words: Sequence[str] = ()) -> str:
-    """The help on the command that begins with these words, which may be short; without words the verbs."""
+    """Return the help on the command that begins with these words, or abbreviate these; else on the verbs."""
     full = _in_full(words)
     forms = [form for form in FORMS if form.words[: len(full)] == full]
     if not words:
@@ -55,7 +55,7 @@ def _in_full(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def attribute_rows(kind: str, branch: str = "") -> list[tuple[str, str, str]]:
-    """Name, value and sentence of each attribute of an object, or of one of its branches."""
+    """Return name, value and sentence of each attribute of an object, or of one of its branches."""
     known = settings_of(kind, branch)
     words = (name for name in keywords_of(kind, branch) if name not in SYNONYMS)
     return [

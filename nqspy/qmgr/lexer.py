@@ -16,15 +16,15 @@ _COMMENT = "#!"
 _MARK = "\ufeff"
 """Mark with which Windows editors begin a file."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
-"""Characters for a backslash and a letter between double quotes."""
+"""Characters that a backslash and a letter mean between double quotes."""
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
-"""What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
+"""Pattern of the begin of an identifier like ``17[1-9:2,20].ymp``, whose commas belong to it."""
 _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z))*""")
-"""A word goes on to a blank, a sign, a quote, or the ``\\`` that ends the line."""
+"""Pattern of a word: it ends at a space, a sign, a quote, or a backslash at the line's end."""
 
 
 class Token(Struct, frozen=True):
-    """A word or sign at a place from 1; ``quoted``: no keyword; ``end`` and ``cursor`` stand for no text."""
+    """A word or sign; places count from 1; ``quoted``: no keyword; ``end`` and ``cursor`` have no text."""
 
     kind: Kind
     text: str
@@ -34,7 +34,7 @@ class Token(Struct, frozen=True):
 
 
 class ParseError(NqspyError):
-    """A command that cannot be read, with its place. ``expected``: what is legal there, nearest first."""
+    """A command cannot be read; with the place. ``expected``: what is legal there, nearest first."""
 
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""
@@ -55,7 +55,7 @@ class ParseError(NqspyError):
         return f"{self.source}, {where}" if self.source else where
 
     def caret(self) -> str:
-        """The line of the source with a ``^`` under the first letter of the word."""
+        """Return the line of the source with a ``^`` under the first letter of the word."""
         begin = max(0, self.column - _WINDOW // 2) if len(self.row) > _WINDOW else 0
         row = self.row[begin : begin + _WINDOW]
         before = row[: self.column - 1 - begin].ljust(self.column - 1 - begin)
@@ -64,7 +64,7 @@ class ParseError(NqspyError):
 
 
 _WINDOW = 1_000
-"""Characters that an error shows of a line, and of a problem."""
+"""Most characters that an error shows of a line, or of a problem."""
 
 
 def _row(text: str, line: int) -> tuple[list[Token], str, bool]:
@@ -85,7 +85,7 @@ def _row(text: str, line: int) -> tuple[list[Token], str, bool]:
 
 
 def _word(text: str, line: int, start: int, stop: int) -> tuple[Token, int]:
-    """A word of bare and quoted parts without blanks between them: ``"dom ain":o`` is one."""
+    """Return the word at ``start``, perhaps with quoted parts like ``"dom ain":o``, and its end."""
     parts: list[str] = []
     at = start
     while at < stop and text[at] not in _BLANKS and text[at] not in _SIGNS:
@@ -95,7 +95,7 @@ def _word(text: str, line: int, start: int, stop: int) -> tuple[Token, int]:
         else:
             indices = _INDICES.match(text, at)
             found = _WORD.match(text, indices.end() if indices is not None else at)
-            assert found is not None  # nothing is a match too
+            assert found is not None  # an empty match counts too
             at = found.end()
             part = text[begin:at]
         parts.append(part)
@@ -131,7 +131,7 @@ class Logical(Struct, frozen=True):
 
 
 def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
-    """Yield the commands of a text: no blanks and comments, continued lines joined. Raises ParseError."""
+    """Yield the commands of a text, with continued lines joined, without comments. Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Rules that read commands about requests, the daemon, shifts and displays."""
+"""Rules that read commands on requests, the daemon, shifts and displays."""
 
 import re
 from datetime import datetime
@@ -44,7 +44,7 @@ def _starts_id(token: Token) -> bool:
 
 
 def on_requests(cursor: Cursor, form: Form) -> commands.Command:
-    """``hold|release|delete|rerun|suspend|resume|abort request ID ...``."""
+    """Read ``hold|release|delete|rerun|suspend|resume|abort request ID ...``."""
     ids = request_ids(cursor)
     verb = form.option
     if verb in ("suspend", "resume"):
@@ -57,14 +57,14 @@ def on_requests(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def move(cursor: Cursor, form: Form) -> commands.Command:
-    """``move request = (ID, ...) QUEUE`` and ``move queue FROM TO``."""
+    """Read ``move request = (ID, ...) QUEUE`` or ``move queue FROM TO``."""
     source = object_name(cursor, "queue") if form.option == "queue" else None
     ids = request_ids(cursor) if source is None else ()
     return commands.MoveRequests(ids, object_name(cursor, "queue"), source)
 
 
 def modify(cursor: Cursor, form: Form) -> commands.Command:
-    """``modify request ID ... ATTRIBUTE=VALUE ...``: keys are paths below `Spec`."""
+    """Read ``modify request ID ... ATTRIBUTE=VALUE ...``; keys of the changes are paths below `Spec`."""
     ids = request_ids(cursor)
     words = words_of(MODIFY, but="mpp_time_limit") | words_of(("per_process",))
     found: dict[str, Any] = {}
@@ -78,7 +78,7 @@ def modify(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def _asked(cursor: Cursor, info: Declared) -> Any:
-    """A value asked for: ``unlimited`` is a value of its own here, ``none`` takes it back."""
+    """Read the value that an attribute is to have: ``unlimited`` is a value, ``none`` removes it."""
     if info.unit == "flag":
         return values.read(cursor, info)
     cursor.skip("=")
@@ -101,7 +101,7 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         return None
     if info.name == "eligible":
         at = cursor.value(lambda text: parse_date(text, 0, "UTC"), token)
-        return at if is_absolute(token.text) else token.text  # others wait for the site's clock and zone
+        return at if is_absolute(token.text) else token.text  # others depend on the site's clock and zone
     if (info.unit in ("time", "size") or info.name == "process_limit") and units.is_unlimited(token.text):
         return units.UNLIMITED
     value = values.convert(cursor, info, token)
@@ -112,14 +112,14 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
 
 
 def schedule(cursor: Cursor, form: Form) -> commands.Command:
-    """``schedule request ID ... first|next|now|system``."""
+    """Read ``schedule request ID ... first|next|now|system``."""
     ids = request_ids(cursor)
     place = cast(Literal["first", "next", "now", "system"], cursor.keyword(_PLACES))
     return commands.ScheduleRequest(ids, place)
 
 
 def abort_queue(cursor: Cursor, form: Form) -> commands.Command:
-    """``abort queue QUEUE [SECONDS]``."""
+    """Read ``abort queue QUEUE [SECONDS]``."""
     name = object_name(cursor, "queue")
     if cursor.done():
         return commands.AbortQueue(name)
@@ -127,12 +127,12 @@ def abort_queue(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def purge_queue(cursor: Cursor, form: Form) -> commands.Command:
-    """``purge queue QUEUE``."""
+    """Read ``purge queue QUEUE``."""
     return commands.PurgeQueue(object_name(cursor, "queue"))
 
 
 def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
-    """``set usage of group GROUP 12h``, or by how much to change it: ``+2h``, ``-30min``."""
+    """Read ``set usage of group GROUP 12h``, or a change: ``+2h``, ``-30min``."""
     group = object_name(cursor, "group")
     cursor.skip("=")
     token = cursor.word("a time like 12h, +2h or -30min")
@@ -148,12 +148,12 @@ def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def reload(cursor: Cursor, form: Form) -> commands.Command:
-    """``reload exits``, ``reload queues``."""
+    """Read ``reload exits`` or ``reload queues``."""
     return commands.ReloadQueues() if form.option == "queues" else commands.ReloadExits()
 
 
 def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
-    """``switch shift NAME [until=06:00]``: a time of day in the site's zone, or a date with its zone."""
+    """Read ``switch shift NAME [until=06:00]``: a time of day in the site's zone, or a date with its zone."""
     name = object_name(cursor, "shift")
     if cursor.done():
         return commands.SwitchShift(name)
@@ -172,7 +172,7 @@ def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def shutdown(cursor: Cursor, form: Form) -> commands.Command:
-    """``shutdown [leave|drain|requeue]``; with SECONDS (NQS) running requests are queued again."""
+    """Read ``shutdown [leave|drain|requeue]``; with SECONDS (NQS) running requests are queued again."""
     if cursor.done():
         return commands.Shutdown()
     token = cursor.peek()
@@ -184,7 +184,8 @@ def shutdown(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def show(cursor: Cursor, form: Form) -> commands.Command:
-    """``show WHAT [NAME ...]``: ``show long queue`` has the option ``long``, ``--next 14d`` ``next`` (ms)."""
+    """Read ``show WHAT [NAME ...]``: options: ``long`` for ``show long queue``, ``next`` (ms) for
+    ``--next``."""
     options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
     names: list[str] = []
     for _ in cursor.more(some=False):
@@ -204,14 +205,14 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def snap(cursor: Cursor, form: Form) -> commands.Command:
-    """``snap [FILE]``: the client writes the file, its name is the option ``file``."""
+    """Read ``snap [FILE]``: the client writes the file, whose name is the option ``file``."""
     if cursor.done():
         return commands.ShowObject("snap")
     return commands.ShowObject("snap", (), {"file": cursor.name("the name of a file")})
 
 
 def client(cursor: Cursor, form: Form) -> ClientWord:
-    """``help [COMMAND]``, ``exit``, ``quit``."""
+    """Read ``help [COMMAND]``, ``exit`` or ``quit``."""
     args, node = [], TREE
     while form.option == "help" and not cursor.done():
         args.append(cursor.peek().text)

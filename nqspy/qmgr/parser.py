@@ -1,4 +1,4 @@
-"""Text to commands: one command, a whole file, and what could come next at a place."""
+"""Text to commands: of one command or a whole file; and what could come next at a place."""
 
 from collections.abc import Iterator
 
@@ -20,13 +20,13 @@ __all__ = [
 RULES: dict[str, Rule] = {
     form.rule: getattr(rules if hasattr(rules, form.rule) else orders, form.rule) for form in FORMS
 }
-"""The rules by name."""
+"""Functions of the rules, by name."""
 
 _END = keywords("end")
 
 
 class Parsed(Struct, frozen=True):
-    """A command with the line it begins on and its text (continued lines joined, comments left out)."""
+    """A command, its first line's number, and its text (continued lines joined, without comments)."""
 
     command: Order
     line: int
@@ -34,7 +34,7 @@ class Parsed(Struct, frozen=True):
 
 
 def parse_text(text: str, source: str = "") -> list[Parsed]:
-    """All commands of a file or script; errors and the journal name ``source``. Raises ParseError."""
+    """Return all commands of a file or script; errors and the journal name ``source``. Raises ParseError."""
     return list(read_text(text, source))
 
 
@@ -57,7 +57,7 @@ def read_text(text: str, source: str = "") -> Iterator[Parsed]:
 
 
 def completions(text_before_cursor: str) -> list[str]:
-    """The keywords that may stand where the cursor is, given what has been typed of the word there."""
+    """Return the keywords that may stand at the cursor, given the beginning of the word there."""
     text, typed = text_before_cursor, ""
     try:
         found = list(logical_lines(text))
@@ -76,7 +76,7 @@ def completions(text_before_cursor: str) -> list[str]:
 
 
 def opens_block(text: str) -> bool:
-    """True if this line is a ``define shift``, so that the lines up to ``end`` belong to it."""
+    """True if a line is a ``define shift``, so that the lines up to ``end`` belong to it."""
     try:
         return any(_parse(logical)[0].rule == "define_shift" for logical in logical_lines(text))
     except ParseError:

@@ -1,4 +1,4 @@
-"""Settings to commands: the whole configuration as text that builds it again (``snap``)."""
+"""Settings to commands: the whole configuration as text that restores it (``snap``)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 
 def print_settings(settings: Settings) -> str:
-    """The settings as commands: on an empty site they give equal settings. Objects precede their users."""
+    """Return the settings as commands: on an empty site they give the same. Objects come before users."""
     managers = [f"{user}:{role}" for user, role in settings.managers.items()]
     defaults = ((words, getattr(settings.default, name)) for name, words in _DEFAULT_QUEUES.items())
     sections = (
@@ -62,7 +62,7 @@ def _singles(settings: Settings) -> Iterator[str]:
                 yield f"set {kind.head} {name}={value}"
     for kind, _ in registry.switched():
         values = written(tree.changed(kind.one(settings)))
-        if values:  # in one command: what is compared with each other is right together
+        if values:  # in one command: values that are compared with each other change together
             state = f"{values.pop('enabled', 'off')} " if "enabled" in kind.known else ""
             yield f"set {kind.head} {state}{_joined(values)}".rstrip()
     for factor, _, weight in tree.changed(settings.sched_factor):
@@ -117,7 +117,7 @@ def _created(head: str, one: Any, standing: str = "") -> str:
 
 
 def _parents_first(groups: dict[str, Group]) -> list[Group]:
-    """In their order, but each behind its parent."""
+    """Return groups in their order, but each behind its parent."""
     done: dict[str, Group] = {}
 
     def add(group: Group, above: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Rules of settings commands, named by `grammar.Form`: each reads what follows and gives a `Configure`."""
+"""Rules for settings commands, named by `grammar.Form`: each reads what follows and returns a `Configure`."""
 
 import difflib
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from nqspy.qmgr.lexer import Token
 
 
 class ClientWord(Struct, frozen=True):
-    """A word for the qmgr client alone: ``help`` (with the words of a command), ``exit`` or ``quit``."""
+    """A word for the qmgr client only: ``help`` (with the words of a command), ``exit`` or ``quit``."""
 
     verb: str
     args: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ _RESERVED = {"queue": "all", "shift": "automatic"} | {
 
 
 def object_name(cursor: Cursor, kind: str) -> str:
-    """The name of an object that comes next."""
+    """Return the name of an object, the next word."""
     return cursor.name(f"the name of a {kind}" if kind != "exit" else "the name of an exit")
 
 
@@ -63,7 +63,7 @@ def _sets(path: str, *pairs: Pair) -> Configure:
 
 
 def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
-    """Read an attribute with its value: (path below the object, value), two for a limit with its warning."""
+    """Return an attribute with its value: (path below the object, value); two pairs if with a warning."""
     words, known = keywords_of(kind), settings_of(kind)
     if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
         cursor.keyword(IGNORED)
@@ -100,7 +100,7 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
 
 
 def _factors(cursor: Cursor, own: bool) -> list[Pair]:
-    """Read weights; ``own``: of a queue, where ``default`` stands for the site's."""
+    """Return weights as pairs; ``own``: of a queue, where ``default`` stands for the site's."""
     known = settings_of("sched_factor")
     found: list[Pair] = []
     while not found or (cursor.peek().text.lower() in known and not cursor.peek().quoted):
@@ -126,7 +126,7 @@ def _all_pairs(cursor: Cursor, kind: str, some: bool = True) -> list[Pair]:
 
 
 def create(cursor: Cursor, form: Form) -> Command:
-    """``create batch_queue|pipe_queue|complex|group NAME attributes``; ``create complex=(q) NAME``."""
+    """Read ``create batch_queue|pipe_queue|complex|group NAME attributes``, ``create complex=(q) NAME``."""
     attributes: dict[str, Any] = {"kind": form.option} if form.option else {}
     if form.kind == "complex" and cursor.peek().kind in ("=", "("):
         cursor.skip("=")
@@ -137,7 +137,7 @@ def create(cursor: Cursor, form: Form) -> Command:
 
 
 def define_shift(cursor: Cursor, form: Form) -> Command:
-    """The head ``define shift NAME when=(...) spill=... now``; the parser adds the lines."""
+    """Read the head ``define shift NAME when=(...) spill=... now``; the parser adds the lines."""
     name = _new_name(cursor, "shift")
     cursor.keyword(keywords("when"))
     given = {"when": values.read(cursor, settings_of("shift")["when"])} | dict(_shift_pairs(cursor))
@@ -145,14 +145,14 @@ def define_shift(cursor: Cursor, form: Form) -> Command:
 
 
 def _shift_pairs(cursor: Cursor) -> list[Pair]:
-    """``when``, ``spill`` and ``now`` of a shift, as far as they are given."""
+    """Read ``when``, ``spill`` and ``now`` of a shift, as far as given."""
     known, words = settings_of("shift"), keywords("when", "now", "spill")
     names = (cursor.keyword(words) for _ in cursor.more(some=False))
     return [("counts", {}) if name == "now" else (name, values.read(cursor, known[name])) for name in names]
 
 
 def delete(cursor: Cursor, form: Form) -> Command:
-    """``delete queue|complex|group|shift NAME``."""
+    """Read ``delete queue|complex|group|shift NAME``."""
     return Configure((Change("delete", f"{form.kind}/{object_name(cursor, form.kind)}"),))
 
 
@@ -160,7 +160,7 @@ def delete(cursor: Cursor, form: Form) -> Command:
 
 
 def set_object(cursor: Cursor, form: Form) -> Command:
-    """``set queue NAME attributes``, or ``set complex attributes NAME`` if only the first is one."""
+    """Read ``set queue NAME attributes``, or ``set complex attributes NAME`` if that is an attribute."""
     words = keywords_of(form.kind)
     if cursor.peek().kind == "cursor":
         raise cursor.fail(*words, f"the name of a {form.kind}")
@@ -175,25 +175,25 @@ def set_object(cursor: Cursor, form: Form) -> Command:
 
 
 def set_attribute(cursor: Cursor, form: Form) -> Command:
-    """``set run_limit = 4 night``."""
+    """Read ``set run_limit = 4 night``."""
     branch, _, name = form.option.rpartition("/")
     value = values.read(cursor, settings_of(form.kind, branch)[name])
     return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", (form.option, value))
 
 
 def set_branch(cursor: Cursor, form: Form) -> Command:
-    """``set per_process cpu_limit = (600, 590) normal``."""
+    """Read ``set per_process cpu_limit = (600, 590) normal``."""
     pairs = _branch_pairs(cursor, form.option)
     return _sets(f"queue/{object_name(cursor, 'queue')}", *pairs)
 
 
 def set_factors(cursor: Cursor, form: Form) -> Command:
-    """``set sched_factor share 20``, several in one command too."""
+    """Read ``set sched_factor share 20``, with one or several weights."""
     return _sets("sched_factor", *_factors(cursor, own=False))
 
 
 def set_single(cursor: Cursor, form: Form) -> Command:
-    """Attributes of a single object: ``set global run_limit=6``, with a switch first: ``set FEATURE on
+    """Read attributes of a single object: ``set global run_limit=6``, with a switch first: ``set FEATURE on
     high=85``. ``option``: a word that would begin another command here."""
     words = keywords_of(form.kind)
     if "enabled" in words and cursor.may_be(values.FLAGS) is not None:
@@ -210,7 +210,7 @@ def set_one(cursor: Cursor, form: Form) -> Command:
 
 
 def set_timezone(cursor: Cursor, form: Form) -> Command:
-    """``set timezone Europe/Paris``, ``auto`` for the machine's."""
+    """Read ``set timezone Europe/Paris``, ``auto`` for the machine's."""
     cursor.skip("=")
     token = cursor.peek()
     zone = values.read(cursor, settings_of("server")["timezone"])
@@ -225,7 +225,7 @@ def set_timezone(cursor: Cursor, form: Form) -> Command:
 
 
 def shell_strategy(cursor: Cursor, form: Form) -> Command:
-    """``set shell_strategy fixed=(/bin/sh) | free | login | login_each``."""
+    """Read ``set shell_strategy fixed=(/bin/sh) | free | login | login_each``."""
     cursor.skip("=")
     strategy = cursor.keyword(_STRATEGY)
     if strategy == "fixed":
@@ -239,7 +239,7 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
 
 
 def set_mail(cursor: Cursor, form: Form) -> Command:
-    """``set mail COMMAND|none``, or attributes; the way that is set takes the place of the others."""
+    """Read ``set mail COMMAND|none``, or attributes; the way that is set replaces the others."""
     cursor.skip("=")
     if cursor.remaining() > 1 and cursor.may_be(keywords_of("mail")):
         start = cursor.peek()
@@ -257,18 +257,18 @@ def set_mail(cursor: Cursor, form: Form) -> Command:
 
 
 def no_default_queue(cursor: Cursor, form: Form) -> Command:
-    """``set no_default batch_request queue`` and ``set no_default mpprun queue``."""
+    """Read ``set no_default batch_request queue`` and ``set no_default mpprun queue``."""
     return _sets("default", (form.option, None))
 
 
 def access(cursor: Cursor, form: Form) -> Command:
-    """``set no_access`` and ``set unrestricted_access``: both forget the users and groups."""
+    """Read ``set no_access`` and ``set unrestricted_access``: both remove all users and groups."""
     path = f"queue/{object_name(cursor, 'queue')}"
     return _sets(path, ("restricted", form.option == "none"), ("users", []), ("groups", []))
 
 
 def set_shift(cursor: Cursor, form: Form) -> Command:
-    """``set shift automatic``, or ``set shift NAME when=(...) spill=... now``."""
+    """Read ``set shift automatic``, or ``set shift NAME when=(...) spill=... now``."""
     if cursor.peek().kind == "cursor":
         raise cursor.fail("automatic", "the name of a shift")
     if cursor.remaining() == 1 and cursor.may_be(_AUTOMATIC):
@@ -281,7 +281,7 @@ def set_shift(cursor: Cursor, form: Form) -> Command:
 
 
 def set_exit(cursor: Cursor, form: Form) -> Command:
-    """``set exit NAME SETTING=VALUE ...``: values of what the exit declares stay text for the daemon."""
+    """Read ``set exit NAME SETTING=VALUE ...``: values stay text for the daemon."""
     path, own = f"exit/{object_name(cursor, 'exit')}", settings_of("exit")
     pairs: list[Pair] = []
     for _ in cursor.more():
@@ -298,7 +298,7 @@ def set_exit(cursor: Cursor, form: Form) -> Command:
 
 
 def change_list(cursor: Cursor, form: Form) -> Command:
-    """``add|remove|set users = (...) QUEUE`` and the like."""
+    """Read ``add|remove|set users = (...) QUEUE`` and the like."""
     cursor.skip("=")
     names = cursor.names(f"a list of {form.option}")
     path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
@@ -306,7 +306,7 @@ def change_list(cursor: Cursor, form: Form) -> Command:
 
 
 def change_dates(cursor: Cursor, form: Form) -> Command:
-    """``add|remove ... extra=(2026-12-24)``."""
+    """Read ``add|remove ... extra=(2026-12-24)``."""
     known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
     names, op = (cursor.keyword(keywords(*known)) for _ in cursor.more()), _OPS[form.words[0]]
     changes = (Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])) for name in names)
@@ -314,7 +314,7 @@ def change_dates(cursor: Cursor, form: Form) -> Command:
 
 
 def managers(cursor: Cursor, form: Form) -> Command:
-    """``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
+    """Read ``add|remove|set managers = (anne:m, bob:o)``; a name without a role is a manager's."""
     cursor.skip("=")
     op, texts = _OPS[form.words[0]], list[str]()
     for _ in cursor.more():  # Sterling: names one after another, without parentheses
@@ -335,7 +335,7 @@ def _role(cursor: Cursor, token: Token, op: Op) -> str:
 
 
 def gate(cursor: Cursor, form: Form) -> Command:
-    """``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
+    """Read ``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
     value, names = form.words[0] in ("enable", "start"), list[str]()
     if form.kind == "queue" and values.is_word(cursor.peek(), "all"):
         cursor.keyword(keywords("all"))

@@ -14,7 +14,7 @@ from nqspy.qmgr import show_shifts
 from nqspy.qmgr.values import write, written
 
 Counts = Mapping[str, Mapping[str, int]]
-"""Requests of each queue by state word."""
+"""Number of requests of each queue by state word."""
 
 _COUNTED = (
     ("exiting", "exit"), ("running", "run"), ("queued", "queued"), ("waiting", "wait"), ("held", "hold"),
@@ -38,7 +38,7 @@ def _value(node: Any, path: str) -> str:
 
 
 def show_sched_factor(settings: Settings) -> str:
-    """The weights of the site and of queues with their own, with the bound they give (seed 003, 6.1)."""
+    """Return the weights of the site and of queues with their own, and their bound (seed 003, 6.1)."""
     site = settings.sched_factor.over(settings.sched_factor)
     parts = [_weights("for all queues", site)]
     for name, queue in settings.queues.items():
@@ -61,7 +61,7 @@ def _weights(whom: str, weights: Weights) -> str:
 
 
 def bound(weights: Weights) -> str:
-    """A sentence on ``tau_max`` (`Weights.tau_max`): it bounds the wait of the longest waiter only."""
+    """Return a sentence on ``tau_max`` (`Weights.tau_max`): it bounds the wait of the longest waiter only."""
     if not any((weights.share, weights.cpu, weights.memory, weights.time)):
         return "all weights are 0: first in, first out"
     tau = weights.tau_max()
@@ -80,7 +80,7 @@ def bound(weights: Weights) -> str:
 
 
 def show_parameters(settings: Settings) -> str:
-    """Defaults, the installation's habits, global limits and weighting factors."""
+    """Return defaults, the installation's conventions, global limits and weights as text."""
     server, default, mail = settings.server, settings.default, settings.mail
     way = next((f"{name} {value}" for name in WAYS if (value := getattr(mail, name))), "none")
     if way.startswith("smtp ") and mail.tls != "none":
@@ -122,19 +122,19 @@ def show_parameters(settings: Settings) -> str:
 
 
 def show_feature(settings: Settings, kind: SettingsObject[Any], rows: Sequence[tuple[str, str]] = ()) -> str:
-    """The settings that a feature has declared, and ``rows`` of how it stands."""
+    """Return the settings that a feature has declared, and ``rows`` about its state, as text."""
     values = written(items(kind.one(settings)))
     state = {kind.head.replace("_", " "): values.pop("enabled")} if "enabled" in values else {}
     return pairs([*(state | values).items(), *rows])
 
 
 def show_global(settings: Settings) -> str:
-    """The limits over all queues."""
+    """Return the limits over all queues as text."""
     return _titled("Global limits", pairs(written(items(settings.global_)).items()))
 
 
 def show_machine(settings: Settings, found: Found | None = None) -> str:
-    """PEs and memory; ``found`` is what stands for ``auto``."""
+    """Return PEs and memory as text; ``found``: the values that ``auto`` stands for."""
     machine = settings.machine
     pes, memory = _value(machine, "pes"), _value(machine, "memory")
     if found and machine.pes is None:
@@ -151,7 +151,7 @@ def show_machine(settings: Settings, found: Found | None = None) -> str:
 
 
 def show_managers(settings: Settings) -> str:
-    """Managers and operators."""
+    """Return managers and operators as text."""
     words = {"m": "manager", "o": "operator"}
     rows = [f"  {user:<16}{words[role]}" for user, role in settings.managers.items()]
     always = "  root and the owner of this home are managers"
@@ -159,7 +159,7 @@ def show_managers(settings: Settings) -> str:
 
 
 def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
-    """Complexes with members and limits."""
+    """Return complexes with members and limits as text."""
     chosen = _chosen(settings.complexes, names)
     if not chosen:
         return "no complexes"
@@ -173,7 +173,7 @@ def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
 
 
 def _limits() -> list[str]:
-    """Return the limits that are numbers; those of units of consumables are lists."""
+    """Return the names of limits that are numbers; those on units of consumables are lists."""
     return [name for name, info in declared(RunningLimits).items() if info.unit != "amounts"]
 
 
@@ -182,7 +182,7 @@ def _chosen(objects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 
 
 def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
-    """The share tree: weight, part among the siblings, cap, members."""
+    """Return the share tree as text: weight, part among the siblings, cap, members."""
     lines: list[str] = []
     for group, depth in people.walk(settings.groups):
         if not names or group.name in names:
@@ -208,7 +208,7 @@ def show_queue(
     settings: Settings, names: Sequence[str] = (), long: bool = False, counts: Counts | None = None,
     host: str = "localhost",
 ) -> str:  # fmt: skip
-    """Queues with their state words (nqs.md 5.1) and counts; ``long``: all their settings."""
+    """Return queues with state words (nqs.md 5.1) and counts as text; ``long``: with all their settings."""
     parts = []
     for queue in _chosen(settings.queues, names):
         mine = (counts or {}).get(queue.name, {})
@@ -221,7 +221,7 @@ def show_queue(
 
 
 def _queue(queue: Queue, name: str, state: str, counted: Sequence[str] = (), long: bool = True) -> str:
-    """A queue; ``long``: with the limits always, and most other settings where they differ."""
+    """Return a queue's text; ``long``: its limits, and other settings that differ from the defaults."""
     enabled = "ENABLED" if queue.enabled else "DISABLED"
     lines = [f"{name}; type={queue.kind.upper()}; [{enabled}, {state}]; pri={queue.priority}", *counted]
     if queue.kind == "pipe":
@@ -254,11 +254,11 @@ ENFORCED = (
     ("per_process stack_limit", "size", "RLIMIT_STACK"),
     ("nice", "number", "setpriority"),
 )
-"""Limits of one request that can be set, their unit, and how they are enforced."""
+"""Limits of one request that can be set: unit, and how they are enforced."""
 
 
 def limits_supported() -> str:
-    """Return the limits that can be set, and how they are enforced; others are stored and ignored."""
+    """Return as text the limits that can be set, and how they are enforced; others are ignored."""
     running = [
         (name, "list" if info.unit == "amounts" else info.unit, "when requests are chosen")
         for name, info in declared(RunningLimits).items()
@@ -287,13 +287,13 @@ _FLAGS = (
     ("Per-request wall-clock time", "-l walltime=", "per_request wall_limit"),
     ("Processes of a request", "-l nproc=", "per_request process_limit"),
 )
-"""Limited resource, the option, and the enforced setting (`show.ENFORCED`); "": it is only noted."""
+"""Limited resource, the option, and the enforced setting (`show.ENFORCED`); "": it is only stored."""
 _FOR_ALL = ("-lF", "-lV")
 """Limits of a request that are enforced for each of its processes."""
 
 
 def limit_flags(strategy: str, verbose: bool) -> str:
-    """The list of limits, and the shell ``strategy``; ``verbose``: how each is enforced, else those not."""
+    """Return limits and the shell ``strategy`` as text; ``verbose``: with how each is enforced."""
     how = {path: text for path, _, text in ENFORCED}
     rows = []
     for label, flag, path in _FLAGS:
@@ -311,7 +311,7 @@ _QUOTA = (("entitled", "{:.1f} %"), ("got", "{:.1f} %"), ("deviation", "{:+.1f}"
 
 
 def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The share tree in use. Each row: ``group``, ``depth``, ``share`` (weight), ``entitlement`` and
+    """Return the share tree as text. Each row: ``group``, ``depth``, ``share`` (weight), ``entitlement`` and
     ``usage`` (fractions of the whole), ``used_s`` (decayed seconds of ``charge``: CPU or PE time)."""
     shown = [
         (
@@ -344,7 +344,7 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Exits as `ports.Exits.listing` gives them."""
+    """Return exits as text, from rows of `ports.Exits.listing`."""
     parts = []
     for row in rows:
         state = "on" if row.get("enabled", True) else "off"
@@ -365,7 +365,7 @@ def show_listed(
     settings: Settings, kind: SettingsObject[Any], names: Sequence[str] = (),
     found: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:  # fmt: skip
-    """Objects that a feature has declared; ``found``: what stands beside each name, and a line of its own."""
+    """Return objects declared by a feature as text; ``found``: more to show, by name."""
     parts = []
     for node in _chosen(kind.all(settings), names):
         beside, below = (found or {}).get(node.name, ("", ""))
@@ -380,7 +380,7 @@ def show_listed(
 
 
 def show_all(settings: Settings) -> str:
-    """All settings, and nothing but settings: the same after ``snap`` into a new home."""
+    """Return all settings as text, and nothing else: the same after ``snap`` into a new home."""
     queues = (
         _queue(queue, queue.name, "STARTED" if queue.started else "STOPPED")
         for queue in settings.queues.values()
@@ -414,7 +414,7 @@ _NAMED = {"queue": show_queue, "complex": show_complex, "groups": show_groups}
 
 
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
-    """The display of ``show WHAT`` from settings alone. Raises KeyError if it needs rows of the daemon."""
+    """Return the display of ``show WHAT`` from settings alone. Raises KeyError if that needs the daemon."""
     for kind, _ in registry.listed():
         if kind.many == what:
             return show_listed(settings, kind, names)

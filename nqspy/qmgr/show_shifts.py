@@ -9,14 +9,15 @@ from nqspy.model.tree import changed, items
 from nqspy.qmgr.values import written
 
 Rows = Sequence[Mapping[str, str]]
-"""Coming switches: ``at`` (text with offset) and ``shift``; coming Sundays: ``date`` (ISO) and ``name``."""
+"""Rows: coming switches have ``at`` (text with offset) and ``shift``; Sundays ``date`` (ISO) and ``name``."""
 
 
 def show_shifts(
     settings: Settings, current: str | None, coming: Rows = (), manual: bool = False,
     until: str | None = None, holidays: Rows = (),
 ) -> str:  # fmt: skip
-    """Shifts, the one in force marked, with ``coming`` switches and ``holidays``; ``until``: by hand."""
+    """Return the shifts as text, the present one marked, with ``coming`` switches and ``holidays``;
+    ``until``: of a switch by hand."""
     lines = _shifts(settings, current)
     if settings.calendar != Calendar():
         given = written(changed(settings.calendar)).items()
@@ -40,12 +41,12 @@ def _shifts(settings: Settings, current: str | None = None) -> list[str]:
 
 
 def show_calendar(settings: Settings, coming: Rows = ()) -> str:
-    """The calendar, and the days to come that count as Sundays."""
+    """Return the calendar as text, with coming days that count as Sundays."""
     days = [f"  {row['date']}  {row['name']}" for row in coming]
     rows = pairs(written(items(settings.calendar)).items())
     return "\n".join(["Calendar\n--------", rows, *(["count as Sundays:"] if days else []), *days])
 
 
 def shift_settings(settings: Settings) -> str:
-    """Shifts with their times and commands: settings alone."""
+    """Return the shifts with their times and commands as text, from settings alone."""
     return "\n".join(_shifts(settings)) or "  no shifts"

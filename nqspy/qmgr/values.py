@@ -18,7 +18,7 @@ FLAGS = {
 """Words of a flag."""
 
 NOTHING = ("auto", "none", "unlimited", "unspecified")
-"""Words that take a setting back to nothing (as far as it has such a state)."""
+"""Words that reset a setting to nothing (if it has such a state)."""
 
 _WHAT = {
     "count": "a whole number or unlimited",
@@ -38,7 +38,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def what(info: Declared) -> str:
-    """The form of a value of this setting, for an error."""
+    """Return the form of a setting's values, for an error."""
     if info.words:
         several = f"{info.nothing_written} or a list of" if info.unit == "names" else "one of"
         return f"{several} {', '.join(info.words)}"
@@ -47,7 +47,7 @@ def what(info: Declared) -> str:
 
 
 def read(cursor: Cursor, info: Declared) -> Any:
-    """The value that comes next, after an optional ``=``. Raises ParseError."""
+    """Return the next value, behind an optional ``=``. Raises ParseError."""
     given = cursor.skip("=")
     if info.unit == "flag":
         if not given and cursor.may_be(FLAGS) is None:
@@ -79,12 +79,12 @@ def read(cursor: Cursor, info: Declared) -> Any:
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """True for one of these words, in any case and without quotes."""
+    """True if a token is one of these words, in any case and without quotes."""
     return token.kind == "word" and not token.quoted and token.text.lower() in words
 
 
 def read_amounts(cursor: Cursor, what: str) -> list[str]:
-    """``(gpu=2, matlab=1)``, each name once; one without parentheses too. Raises ParseError."""
+    """Return the items of ``(gpu=2, matlab=1)``, each name once. Raises ParseError."""
     found: dict[str, int] = {}
     for _ in cursor.listed():
         name = cursor.word(what)
@@ -101,7 +101,7 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
 
 
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
-    """Read one value, or up to ``most`` in parentheses, all of the same setting."""
+    """Return one value, or up to ``most`` in parentheses, all of the same setting."""
     if info.words:
         return [cursor.keyword(keywords(*info.words))]
     start = cursor.peek()
@@ -113,7 +113,7 @@ def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
 
 
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
-    """The value that one word gives. Raises ParseError at that word."""
+    """Return the value that one word means. Raises ParseError at that word."""
     if not token.quoted and token.text.lower() in (*NOTHING, info.nothing):
         if info.can_be_none:
             return None
@@ -150,7 +150,7 @@ def _parse(info: Declared, text: str) -> Any:
 
 
 def _cron(text: str) -> str:
-    """A cron expression of five fields that fires at some time. Raises BadValue."""
+    """Return a cron expression of five fields, which must fire at some time. Raises BadValue."""
     if len(text.split()) != 5:
         wanted = '(it has not five fields); write it like "30 8 * * mon-fri"'
         raise BadValue(f"{text!r} is no cron time {wanted}")
@@ -159,7 +159,7 @@ def _cron(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A word as it must be written to be read as that text and nothing else."""
+    """Return a text written so that it is read as one word and unchanged."""
     plain = text and set(text) <= _SAFE and text.lower() not in NOTHING
     if plain:
         return text
@@ -170,7 +170,7 @@ def quote(text: str) -> str:
 
 
 def write_names(names: tuple[str, ...] | list[str]) -> str:
-    """A list as it is read."""
+    """Return a list in the form in which it is read."""
     return f"({', '.join(quote(name) for name in names)})"
 
 
@@ -186,7 +186,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 
 
 def write(info: Declared, value: Any) -> str:
-    """A value as `read` understands it."""
+    """Return a value in the form that `read` reads."""
     if value is None:
         return info.nothing_written
     if info.words and value in info.words:
@@ -196,5 +196,5 @@ def write(info: Declared, value: Any) -> str:
 
 
 def written(settings: Iterable[tuple[str, Declared, Any]]) -> dict[str, str]:
-    """Settings of an object (`tree.items`, `tree.changed`) by path, as `read` understands them."""
+    """Return settings of an object (`tree.items`, `tree.changed`) by path, in the form that `read` reads."""
     return {path: write(info, value) for path, info, value in settings}

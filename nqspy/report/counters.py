@@ -1,5 +1,5 @@
 """The departments' counters, after figure 1 of seed 003: what each has used of its share in this period, what
-finished and runs today, what finished this week. Counted is what is charged (`Usage.charge`)."""
+finished and runs today, what finished this week. They count what is charged (`Usage.charge`)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ from nqspy.shares import amount
 
 
 class Since(NamedTuple):
-    """Beginnings of the planning period, the day and the week."""
+    """Beginnings of the planning period, the day and the week, as instants."""
 
     period: Instant
     day: Instant
@@ -25,7 +25,7 @@ class Since(NamedTuple):
 
 
 def since(site: Site, now: Instant, entered: Instant | None = None) -> Since:
-    """Day, week (from Monday) and planning period, counted from ``entered``, else from midnight."""
+    """Return when day, week (from Monday) and planning period (at ``entered``, else midnight) began."""
     zone, period = zone_of(site.timezone), site.settings.usage.period
     today = zone.local(now).date()
     day, monday = zone.at(today), zone.at(today - timedelta(days=today.weekday()))
@@ -40,14 +40,13 @@ def counters(
     entered: Instant | None = None,
     samples: Mapping[Seq, Used] | None = None,
 ) -> dict[str, Any]:
-    """The counters as JSON-able data; ``events`` from the first of `since` on (earlier ones do no harm);
-    ``samples``: what running requests have used by now, where it is newer than the site's.
+    """Return the counters for JSON; ``events`` from the first instant of `since` on (earlier ones do no
+    harm); ``samples``: present use of running requests, if newer than the site's.
 
-    ``used_s`` is what this period was charged with (``charge``: CPU time, or PEs x wall time), running
-    requests included; ``remain_s`` = share x PEs x period - used, never below 0; ``finished`` counts the
-    whole use of requests when they end. Rows add up: a group with groups below it has a row for requests of
-    its own only, and the share is theirs.
-    """
+    ``used_s``: what was charged in this period (``charge``: CPU time, or PEs x wall time), running requests
+    included; ``remain_s`` = share x PEs x period - used, at least 0; ``finished`` counts the whole use of
+    requests when they end. Rows add up: a group with groups below it has a row for requests of its own only,
+    and the share is theirs."""
     begun = since(site, now, entered)
     replay, day, week = _followed(events, site, begun)
     samples, charge = samples or {}, site.settings.usage.charge
@@ -93,7 +92,7 @@ def counters(
 def _followed(
     events: Iterable[ev.Recorded], site: Site, begun: Since
 ) -> tuple[HistoryReplay, dict[str, int], dict[str, int]]:
-    """The requests' histories, and use (ms) of the requests that ended today and this week, by group."""
+    """Return the requests' histories, and by group the use (ms) of requests ended today, this week."""
     replay, charge = HistoryReplay(site.requests), site.settings.usage.charge
     day: dict[str, int] = {}
     week: dict[str, int] = {}
@@ -110,7 +109,7 @@ def _followed(
 
 
 def counters_text(data: Mapping[str, Any]) -> str:
-    """The display of figure 1: times in hours and minutes, parts in percent, and what else is charged."""
+    """Return figure 1 as text: times in hours and minutes, parts in percent, and what else is charged."""
     by_cpu = data["charge"] == "cpu"
     width = max([len(row["name"]) for row in data["groups"]] + [2])
     date, planning = (f"{t[8:10]}/{t[5:7]}/{t[2:4]} {t[11:19]}" for t in (data["date"], data["planning"]))

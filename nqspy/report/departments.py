@@ -1,4 +1,4 @@
-"""Departments in the night report: a row of each; the page of one, with its own requests only."""
+"""Departments in the night report: a row for each, and the page of one, with its own requests only."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def rows(
     fractions: Mapping[str, float],
     span: tuple[Instant, Instant],
 ) -> list[dict[str, Any]]:
-    """A row of each department that had requests. ``used``: CPU ms by group; wall time: while they ran."""
+    """Return a row for each department that had requests. ``used``: CPU ms by group."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total, (begin, end), found = sum(used.values()), span, list[dict[str, Any]]()
@@ -61,7 +61,7 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
 
 
 def page_of(data: Data, group: str) -> dict[str, Any]:
-    """The report of one department: its requests and figures. Raises KeyError if it had none."""
+    """Return the report of one department: its requests and figures. Raises KeyError if it had none."""
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]

@@ -1,4 +1,4 @@
-"""Pictures: boxes, lines and words at places of a page `WIDTH` wide, each of a kind that has a colour; and a
+"""Pictures: boxes, lines and texts at positions of a page `WIDTH` wide, each of a kind with a colour; and a
 picture as SVG."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ COLOURS: Mapping[str, tuple[str, str]] = {
     "job4": ("#d9cc6f", "#b3a648"),
     "job5": ("#9a9fd6", "#7d83c4"),
 }
-"""By kind, on a light and on a dark page."""
+"""Colours by kind, on a light and on a dark page."""
 
 Place = tuple[float, float]
 Rectangle = tuple[float, float, float, float]
-"""x, y, width, height."""
+"""Rectangle: x, y, width, height."""
 
 
 class Boxes(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Boxes(Struct, frozen=True):
 
 
 class Stroke(Struct, frozen=True):
-    """A line through places."""
+    """A line through points."""
 
     kind: str
     places: tuple[Place, ...]
@@ -77,7 +77,7 @@ class Drawing(Struct, frozen=True):
 
 
 def down(shape: Shape, by: float) -> Shape:
-    """The shape, further down."""
+    """Return the shape moved down."""
     if isinstance(shape, Boxes):
         return replace(shape, rectangles=tuple((x, y + by, w, h) for x, y, w, h in shape.rectangles))
     if isinstance(shape, Stroke):
@@ -96,12 +96,12 @@ def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
 
 
 def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
-    """A box of a kind above the picture, and what it means."""
+    """Return a box of a kind, above the picture, and the text of its meaning."""
     return Boxes(kind, ((x, 8, 12, 12),)), TextLine(x + 17, 18, text)
 
 
 def svg_of(drawing: Drawing) -> str:
-    """Return the picture as a document of its own, with a dark form. Its ids begin with its name."""
+    """Return the picture as an SVG document, with dark colours too. Its ids begin with its name."""
     name, shown = drawing.name, ""
     for shape in drawing.shapes:
         if isinstance(shape, Boxes):
@@ -138,6 +138,6 @@ def _short(number: float) -> str:
 
 
 def full_hours(times: Sequence[str]) -> list[int]:
-    """Places of the full hours among these RFC 3339 texts: 14 at most, equally far apart."""
+    """Return the indices of full hours among these RFC 3339 texts: 14 at most, equally far apart."""
     full = [place for place, at in enumerate(times) if at[14:16] == "00"]
     return full[:: max(1, -(-len(full) // 14))]

@@ -1,5 +1,5 @@
-"""Accuracy of run times given by people: their wall limits, their best guesses, and estimates from earlier
-requests. From the stored lifetimes (`model.lifetimes`)."""
+"""Accuracy of run times given by people: wall limits, best guesses; and of estimates from earlier requests.
+From the stored lifetimes (`model.lifetimes`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
@@ -16,14 +16,13 @@ TENFOLD = 10
 
 
 def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
-    """JSON-able data, a row for each user by name.
+    """Return a row for each user by name, for JSON.
 
-    *Accuracy* is the mean of the shorter of what was said and what came by the longer, 1: always exact (D.
-    Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 18(6), 2007). ``times``: the median of said by came;
-    ``tenfold``: the part with a limit of ten times as long or more; ``outran``: the part that ran longer than
-    was guessed. ``history``: of those of which enough of the same name and size had ended before, the median
-    of the last of these, as `runtime` takes it. All are null where ``known`` is 0.
-    """
+    *Accuracy* is the mean of the shorter of the estimated and the real time divided by the longer; 1: always
+    exact (D. Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 18(6), 2007). ``times``: the median of estimated /
+    real; ``tenfold``: the part with a limit of ten times as long or more; ``outran``: the part that ran
+    longer than guessed. ``history``: if enough requests of the same name and size had ended before, the
+    median of the last of them as the estimate, as `runtime` makes it. All are null where ``known`` is 0."""
     users: dict[str, list[Sequence[Lived]]] = {}
     for (owner, _, _), lifetime in known.items():
         users.setdefault(owner, []).append(lifetime.runs)
@@ -43,7 +42,7 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
 
 
 def _accuracy(parts: Sequence[int]) -> dict[str, Any]:
-    """Return figures of run times in thousandths of the estimates."""
+    """Return figures on run times in thousandths of the estimates."""
     near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
     return {
         "known": len(parts),
@@ -58,7 +57,7 @@ def _share(which: Iterable[bool]) -> float | None:
 
 
 def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
-    """Accuracy of the last runs before each as an estimate of it, by limits where all have one."""
+    """Yield the accuracy of estimates by the runs before each, or by limits if all of these have one."""
     for place in range(LAST, len(runs)):
         some = runs[place - LAST : place + 1]
         values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]
@@ -73,7 +72,7 @@ _HEADS = (
 
 
 def estimates_text(data: Mapping[str, Any]) -> str:
-    """The data as a table."""
+    """Return the rows as a table."""
     if not data["users"]:
         return "no request has ended yet\n"
     rows = [

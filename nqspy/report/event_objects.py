@@ -23,11 +23,11 @@ _SHOWN: dict[type[ev.Event], tuple[str, ...]] = {
     ev.Redated: ("seqs", "date", "cause", "who"),
     ev.Decided: ("as_of", "short_of_pes", "samples", "failures", "wait"),
 }
-"""The fields that are shown of an event, in their order, where these are not all."""
+"""By kind of event, the fields to show in order, if not all."""
 
 
 def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]:
-    """``n at kind``, ``request`` or ``requests``, and the event's own fields."""
+    """Return ``n at kind``, ``request`` or ``requests``, and the event's own fields."""
     event = recorded.event
     shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
     for name in _SHOWN.get(type(event)) or event.__struct_fields__:
@@ -46,14 +46,13 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
 
 
 def used_object(used: Used) -> dict[str, Any]:
-    """``used{}`` in seconds and bytes."""
+    """Return ``used{}`` in seconds and bytes."""
     return {"cpu_s": used.cpu / 1000, "wall_s": used.wall / 1000, "memory_bytes": used.memory or None}
 
 
 def requested(spec: Spec) -> dict[str, Any]:
-    """``requested{}``: what was asked for; null where nothing or no limit was. Of a request with several
-    sizes: ``sizes`` on which it may run, ``walls_s``: its wall limits on these, the ``speedup`` they came
-    of."""
+    """Return ``requested{}``: what was asked for; null for nothing or no limit. For a request with several
+    sizes: ``sizes``, ``walls_s`` (its wall limits on these), and the ``speedup`` that they come from."""
     made = {name: read(spec) for name, read in _REQUESTED}
     for name, read in _RARELY:
         if (value := read(spec)) is not None:
@@ -68,12 +67,12 @@ def requested(spec: Spec) -> dict[str, Any]:
 
 
 def own_options(spec: Spec) -> dict[str, Any]:
-    """Return the options that have a name of their own in JSON and that the request has."""
+    """Return the request's options that have a name of their own in JSON."""
     return {option.json: value for option in _OWN if (value := getattr(spec, option.path))}
 
 
 def _reader(option: Option) -> tuple[str, Callable[[Spec], Any]]:
-    """Return the last part of an option's name in JSON, and the function that reads it: times in seconds."""
+    """Return the last part of an option's name in JSON, and a reader of its value: times in seconds."""
     path, convert = shown_part(option)
     name, field = option.json.rpartition("/")[2], attrgetter(path)
     if option.unit == "time" and convert is not None:
@@ -89,7 +88,7 @@ _RARELY = [_reader(option) for option in _ASKED if option.rare]
 
 
 def seconds(ms: int | None) -> float | None:
-    """Seconds of milliseconds; None stays None."""
+    """Return milliseconds as seconds; None stays None."""
     return None if ms is None else ms / 1000
 
 
@@ -141,7 +140,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     },
     "key": lambda event, host, zone: {"key": event.key or None},
     "indices": lambda event, host, zone: {"indices": show(event.indices)} if event.indices else {},
-    # The request whose start gave another its date. The name of any other cause has a field of its own.
+    # The request whose start changed another's date. The name of any other cause has a field of its own.
     "cause": lambda event, host, zone: (
         {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
     ),
@@ -177,11 +176,11 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
         "closing": [dict(zip(("queue", "code", "who", "text"), row, strict=True)) for row in event.closing]
     },
 }
-"""Fields that are not shown as they are: what is shown instead."""
+"""Fields that are replaced when shown: functions that make what is shown instead."""
 
 
 def event_line(data: dict[str, Any]) -> str:
-    """Line for people: number, time, kind, and what it names."""
+    """Return a line for people: number, time, kind, and what the event names."""
     who = data.get("request") or " ".join(data.get("requests", ()))
     hidden = (*_HEAD, "failures") if data["kind"] == "alarm" else _HEAD  # an alarm's text has them
     others = ((key, value) for key, value in data.items() if key not in hidden and value is not False)

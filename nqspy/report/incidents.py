@@ -1,8 +1,6 @@
-"""Incidents of a night, as a story: each with its beginning, its end, and the requests that it met.
+"""Incidents of a night as a story: each with its beginning, its end, and the requests that it affected.
 
-Events are told apart by their ``kind`` and attributes, so that journals of sites with probes and without read
-alike.
-"""
+Events are distinguished by their ``kind`` and attributes, so that journals without probes can be read too."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +15,8 @@ from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import Zone
 
 SAME = 15 * MINUTE
-"""What happens to request after request for the same cause is one incident if no more time than this lies
-between two of them."""
+"""Events that affect requests one by one for the same cause are one incident if no two neighbours are further
+apart than this (ms)."""
 
 _OF_SITE = frozenset({
     "probe", "pressure", "settings_changed", "daemon_started", "machine_found", "shift_failed",
@@ -28,12 +26,12 @@ _OF_REQUESTS = frozenset({"requeued", "ended", "resumed", "suspended", "deleting
 """Kinds of events about incidents."""
 
 _SYSTEM = ("feature", "probe", "shift")
-"""Kinds of causes that do something to requests without a person asking for it."""
+"""Kinds of causes that affect requests without a person's order."""
 
 
 @dataclass(slots=True)
 class Incident:
-    """An incident. ``end`` None: it was not over when the night was; ``seqs``: requests it met, by group."""
+    """An incident. ``end`` None: not over when the night was; ``seqs``: affected requests, by group."""
 
     kind: str
     who: str
@@ -45,14 +43,14 @@ class Incident:
 
 @dataclass(slots=True)
 class Failing:
-    """Failures of an exit: when, at which group's request (if any), with which words."""
+    """Failures of an exit: when, at which group's request (if any), and the texts."""
 
     failed: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
 
 
 class IncidentLog:
-    """Gets all events in their order, and stores the incidents."""
+    """Gets all events in order, and stores the incidents."""
 
     def __init__(self, replay: HistoryReplay) -> None:
         self._replay = replay
@@ -62,7 +60,7 @@ class IncidentLog:
         self._suspended: dict[Seq, Incident] = {}
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add one event, before the replay does."""
+        """Add an event, before the replay does."""
         event, at = recorded.event, recorded.at
         if event.kind in _OF_REQUESTS:
             self._add_of_request(event, at)
@@ -70,7 +68,7 @@ class IncidentLog:
             self._add_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """Return incidents not over at ``since``, by beginning, without alarms that have an event."""
+        """Return incidents not over before ``since``, by beginning, without alarms that have other events."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [
@@ -111,7 +109,7 @@ class IncidentLog:
         elif kind == "settings_changed":
             for change in event.changes:
                 head, _, name = change.path.partition("/")
-                if change.op == "delete" and head == "probe":  # no event will report that it is well again
+                if change.op == "delete" and head == "probe":  # no event will report it well again
                     self.close("probe", name, at)
         elif kind == "daemon_started":
             how = "was stopped" if event.clean else "ended unexpectedly"
@@ -170,13 +168,13 @@ class IncidentLog:
         return "" if history is None else history.request.group
 
     def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Incident:
-        """Add an incident that is over."""
+        """Add an incident that is over; return it."""
         incident = Incident(kind, who, text, at if begin is None else begin, at)
         self.incidents.append(incident)
         return incident
 
     def open(self, kind: str, who: str, text: str, at: Instant) -> None:
-        """Begin an incident, unless it is under way."""
+        """Begin an incident, unless it has begun."""
         if (kind, who) not in self._open:
             incident = self._open[kind, who] = Incident(kind, who, text, at, None)
             self.incidents.append(incident)
@@ -187,7 +185,7 @@ class IncidentLog:
             self._open.pop(key).end = at
 
     def met(self, kind: str, who: str, text: str, seq: Seq, at: Instant) -> Incident:
-        """Something happened to a request; what happens to the next one for the same cause joins it."""
+        """Note that a request was affected; later ones of the same cause join the incident. Return it."""
         incident = self._open.get((kind, f"{who}\n{text}"))
         if incident is None or (incident.end is not None and at - incident.end > SAME):
             incident = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
@@ -196,7 +194,7 @@ class IncidentLog:
         return incident
 
     def _not_again(self, seq: Seq, at: Instant) -> None:
-        """Take back that a request was queued again just now: it was held."""
+        """Undo that a request was queued again just now: it was held."""
         for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
             for seqs in incident.seqs.values():
                 seqs.pop(seq, None)
@@ -206,7 +204,7 @@ class IncidentLog:
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:
-    """True if an event only names the machine of a new home."""
+    """True if an event only records the machine of a new home."""
     return recorded.n == 1 and recorded.event.kind == "machine_found"
 
 
@@ -215,11 +213,11 @@ def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
 
 
 _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
-"""Incidents shown to all departments in full; of others they see their own requests only."""
+"""Kinds of incidents shown to all departments in full; of others each sees its own requests only."""
 
 
 def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[str, Any]]:
-    """The incidents of the whole house and of a department's requests, without texts that name others."""
+    """Return incidents of the whole site and of a department's requests, without texts that name others."""
     found = []
     for each in story:
         mine = each["requests"].get(group)
@@ -232,11 +230,11 @@ def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[
 
 
 _MOST = 10
-"""Identifiers named in a sentence."""
+"""Most identifiers in a sentence."""
 
 
 def sentence(incident: Mapping[str, Any]) -> str:
-    """An incident in words, without its times."""
+    """Return an incident in words, without its times."""
     ids = [id for each in incident["requests"].values() for id in each]
     many = f"{len(ids)} requests were" if len(ids) != 1 else "1 request was"
     head, text = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many), incident["text"]

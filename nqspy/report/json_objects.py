@@ -27,9 +27,8 @@ Paths = tuple[str | None, str | None]
 
 
 class AnswerContext(NamedTuple):
-    """Facts that every object of one answer needs: host part of identifiers, the site's zone, the instant of
-    the answer (the priorities' ``at``), queues' domains, by queue, that are not ``application``, and how the
-    machine's PEs lie."""
+    """Facts for an answer's objects: host part of identifiers, the site's zone, the instant of the answer
+    (the priorities' ``at``), domains by queue except ``application``, and how the machine's PEs lie."""
 
     host: str
     zone: Zone
@@ -41,7 +40,7 @@ class AnswerContext(NamedTuple):
 def request_object(
     request: Request, context: AnswerContext, place: Place | None = None, reason: Reason | None = None
 ) -> dict[str, Any]:
-    """The object of a live request. ``place`` counts in state queued alone; ``reason``: why it waits."""
+    """Return the object of a live request. ``place`` only if queued; ``reason``: why it waits."""
     if reason is None and request.state is State.HELD and request.hold_text:
         reason = quoted(ReasonCode.HELD, "", request.hold_text)
     if reason is not None and reason.ahead and place is not None:
@@ -64,7 +63,7 @@ def request_object(
 
 
 def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
-    """The object of a request that has ended, from a row of `ports.Journal.ended`."""
+    """Return the object of an ended request, from a row of `ports.Journal.ended`."""
     request, event = row["request"], row["ended"]
     if isinstance(event, Ended):
         paths = shown_paths(request, context.host, event.stdout, event.stderr)
@@ -81,7 +80,7 @@ def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
 def _object(
     request: Request, state: State, used: Any, reason: Any, paths: Paths, context: AnswerContext
 ) -> dict[str, Any]:
-    """Make the object of a request, ended or not; what only one of them has is null, or nothing."""
+    """Return a request's object; what only live or only ended ones have is null or empty for the others."""
     spec, stamp = request.spec, context.zone.stamp
     return {
         "id": full_id(request.seq, context.host),
@@ -120,17 +119,16 @@ def _object(
 
 
 def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
-    """Return what only some requests have.
+    """Return the keys that only some requests have.
 
     - ``array_id array_index`` of an index; ``array{}`` of an array that has ended, else see `array_object`
-    - ``contract{until}`` of one with a contract: the end of the hole that it was started in, null: in none
+    - ``contract{until}`` with a contract: end of the hole that it was started in, null: in none
     - options of its own (`own_options`)
-    - ``lacked[{pes why}]`` of one that runs on one of several sizes: those on which it would have ended
-      sooner, with the code of why it could not start on them
-    - ``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and where it lies
-    - ``moved{times took_s paged_bytes}`` of one that left its PEs for others in this attempt
-    - ``within`` of an application: the request it runs in
-    """
+    - ``lacked[{pes why}]`` if it runs on one of several sizes: those on which it would have ended sooner,
+      with the code of why it could not start on them
+    - ``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and its position
+    - ``moved{times took_s paged_bytes}`` if it left its PEs for others in this attempt
+    - ``within`` of an application: the request it runs in"""
     spec, attempt, array, found = request.spec, request.attempt, array_of(request.seq), dict[str, Any]()
     if array is not None:
         found |= {"array_id": full_id(array, context.host), "array_index": index_of(request.seq)}
@@ -153,7 +151,7 @@ def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
 
 
 def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]:
-    """``array{indices counts{} limit}``; ``members``: indices that are requests of their own."""
+    """Return ``array{indices counts{} limit}``; ``members``: indices that are requests of their own."""
     state, spec = request.array, request.spec.array
     assert state is not None
     assert spec is not None
@@ -174,11 +172,11 @@ _COUNTED = {
     State.HELD: "held", State.WAITING: "waiting", State.RUNNING: "running", State.SUSPENDED: "running",
     State.EXITING: "running",
 }  # fmt: skip
-"""Where indices are counted by their state; the others are queued."""
+"""States in which indices are counted by their state; others count as queued."""
 
 
 def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] | None:
-    """``redated{at who cause}`` of ``qstat --why``; None where it has its submission's date."""
+    """Return ``redated{at who cause}`` for ``qstat --why``; None if the date is still its submission's."""
     redated = request.redated
     if redated is None:
         return None
@@ -187,21 +185,21 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
 
 
 def reservation_object(start: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
-    """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: not
-    known), the requests for which it waits, why that could not be kept; ``sure``: the time is promised, and
-    no guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
+    """Return ``reservation{at by late promised pes}`` for ``qstat --why``: latest start (null: unknown), the
+    requests it waits for, why it is late; ``sure``: the time is promised, not a guess of a queue that takes
+    chances; ``pes``: on how many, if it has several sizes."""
     by = [full_id(seq, context.host) for seq in start.by]
     made = {"at": context.zone.stamp(start.at), "by": by, "late": start.late or None, "promised": sure}
     return made | ({"pes": start.pes} if start.pes else {})
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:
-    """JSON of objects made here."""
+    """Return the objects as JSON."""
     return _encoder.encode(objects)
 
 
 def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
-    """``reason{}``."""
+    """Return a reason as ``reason{}``."""
     until = zone.stamp(reason.until)
     return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
 

@@ -1,4 +1,4 @@
-"""Requests as objects of the night report: identifier and name first, why one failed, why one waits."""
+"""Requests as objects of the night report: identifier and name first, then why one failed or waits."""
 
 import contextlib
 import signal
@@ -19,10 +19,10 @@ from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
-"""Reason why a request (in that queue) waits, from the last pass."""
+"""Function that returns why a request (in that queue) waits, by the last pass."""
 
 Journaled = Mapping[Seq, tuple[str, str, str]]
-"""The reasons that came with the decisions of the night: code, who, text."""
+"""Reasons journaled with the night's decisions: code, who, text."""
 
 _WORDS = {
     "cpu_limit": "it reached its CPU limit",
@@ -39,14 +39,14 @@ _WORDS = {
 
 
 class RequestLabels:
-    """Requests of one site in its zone."""
+    """Makes objects of one site's requests, with times in its zone."""
 
     def __init__(self, site: Site, zone: Zone) -> None:
         self._site = site
         self._zone = zone
 
     def head(self, history: RequestHistory) -> dict[str, Any]:
-        """The fields of a request in every list."""
+        """Return the fields that a request has in every list."""
         spec = history.request.spec
         return {
             "id": self._site.id_of(history.request.seq),
@@ -60,13 +60,13 @@ class RequestLabels:
         }
 
     def running(self, history: RequestHistory) -> dict[str, Any]:
-        """Return one that still runs: since when, on how many PEs."""
+        """Return a running request: since when, on how many PEs."""
         last = history.attempts[-1] if history.attempts else None
         since = self._zone.stamp(last.begin if last is not None else None)
         return self.head(history) | {"started": since, "pes": last.pes if last is not None else 0}
 
     def ended(self, history: RequestHistory) -> dict[str, Any]:
-        """Return one that did not end well: how, why, and where its output lies."""
+        """Return a request that ended badly: how, why, and where its output lies."""
         ending = history.ending
         found = self.head(history) | {
             "ended": self._zone.stamp(history.ended),
@@ -96,7 +96,7 @@ class RequestLabels:
         return found | nothing | {"text": text, "output": None, "error": None, "why": why}
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
-        """Return a request that waits with its reason; ``never``: True if it can never start."""
+        """Return a waiting request with its reason; ``never``: True if it can never start."""
         request, hopeless = history.request, None
         queue = self._site.settings.queues.get(request.queue)
         if queue is not None and queue.kind == "batch" and request.state is State.QUEUED:
@@ -106,7 +106,7 @@ class RequestLabels:
         code, who, text = journaled.get(request.seq, ("LATER", "pass", "the last pass did not examine it"))
         if request.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", request.hold_text or "it is held"
-            if request.unmet and not request.holds:  # others may hold it up by now, or none
+            if request.unmet and not request.holds:  # others may block it by now, or none
                 others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
                 text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
                 code, who = ReasonCode.DEPENDENCY.value, "dependency"

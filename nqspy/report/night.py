@@ -1,4 +1,5 @@
-"""The night report: results of a night's requests, how busy it was, how well quotas and order were kept."""
+"""The night report: results of its requests, how busy the machine was, how well quotas and order were
+kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -25,11 +26,12 @@ from nqspy.report.time_text import Zone, zone_of
 from nqspy.report.utilisation_svg import division_of, quarters, step_of
 
 NIGHT = "night"
-"""Name of the shift whose time is the night."""
+"""Name of the shift that is the night."""
 
 
 class Bounds(Struct, frozen=True):
-    """A night: ``day`` of its evening; ``end`` None while it lasts; ``shift`` None: from noon to noon."""
+    """A night's begin and end. ``day``: of its evening; ``end`` None: not yet; ``shift`` None: noon to
+    noon."""
 
     day: date
     start: Instant
@@ -40,13 +42,11 @@ class Bounds(Struct, frozen=True):
 def night_bounds(
     changes: Iterable[ev.Recorded], zone: Zone, now: Instant, day: date | None = None, shift: str = NIGHT
 ) -> Bounds:
-    """The latest night, or that of ``day`` (the date of its evening, or one within it): from the entering of
-    the shift to its leaving; ``changes`` are the journal's `ShiftChanged` events, others are passed over.
+    """Return the latest night, or that of ``day`` (the date of its evening, or one within it): from entering
+    to leaving the shift. ``changes``: the journal's `ShiftChanged` events; others are skipped.
 
-    One that lasts still is not that of a day to come. A night that was interrupted by hand counts as one.
-    Without such a shift: noon to noon of that day; the latest is the one with a 21:00 that has come, up to
-    now.
-    """
+    An unfinished night is not that of a day to come. A night that was interrupted by hand counts as one.
+    Without such a shift it is noon to noon of that day; the latest is that whose 21:00 has come."""
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
         return nights[-1] if nights else _noon_to_noon(None, zone, now)
@@ -84,12 +84,11 @@ def _noon_to_noon(day: date | None, zone: Zone, now: Instant) -> Bounds:
 
 
 class Night:
-    """Gets a night's events in their order and stores what the report needs.
+    """Gets a night's events in order, and stores what the report needs.
 
-    The events begin with the submission of the oldest request that had not ended when the night began; they
+    The events begin with the submission of the oldest request that had not ended when the night began. They
     may go on after its end: the night lasts until its last request that runs (or waits only for a PE) has
-    ended, a day longer at most.
-    """
+    ended, a day longer at most."""
 
     def __init__(self, site: Site, bounds: Bounds) -> None:
         self.bounds, self._settings = bounds, site.settings
@@ -104,7 +103,7 @@ class Night:
         self.reasons: dict[Seq, tuple[str, str, str]] = {}
         self._decided: ev.Decided | None = None
         self._last = bounds.start
-        self._former: set[Seq] | None = None  # those that had ended when the night began
+        self._former: set[Seq] | None = None  # requests that had ended when the night began
 
     def add_all(self, events: Iterable[ev.Recorded]) -> None:
         """Add events until the night is over."""
@@ -122,7 +121,7 @@ class Night:
             self.add(recorded)
 
     def end(self, now: Instant) -> Instant:
-        """Return the end of the night; while it lasts ``now``, or the latest event of a clock set back."""
+        """Return the end of the night; if it is not over ``now``, or a later event of a clock set back."""
         if self.bounds.end is None or now < self.bounds.end:
             return max(now, self.replay.latest)
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
@@ -166,8 +165,8 @@ class Night:
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def histories(self) -> list[RequestHistory]:
-        """Return the night's requests: submitted before its end, not ended before it began; arrays while an
-        index has not begun."""
+        """Return the night's requests: submitted before its end, not ended before it began; arrays until all
+        indices have begun."""
         every, former = self.replay.histories.items(), self._former
         ended = former if former is not None else self.replay.histories  # nothing happened in the night
         return [one for seq, one in every if one.counts and one.weight and not (one.ended and seq in ended)]
@@ -177,15 +176,15 @@ _INCIDENTS = {
     ev.Alarm, ev.ShiftFailed, ev.ExitOff, ev.MachineFound, ev.DaemonStarted, ev.Requeued, ev.PressureChanged,
     ev.ResourceChanged,
 }  # fmt: skip
-"""Kinds of events that are journaled incidents; the log pairs and groups them."""
+"""Kinds of events that are journaled incidents; `IncidentLog` pairs and groups them."""
 
 
 class Facts(Struct, frozen=True):
-    """Facts of a night in addition to its events. ``why``: live reasons of waiting requests; ``samples``:
-    use of running requests by now; ``clock``: a note on an accelerated clock; ``coming``: the next
-    switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
-    instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
-    before the first event: its settings are followed to what they are now."""
+    """Facts of a night besides its events. ``why``: present reasons of waiting requests; ``samples``: present
+    use of running ones; ``clock``: a note on an accelerated clock; ``coming``: the next switches of shifts
+    (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the instant at which a shift
+    starts each; ``made``: when this is written, if not now; ``before``: the site before the first event: its
+    settings are followed to the present."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None
@@ -203,11 +202,10 @@ _ALONE = Facts()
 def night_report(
     events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, facts: Facts = _ALONE
 ) -> dict[str, Any]:
-    """The report as JSON-able data; shares and the number of PEs are those of ``site``, what quotas were due
-    goes by those that held then, where they are known.
+    """Return the report for JSON; shares and PEs are those of ``site``; entitlements go by the quotas in
+    force at each instant, if known.
 
-    ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
-    """
+    ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points."""
     zone, night = zone_of(site.timezone), Night(site, bounds)
     then, last = PastSite(site, facts.before), now if bounds.end is None else min(now, bounds.end)
     charge, step = site.settings.usage.charge, step_of(last - bounds.start)
@@ -229,7 +227,7 @@ def night_report(
     waits = [each for each in histories if each.waits]
     waiting = {each.request.seq: labels.waiting(each, night.reasons, facts.why) for each in waits}
     hopeless = {seq for seq, row in waiting.items() if row["never"]}
-    # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
+    # CPU time used in a unit of time, as in the night; all of the CPUs' if that is unknown.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
     rows = outlook(histories, fractions, rate, now, zone, facts.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))

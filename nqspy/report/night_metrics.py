@@ -22,7 +22,7 @@ NEVER_SHORT = "no request waited only for PEs"
 
 
 class Busy(NamedTuple):
-    """Fractions of the PE time allocated and of the CPU time used, from ``begin`` to ``end``."""
+    """Fractions of the PE time allocated and of the CPU time used, from instant ``begin`` to ``end``."""
 
     begin: Instant
     end: Instant
@@ -37,7 +37,7 @@ def busy_share(
     pes: CapacityOverTime,
     cpus: CapacityOverTime,
 ) -> Busy | None:
-    """Return allocated PE time and CPU time per PEs or CPUs x time between two instants; None: no time."""
+    """Return allocated PE time and used CPU time as fractions of PEs or CPUs x time; None without time."""
     whole = 0 if begin is None or end is None or end <= begin else pes.whole(begin, end)
     if begin is None or end is None or whole <= 0:
         return None
@@ -48,13 +48,13 @@ def busy_share(
 
 
 class NightMoves:
-    """Counts how often requests gave way to a higher class, and the cost of their absence from PEs."""
+    """Counts how often requests gave way to a higher class, and the PE time that this cost."""
 
     def __init__(self) -> None:
         self._sums = dict.fromkeys(("gave_way", "moved", "pe_hours", "paged_bytes"), 0)
 
     def add(self, event: Event, replay: HistoryReplay) -> None:
-        """Add one event, before the replay does."""
+        """Add an event, before the replay does."""
         if isinstance(event, Suspended):
             self._sums["gave_way"] += event.leaving
         elif isinstance(event, MovedOut) and event.seq in replay.histories:
@@ -71,7 +71,7 @@ class NightMoves:
 def used_by_group(
     histories: Iterable[RequestHistory], begin: int, end: int, charge: str = "cpu"
 ) -> dict[str, float]:
-    """Return the charge (ms) of each group's requests between two instants."""
+    """Return the charge (ms) for each group's requests between two instants."""
     used: dict[str, float] = {}
     for history in histories:
         add_up(used, {history.request.group: history.used_between(begin, end, charge)})
@@ -79,14 +79,13 @@ def used_by_group(
 
 
 def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -> list[Seq]:
-    """Earlier requests of the same list (group and queue) that wait although this start shows that they
-    could have been started; to be asked before the replay takes the event.
+    """Return earlier requests of the same list (group and queue) that this start shows could have been
+    started instead; call it before the replay gets the event.
 
-    The list's order is the scheduler's: date in queue, then number. Excused are those that are not queued,
-    those that the pass could not have seen yet (all, where it saw the started one elsewhere), those that a
-    person let another one pass (``schedule request``) or that stand behind a later one of their owner's
-    (``qsub -p``), and those for which the pass journaled what kept them back.
-    """
+    The list's order is the scheduler's: date in queue, then number. Excused are requests that are not queued,
+    that the pass could not have seen yet (all, if it saw the started one elsewhere), that a person let
+    another one pass (``schedule request``), that stand behind a later one of their owner's (``qsub -p``), and
+    for which the pass journaled why they were blocked."""
     began = replay.histories.get(event.seq) or replay.histories.get(array_of(event.seq) or 0)
     if began is None or began.request.rank > 0 or (decided is not None and began.since > decided.as_of):
         return []
@@ -103,7 +102,7 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
         history = replay.histories[seq]
         earlier = history.request
         if earlier.spec.owner == owner and _own(earlier) < _own(started):
-            continue  # its owner wanted it so (qsub -p)
+            continue  # its owner wanted that (qsub -p)
         unseen = decided is not None and history.since > decided.as_of
         excused = seq in reasons and _excuses(*reasons[seq], earlier, started, event.forced)
         if not unseen and not excused:
@@ -112,9 +111,8 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
 
 
 def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq) -> bool:
-    """True if their queue lets the later request ``seq`` start past the one ``before`` it for no rule of its
-    own: it goes by dates, and promises no starts past which one that may run shorter fits (manual:
-    `backfill`)."""
+    """True if their queue lets the later request ``seq`` start past the one ``before`` it by no rule of its
+    own: it goes by dates, without reservations past which others fit (manual: `backfill`)."""
     later = replay.histories.get(seq) or replay.histories[array_of(seq) or 0]
     mine, other = later.request, replay.histories[before].request
     queue = settings.queues.get(mine.queue)
@@ -129,7 +127,7 @@ def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq
 def _not_behind_own(
     replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
-    """Leave out requests if their owner prefers another one (``qsub -p``) that is behind ``end``."""
+    """Return requests without those whose owner prefers another one (``qsub -p``) that is behind ``end``."""
     highest: dict[str, int] = {}
     for *_, seq in line[bisect_right(line, end) :]:
         request = replay.histories[seq].request
@@ -149,10 +147,8 @@ _NO_PES, _LIMIT, _LATER = ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.LATER
 
 
 def _excuses(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
-    """True if a journaled reason shows that the earlier one could not have been started instead.
-
-    Lack of PEs and limits that count both alike do not: the later one now uses what the earlier one lacks.
-    """
+    """True if a journaled reason shows that the earlier request could not have been started instead. Lack of
+    PEs, and limits that count both alike, do not: the later one now uses what the earlier one lacks."""
     if code == _NO_PES:
         return earlier.spec.ask.pes > started.spec.ask.pes
     if code == _LIMIT and not forced:
@@ -168,16 +164,16 @@ def _amount(size: int | None) -> float:
 
 
 class ShortMoments:
-    """Moments in which a request waited only for a PE: ``last`` is the end of the last such moment; ``now``:
-    True if one is under way. A pass reports it (`Decided.short_of_pes`); a moment ends with the next pass
-    that reports otherwise, when nothing is queued any more, or with a restart."""
+    """Moments in which a request waited only for a PE. ``last``: end of the last one; ``now``: True if one is
+    under way. A pass reports it (`Decided.short_of_pes`); a moment ends with the next pass that reports
+    otherwise, when nothing is queued any more, or with a restart."""
 
     def __init__(self) -> None:
         self.now = False
         self.last: Instant | None = None
 
     def add(self, recorded: ev.Recorded, queued: int) -> None:
-        """Add one event, after the replay did; ``queued``: number of queued requests."""
+        """Add an event, after the replay did; ``queued``: number of queued requests."""
         event = recorded.event
         if isinstance(event, Decided):
             if self.now or event.short_of_pes:
@@ -187,29 +183,29 @@ class ShortMoments:
             self.now, self.last = False, recorded.at
 
     def until(self, end: Instant) -> Instant | None:
-        """Return the end of the last moment, ``end`` if one is still under way."""
+        """Return the end of the last moment; ``end`` if one is still under way."""
         return end if self.now else self.last
 
 
 def is_ok(history: RequestHistory) -> bool:
-    """True if it ended by itself with status 0."""
+    """True if the request ended by itself with status 0."""
     return history.ending is not None and End.of(history.ending).ok
 
 
 def is_failed(history: RequestHistory) -> bool:
-    """True if it ended otherwise, and not because its owner deleted it."""
+    """True if the request ended otherwise, and not because its owner deleted it."""
     return history.ending is not None and not is_ok(history) and not history.withdrawn
 
 
 def state_of(history: RequestHistory) -> str:
-    """Return its end reason (``deleted`` for one that was deleted before it ran), else its state."""
+    """Return a request's end reason (``deleted`` if it was deleted before it ran), else its state."""
     if history.ending is not None:
         return str(getattr(history.ending, "end_reason", "deleted"))
     return history.request.state.value
 
 
 def outcome(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``ended_ok``, ``withdrawn`` and ``counts``: the ends of departments' requests, added up."""
+    """Return ``ended_ok``, ``withdrawn`` and ``counts``: the ends of departments' requests, summed."""
     sums = Counter[str]()
     for row in rows:
         sums.update({key: row[key] for key in ("ended_ok", "withdrawn", *_COUNTS)})
@@ -224,7 +220,7 @@ _COUNTS = ("failed", "waiting", "running")
 
 
 def night_line(data: Mapping[str, Any]) -> str:
-    """The one line: requests and their ends (first numbers add up), busy, deviation, order."""
+    """Return one line: requests and their ends (the first numbers add up), busy, deviation, order."""
     busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
     running = f", {more['running']} running" if more["running"] else ""
     head = (

@@ -10,7 +10,7 @@ from nqspy.report.utilisation_svg import quota_svg, utilisation_svg
 Data = Mapping[str, Any]
 
 MOST = 2_000
-"""Rows of a table on a page; the data have all."""
+"""Most rows of a table on a page; the data have all."""
 
 _STYLE = (
     ":root{color-scheme:light dark}"
@@ -22,7 +22,7 @@ _STYLE = (
 
 
 def night_html(data: Data) -> str:
-    """The whole report, or that of a department (`departments.page_of`), as one page."""
+    """Return the whole report, or that of a department (`departments.page_of`), as one page."""
     title = f"Night of {data['date']}" + (f", {data['group']}" if data.get("group") else "")
     clock = f"clock: {data['clock']}" if data["clock"] else ""
     notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
@@ -46,7 +46,7 @@ def night_html(data: Data) -> str:
 
 
 def page_html(title: str, body: str) -> str:
-    """Return a page that stands for itself, with its title as its first heading."""
+    """Return a complete HTML page, with its title as its first heading."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

@@ -11,12 +11,12 @@ from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
 _LEAST = 0.05
-"""A smaller part of the processors is no rate to reckon with."""
+"""Fraction of the processors below which the rate is too small for estimates."""
 
 
 @dataclass(slots=True)
 class _Rest:
-    """Waiting requests of a department, ``never``: left out of the rest; CPU ms; queues they wait in."""
+    """Waiting requests of a department. ``never``: those left out; CPU ms; the queues they wait in."""
 
     queued: int = 0
     held: int = 0
@@ -40,9 +40,9 @@ def outlook(
 
     A request is expected to use the mean of its department's ended requests, else what it asks for.
     Departments share ``rate`` (CPU time that the processors give in a unit of time, as in the night) by their
-    entitlements. ``opens``: when a shift starts each stopped queue, None: unknown; ``not_before``
-    says it where it is later than the estimate. ``drained_at`` is null where requests are held, can never
-    start (``hopeless``), or nothing is known to estimate with."""
+    entitlements. ``opens``: when a shift starts each stopped queue, None: unknown; ``not_before``: that
+    instant, if later than the estimate. ``drained_at`` is null if requests are held, can never start
+    (``hopeless``), or nothing is known for an estimate."""
     histories, sums = list(histories), dict[str, tuple[int, int]]()
     for history in histories:
         if isinstance(history.ending, Ended):
@@ -75,7 +75,8 @@ def outlook(
 def _rest(
     histories: Iterable[RequestHistory], means: Mapping[str, float], hopeless: Collection[Seq]
 ) -> dict[str, _Rest]:
-    """``means``: CPU time (ms) of the requests that ended, by group and (name "") of all."""
+    """Return the waiting requests by department. ``means``: mean CPU ms of ended ones, by group, "" of
+    all."""
     found: dict[str, _Rest] = {}
     for history in histories:
         if history.ending is not None:
@@ -109,7 +110,8 @@ def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | 
 
 
 def _drained(rest: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
-    """Times at which each department has nothing left, in CPU time given to all, by shares."""
+    """Return, in CPU time given to all, when each department has nothing left, if they share by
+    ``fractions``."""
     at, found = 0.0, dict[str, float]()
     rest = dict(rest)
     while rest:

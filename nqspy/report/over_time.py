@@ -1,4 +1,4 @@
-"""Attempts of requests, and their sums over a time, step by step: PEs held, time used."""
+"""Attempts of requests, and sums over steps of time: PEs held, time used."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,8 @@ _EVER = 1 << 62
 @dataclass(slots=True)
 class AttemptHistory:
     """An attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
-    ``released``: since when others may use its PEs; ``pauses``: when they could. ``began``, ``ended``: the
-    latest instant of the journal when it began and ended; the clock may have been set back since."""
+    ``released``: since when others may use its PEs; ``pauses``: when they could. ``began``, ``ended``: latest
+    instant of the journal at its begin and end, as the clock may have been set back since."""
 
     pes: int
     begin: Instant
@@ -26,9 +26,9 @@ class AttemptHistory:
     ended: Instant | None = None
 
     def used_at(self, at: int, charge: str = "cpu") -> float:
-        """Return what is charged (`Usage.charge`: CPU time, or PEs x wall time; ``wall``: wall time alone;
-        ms) up to an instant: linear between the points the journal has, the last one's value after it (a
-        running attempt's use since its last sample is not known)."""
+        """Return the charge (`Usage.charge`: ``cpu``, PEs x wall time; or ``wall``: wall time; ms) up to an
+        instant: linear between the journal's points, constant after the last one (a running attempt's use
+        since then is unknown)."""
         points = self.points
         if not points or at < points[0][0]:
             return 0.0
@@ -41,7 +41,7 @@ class AttemptHistory:
         return pes * (before[column] + (after[column] - before[column]) * part)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
-        """Charge between two instants: all, if it began and ended within, however clocks were set."""
+        """Return the charge (ms) between two instants: all if it ran within, however clocks were set."""
         if self.began is not None and begin <= self.began and self.ended is not None and self.ended <= end:
             return self.used_at(_EVER, charge)
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
@@ -53,7 +53,7 @@ class AttemptHistory:
             self.released = None
 
     def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
-        """Spans in which it held its PEs between two instants."""
+        """Return the spans between two instants in which it held its PEs."""
         first = max(self.begin, begin)
         last = end if self.end is None else min(self.end, end)
         if not self.pauses and self.released is None:
@@ -66,18 +66,18 @@ class AttemptHistory:
         return [(a, b) for a, b in (*spans, (first, last)) if b > a]
 
     def held_time(self, begin: Instant, end: Instant) -> int:
-        """Time (ms) for which it held its PEs between two instants."""
+        """Return the time (ms) between two instants for which it held its PEs."""
         return sum(last - first for first, last in self.held(begin, end))
 
     def ran_for(self, begin: Instant, end: Instant) -> float:
-        """Time (ms) for which it ran between two instants: as measured, else how long it held its PEs."""
+        """Return the time (ms) between two instants for which it ran: measured, else while it held PEs."""
         if not self.points or not self.points[-1][2]:
             return self.held_time(begin, end)
         since = self.held_time(max(begin, self.points[-1][0]), end) if self.end is None else 0
         return self.used_between(begin, end, "wall") + since
 
     def begin_at(self, at: Instant) -> None:
-        """The executor reports that it was started: it holds its PEs from here on."""
+        """Note that the executor reports the start: it holds its PEs from here on."""
         if not self.reported and len(self.points) == 1:
             self.begin = at
             self.points = [(at, 0, 0)]
@@ -85,34 +85,34 @@ class AttemptHistory:
 
 
 def marks_of(begin: int, end: int, step: int) -> list[int]:
-    """The instants between which a time is measured: ``begin``, others ``step`` apart, ``end``."""
+    """Return the instants ``begin``, others ``step`` apart, and ``end``."""
     return [*range(begin, end, step), end]
 
 
 class CapacityOverTime:
-    """Numbers of PEs or CPUs over time: ``first`` to begin with, and others from some instants on."""
+    """Number of PEs or CPUs over time: ``first`` at the beginning, and others from some instants on."""
 
     def __init__(self, first: int) -> None:
         self._since = [(0, first)]
 
     @property
     def latest(self) -> int:
-        """The last number."""
+        """Return the last number."""
         return self._since[-1][1]
 
     def becomes(self, at: Instant, count: int) -> None:
-        """So many from now on."""
+        """Set the number from an instant on."""
         if count != self.latest:
             self._since.append((at, count))
 
     def until(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Return the pieces from ``begin`` to ``end``: until when there were how many."""
+        """Return the pieces of time from ``begin`` to ``end``: the end of each, and the number."""
         pieces = zip(self._since, [*(at for at, _ in self._since[1:]), end], strict=True)
         found = [(min(last, end), count) for (at, count), last in pieces if last > begin and at < end]
         return found or [(end, self.latest)]
 
     def whole(self, begin: int, end: int) -> int:
-        """PE time (ms) that they had to give meanwhile."""
+        """Return the PE time (ms) that was available from ``begin`` to ``end``."""
         passed, whole = begin, 0
         for last, count in self.until(begin, end):
             whole, passed = whole + count * (last - passed), last
@@ -122,7 +122,7 @@ class CapacityOverTime:
 def held_by_step(
     attempts: Iterable[AttemptHistory], marks: Sequence[int], capacity: CapacityOverTime
 ) -> list[int]:
-    """PE time (ms) held between each mark and the next one, at no moment more than ``capacity``."""
+    """Return the PE time (ms) held between each mark and the next, at no moment more than ``capacity``."""
     pieces, piece = capacity.until(marks[0], marks[-1]), 0
     changes: list[tuple[int, int]] = []
     for attempt in attempts:
@@ -143,7 +143,7 @@ def held_by_step(
 
 
 def used_by_step(attempt: AttemptHistory, marks: Sequence[int]) -> Iterable[tuple[int, float]]:
-    """CPU time (ms) of an attempt as (step, amount), step 0 between the first two marks; no empty steps."""
+    """Yield an attempt's CPU time (ms) as (step, amount), step 0 between the first marks; no empty steps."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin
     place = max(1, bisect_right(marks, attempt.begin))
     before = attempt.used_at(marks[place - 1])

@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 
 def night_text(data: Data, most: int | None = None) -> str:
-    """The report of a night or department for people. ``most``: rows of a table at most."""
+    """Return the report of a night or department for people. ``most``: most rows of a table."""
     parts = [folded(data["line"]), folded(period(data))]
     if data["clock"]:
         parts.append(folded(f"clock: {data['clock']}"))
@@ -34,14 +34,14 @@ def night_text(data: Data, most: int | None = None) -> str:
 
 
 def period(data: Data) -> str:
-    """Beginning and end of the night."""
+    """Return begin and end of the night as text."""
     what = f"shift {data['shift']}" if data["shift"] else "noon to noon"
     going = ", not over yet" if data["ongoing"] else ""
     return f"from {short(data['from'])} to {short(data['until'])} ({what}{going})"
 
 
 def figures(data: Data) -> Iterable[str]:
-    """Sentences on how busy it was, and how quotas and order were kept."""
+    """Yield sentences on how busy the machine was, and how quotas and order were kept."""
     if data["busy"] is not None:
         span = f"{short(data['busy_from'])} to {short(data['busy_until'])}"
         yield (
@@ -68,7 +68,7 @@ def figures(data: Data) -> Iterable[str]:
 
 
 _MOST = 20
-"""Changes of order named in the text; the data have all."""
+"""Most changes of order named in the text; the data have all."""
 
 _GROUPS = (
     "GROUP", "SHARE %", "PART %", "POINTS", "CPU s", "CPU %", "WALL s", "REQ", "OK", "FAILED", "WAITING",
@@ -90,7 +90,7 @@ class Section(Struct, frozen=True):
 
 
 def sections(data: Data) -> Iterable[Section]:
-    """The tables: departments, what failed and why, what waits and why, what still runs, exits, outlook."""
+    """Yield the tables: departments, what failed and why, what waits and why, what runs, exits, outlook."""
     rows: list[tuple[str, ...]] = []
     for each in data["groups"]:
         counts = (str(each[key]) for key in ("requests", "ended_ok", "failed", "waiting", "running"))
@@ -127,7 +127,7 @@ def sections(data: Data) -> Iterable[Section]:
 
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
-    """Yield the sections of sentences: incidents with their times, the shifts to come."""
+    """Yield the sections of sentences: incidents with their times, the coming shifts."""
     rows = []
     for each in data["story"]:
         begin, end = each["begin"], each["end"]
@@ -140,7 +140,7 @@ def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
 
 
 _FEW = 3
-"""Requests named of those that an exit failed on."""
+"""Most requests named among those that an exit failed on."""
 
 
 def _who(each: Data) -> tuple[str, str, str, str, str]:

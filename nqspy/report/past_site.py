@@ -1,4 +1,4 @@
-"""The site as it was at each instant of a past time: settings and machine, followed from the journal."""
+"""The site at each instant of a past time: settings and machine, followed through the journal."""
 
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
@@ -16,7 +16,7 @@ KINDS = ("settings_changed", "machine_found")
 
 
 def follow(site: Site, event: ev.Event) -> bool:
-    """Apply one event to a site without requests; True if it changed settings or machine."""
+    """Apply an event to a site without requests; return True if it changed settings or machine."""
     if isinstance(event, ev.SettingsChanged):
         apply_changes(site.settings, event.changes, upsert=True)
     elif isinstance(event, ev.MachineFound):
@@ -28,9 +28,9 @@ def follow(site: Site, event: ev.Event) -> bool:
 
 
 class PastSite:
-    """Follows ``before``, the site before the first event (`follow`); without it ``now`` is used all the
-    time. ``pes``: number of PEs over time; ``cpus``: number of CPUs that requests could use on them, fewer if
-    PEs are time-shared."""
+    """Follows ``before``, the site before the first event (`follow`); without it ``now`` is used for all
+    times. ``pes``: number of PEs over time; ``cpus``: number of CPUs that requests could use on them, fewer
+    if PEs are time-shared."""
 
     def __init__(self, now: Site, before: Site | None = None) -> None:
         self.site = now if before is None else before
@@ -39,7 +39,7 @@ class PastSite:
         self._n, self._changed = 0, False
 
     def add(self, recorded: ev.Recorded) -> bool:
-        """Apply an event, once for all callers; True if it changed the site."""
+        """Apply an event, once for all callers; return True if it changed the site."""
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
             if self._changed:

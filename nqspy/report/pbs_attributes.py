@@ -1,8 +1,7 @@
-"""Requests as PBS shows them: what each attribute of a job is made of (pbs-clients.md 8.3).
+"""Requests as PBS shows them: the value of each attribute of a job (pbs-clients.md 8.3).
 
-`attributes` is the one place that knows it; the full form, JSON, DSV and the attributes that programs select
-by are made from what it gives. What is not known of a request has no attribute.
-"""
+All attributes come from `attributes`: the full form, JSON, DSV and those that programs select by. What is
+unknown of a request has no attribute."""
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
@@ -25,9 +24,9 @@ from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, spa
 from nqspy.report.time_text import Zone
 
 Value = str | int | Mapping[str, str | int] | VariableList
-"""Of an attribute: a text, a number, resources by name, or variables."""
+"""Value of an attribute: a text, a number, resources by name, or variables."""
 Attributes = dict[str, Value]
-"""By name, in OpenPBS's order."""
+"""Attributes by name, in OpenPBS's order."""
 
 _WORD: dict[AfterWord, str] = {
     "ok": "afterok", "any": "afterany", "fail": "afternotok", "start": "after", "each": "afterok",
@@ -42,10 +41,10 @@ _STARTING, _DEPENDS, _DELETED, _FINISHED, _FAILED = 41, 22, 91, 92, 93
 
 class Subject(Struct, frozen=True):
     """A request to be shown, as it is at one moment. ``used``: use of its attempt, None before its start;
-    ``comment``: why it waits, or what ended it; ``variables``: None where the caller may not see them;
+    ``comment``: why it waits, or what ended it; ``variables``: None if the caller may not see them;
     ``ended``: how it ended, ``at``: when; ``shared_output``: requests that write into the same files;
-    ``members``: those indices of an array that are requests of their own. (A Struct is made in a tenth of a
-    named tuple's time.)"""
+    ``members``: indices of an array that are requests of their own. (A Struct is made in a tenth of a named
+    tuple's time.)"""
 
     request: Request
     used: Used | None = None
@@ -58,7 +57,7 @@ class Subject(Struct, frozen=True):
 
 
 class PbsContext(NamedTuple):
-    """Facts of all jobs of an answer; ``node`` runs them; ``domains`` of queues if there are several."""
+    """Facts for all jobs of an answer; ``node`` runs them; ``domains`` of queues, if there are several."""
 
     server: str
     node: str
@@ -68,7 +67,7 @@ class PbsContext(NamedTuple):
 
 
 def attributes(subject: Subject, context: PbsContext) -> Attributes:
-    """The attributes of a job that there are."""
+    """Return the attributes of a job that have a value."""
     request, spec, at = subject.request, subject.request.spec, subject.at
     notes, begun, own = notes_of(spec), request.started, moving(subject, context)
     ctime, used, asked = context.zone.ctime, subject.used, finite(spec.ask.memory)
@@ -123,7 +122,7 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
 def _last(
     subject: Subject, notes: Mapping[str, str], own: Mapping[str, str], server: str
 ) -> dict[str, Value | None]:
-    """The rest of them, in order."""
+    """Return the remaining attributes of a job, in order."""
     request, spec, at, ended = subject.request, subject.request.spec, subject.at, subject.ended
     return {
         "comment": own.get("comment"),
@@ -141,7 +140,7 @@ def _last(
 
 
 def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
-    """Return the attributes in which requests differ that wait and are alike (`is_alike`), in order."""
+    """Return the attributes in which equal waiting requests (`is_alike`) differ, in order."""
     request, ctime = subject.request, context.zone.ctime
     host = request.spec.host or context.server
     ended = subject.ended
@@ -173,7 +172,7 @@ _ASKED = attrgetter(
 
 
 def letter_of(subject: Subject) -> str:
-    """Return the letter of its state; B of an array that has begun, X of an index that has ended."""
+    """Return the letter of a job's state; B for an array that has begun, X for an ended index."""
     request = subject.request
     if subject.ended is not None:
         return POSIX_LETTER[State.ENDED] if array_of(request.seq) is None else "X"
@@ -183,12 +182,12 @@ def letter_of(subject: Subject) -> str:
 
 
 def used_by_indices(state: ArrayState) -> Used | None:
-    """Use of the indices of an array that have ended; None before one began."""
+    """Return the summed use of an array's ended indices; None before one began."""
     return Used(state.cpu, state.wall, state.memory) if state.begun else None
 
 
 def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
-    """Return the attributes of arrays and of their indices."""
+    """Return the attributes that only arrays and indices have."""
     request = subject.request
     array, state, asked = array_of(request.seq), request.array, request.spec.array
     if array is not None:
@@ -210,20 +209,20 @@ def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
 
 
 def is_alike(subject: Subject) -> bool:
-    """True if it waits and is no array, so that it may be like others in all but `moving`."""
+    """True if a request waits and is no array, so that others may equal it in all attributes but `moving`."""
     request = subject.request
     lone = request.array is None and array_of(request.seq) is None
     return lone and request.attempt is None and subject.ended is None
 
 
 def asked_for(spec: Spec) -> tuple[Any, ...]:
-    """Return what two requests that wait and are alike have both asked for."""
+    """Return a key of what a request asks for, equal for requests that may share attributes."""
     found: tuple[Any, ...] = _ASKED(spec)
     return found
 
 
 def standing(subject: Subject) -> tuple[Any, ...]:
-    """Return what else they have in common, if all attributes but those of `moving` are equal."""
+    """Return a key of a request's other shared attributes, all but those of `moving`."""
     request = subject.request
     own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
     return (*own, subject.variables, subject.shared_output, not subject.comment)
@@ -235,17 +234,17 @@ def notes_of(spec: Spec) -> dict[str, str]:
 
 
 def checkpoint(notes: Mapping[str, str]) -> str:
-    """``Checkpoint``: what was asked for."""
+    """Return ``Checkpoint``: what was asked for."""
     return "n" if "no_checkpoint" in notes else notes.get("checkpoint", "u")
 
 
 def project(spec: Spec) -> str:
-    """``project``: PBS's default where none was named."""
+    """Return ``project``: PBS's default if none was given."""
     return spec.project or "_pbs_project_default"
 
 
 def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[str, str | int]:
-    """``Resource_List``: what was asked for, and what follows from it, by name."""
+    """Return ``Resource_List``: what was asked for, and what follows from it, by name."""
     ask, notes = spec.ask, notes_of(spec) if notes is None else notes
     layout = spec.layout or Layout()
     way, _, words = layout.text.partition("=")
@@ -273,7 +272,8 @@ _WRITERS: Mapping[str, Callable[[Any], Value]] = {
 
 
 def _reader(option: Option) -> tuple[str, Callable[[Spec], Any], Callable[[Any], Any]]:
-    """Return the last part of an option's name in PBS, and the functions that read its field and write it."""
+    """Return the last part of an option's name in PBS, and functions to read its field and write its
+    value."""
     path, convert = field_part(option)
     write = _WRITERS.get(option.unit)
 
@@ -297,7 +297,7 @@ _NOTHING = (None, (), "")
 
 
 def _depend(spec: Spec, server: str) -> str | None:
-    """``afterok:12.server@server:13.server@server,afterany:…``; None where it depends on nothing."""
+    """Return ``afterok:12.server@server:13.server@server,afterany:…``; None without dependencies."""
     awaited: dict[str, list[str]] = {}
     for each in spec.after:
         awaited.setdefault(_WORD[each.word], []).append(f"{full_id(each.seq, server)}@{server}")
@@ -305,13 +305,13 @@ def _depend(spec: Spec, server: str) -> str | None:
 
 
 def exec_host(request: Request, node: str) -> str | None:
-    """``host/0*2``: where it runs, its first PE and how many; None before its start."""
+    """Return ``host/0*2`` (host, first PE, how many); None before its start."""
     pes = request.pes
     return f"{node}/{pes[0]}" + (f"*{len(pes)}" if len(pes) > 1 else "") if pes else None
 
 
 def changed(subject: Subject) -> Instant:
-    """The latest moment at which something is known to have happened to it."""
+    """Return the latest instant at which something is known to have happened to it."""
     request, run = subject.request, subject.request.attempt
     if run is None:
         return request.submitted if subject.at is None else max(request.submitted, subject.at)
@@ -320,7 +320,7 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """Return when it could start first, as far as known; None if it cannot or could not."""
+    """Return the instant (ms) since which it could start, as far as known; None if it cannot or could not."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)
@@ -340,19 +340,19 @@ def _substate(subject: Subject) -> int | None:
 
 
 def exit_status(ended: Ended | Deleted | None) -> int | None:
-    """``Exit_status`` of a request; None before its end, or if it was deleted before it ran."""
+    """Return ``Exit_status``; None before its end, or if it was deleted before it ran."""
     return End.of(ended).pbs_status if isinstance(ended, Ended) else None
 
 
 def comment_of(ended: Ended | Deleted) -> str:
-    """The text on an end."""
+    """Return the text on an end."""
     if ended.text or isinstance(ended, Ended):
         return ended.text
     return f"deleted by {ended.who}" if ended.who else ""
 
 
 def state_counts(counts: Mapping[str, int]) -> str:
-    """``state_count``: how many are in each state; a blank behind each, as PBS has it."""
+    """Return ``state_count``: how many are in each state; a space behind each, as in PBS."""
     numbers = ((name, sum(counts.get(word, 0) for word in words)) for name, words in _COUNTED.items())
     return "".join([f"{name}:{number} " for name, number in numbers])
 
@@ -365,5 +365,5 @@ _COUNTED: Mapping[str, tuple[State, ...]] = {
 
 
 def plain(found: Mapping[str, Any]) -> Attributes:
-    """Attributes without those that there are not."""
+    """Return the attributes that are not None."""
     return {name: value for name, value in found.items() if value is not None and value != {}}

@@ -27,13 +27,13 @@ from nqspy.report.pbs_values import VariableList, is_number, on_a_line
 FORMS = ("text", "json", "dsv")
 
 WIDTH = 78
-"""Columns that a line of the full form does not reach."""
+"""Columns that a line of the full form must stay below."""
 _TAB = 8
-"""Columns of the tab that begins what a line goes on with."""
+"""Columns of the tab at the beginning of a continued line."""
 _LINES_OF_OURS = re.compile("(?<=Job I)(?=d:)|(?<=job_state )(?==)")
-"""Places where programs would take a user's text for a line of ours: they look for these words."""
+"""Begins at which programs would take a user's text for a line of ours: they look for these words."""
 _TEXTS = ("Job_Name", "project", "Account_Name", "comment")
-"""Texts even where they read as a number."""
+"""Attributes that stay texts even if they read as a number."""
 
 _encode = msgspec.json.Encoder().encode
 _quoted = json.encoder.encode_basestring_ascii
@@ -41,13 +41,12 @@ _quoted = json.encoder.encode_basestring_ascii
 _BEGIN_NUMBERS = "-0123456789"
 _MOST_TEMPLATES, _WORTH_SHARING = 1_000, 64
 _BETWEEN = "<|>"
-"""Separator of parts that are escaped together: escaping does not change it, and cannot overlap with
-itself."""
+"""Separator of parts that are escaped together: escaping does not change it, and cannot overlap with it."""
 _CUT = _BETWEEN.encode()
 
 
 class PbsLayout(Struct, frozen=True):
-    """Layout of an object in one of the `FORMS`; ``kind`` before its name; ``one_line``: not folded."""
+    """Layout of an object in one of the `FORMS`; ``kind``: word before its name; ``one_line``: not folded."""
 
     form: str
     kind: str = ""
@@ -57,18 +56,18 @@ class PbsLayout(Struct, frozen=True):
 
     @property
     def between(self) -> int:
-        """Number of characters of an attribute that stand there only if another is before it."""
+        """Return the number of characters in front of an attribute that the first one lacks."""
         return int(self.form == "json")
 
     def begin(self, name: str) -> str:
-        """``Job Id: 17.ymp``, in JSON ``"17.ymp":{``."""
+        """Return ``Job Id: 17.ymp``, in JSON ``"17.ymp":{``."""
         if self.form == "json":
             return f"{_quoted(name)}:{{"
         return f"{self.kind}{name}\n" if self.form == "text" else f"{self.kind}{name}"
 
     def attribute(self, name: str, value: Value) -> str:
-        """A line, in JSON ``,"NAME":VALUE`` (a number where a text reads as one), in DSV ``|NAME=VALUE``;
-        resources each by itself except in JSON."""
+        """Return a line; in JSON ``,"NAME":VALUE`` (a number if a text reads as one); in DSV ``|NAME=VALUE``.
+        Except in JSON each resource is by itself."""
         form = self.form
         if isinstance(value, str):
             if form == "json":
@@ -93,12 +92,12 @@ class PbsLayout(Struct, frozen=True):
         return f"{self.delimiter}{name}=" + (text.replace(first, "\\" + first) if first in text else text)
 
     def end(self) -> str:
-        """The brace, else the line's end."""
+        """Return the closing brace, else the line's end."""
         return "}" if self.form == "json" else "\n"
 
 
 def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
-    """The layout of ``format``, ``delimiter`` and ``letters`` w or 1 (not folded). Raises Refusal."""
+    """Return the layout for ``format``, ``delimiter`` and ``letters`` w or 1 (not folded). Raises Refusal."""
     form = str(wish.get("format") or "text")
     if form not in FORMS:
         raise Refusal("bad_format", form=form, known=listed(FORMS))
@@ -109,15 +108,15 @@ def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = 
 
 
 def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> str:
-    """An object as a form writes it."""
+    """Return an object as a form writes it."""
     middle = [layout.attribute(key, value) for key, value in attributes.items()]
     return "".join([layout.begin(name), "".join(middle)[layout.between :], layout.end()])
 
 
 def folded(line: str, begin: int = 0) -> str:
-    """A line cut at its commas where it would reach 78 columns, and anywhere in a piece that is longer; what
-    it goes on with begins with a tab. Without newlines followed by tabs it is the line again. ``begin``:
-    where the value does."""
+    """Return a line cut at its commas where it would reach 78 columns, and anywhere in a longer piece; each
+    continuation begins with a tab. Without newlines followed by tabs it is the line again. ``begin``: where
+    the value begins."""
     if len(line) < WIDTH and "Job Id:" not in line and "job_state =" not in line[5:]:
         return line
     lines, current, column = [], line[:begin], begin
@@ -136,13 +135,13 @@ def folded(line: str, begin: int = 0) -> str:
 
 
 def json_head(at: int, version: str, server: str) -> str:
-    """Beginning of every document, its brace still open: ``at`` ms."""
+    """Return the beginning of every document, its brace still open; ``at``: ms."""
     head = {"timestamp": at // 1000, "pbs_version": version, "pbs_server": server}
     return _encode(head).decode()[:-1]
 
 
 MOST_WRITTEN = 20_000
-"""Requests that are remembered of one form; some 700 bytes each."""
+"""Most requests cached for one form; some 700 bytes each."""
 _FORMS = 2
 
 
@@ -154,7 +153,7 @@ class _Stored(NamedTuple):
 
 
 class WrittenForm:
-    """Fields of waiting requests as one form writes them, until they change: lists are shown often."""
+    """Cached fields of waiting requests in one form, until they change: lists are shown often."""
 
     def __init__(self) -> None:
         self.stored: dict[Seq, _Stored] = {}
@@ -162,14 +161,14 @@ class WrittenForm:
         self._numbers = count()
 
     def of(self, subject: Subject) -> tuple[int, bytes] | None:
-        """Return the number and the fields that `store` noted, if still valid."""
+        """Return the number and the fields that `store` cached, if still valid, else None."""
         known = self.stored.get(subject.request.seq)
         if known is None or known.spec is not subject.request.spec or known.standing != _standing(subject):
             return None
         return known.asked, known.fields
 
     def store(self, subject: Subject, fields: bytes | None) -> int:
-        """Store its fields (None: none to store); return a number that is equal for equal wishes."""
+        """Cache a request's fields (None: nothing to cache); return a number, equal for equal wishes."""
         if len(self.stored) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
             self.stored.clear()
             self._asked.clear()
@@ -183,29 +182,29 @@ class WrittenForm:
 
 
 class Written:
-    """Memory of the forms that were asked for last."""
+    """Caches of the forms that were asked for last."""
 
     def __init__(self) -> None:
         self._forms: dict[Hashable, WrittenForm] = {}
 
     def form(self, name: Hashable) -> WrittenForm:
-        """Return the memory of a form; ``name``: all that the writing depends on besides the requests."""
+        """Return the cache of a form; ``name``: all that its text depends on besides the requests."""
         if name not in self._forms and len(self._forms) >= _FORMS:
             self._forms.clear()
         return self._forms.setdefault(name, WrittenForm())
 
 
 def _standing(subject: Subject) -> tuple[str, State, Instant, str]:
-    """Return what fields of a request that waits are made of, besides its spec."""
+    """Return the fields of a waiting request that change its text, besides its spec."""
     request = subject.request
     return request.queue, request.state, request.date_in_queue, subject.comment
 
 
 class JobWriter:
-    """Writes many jobs, each `escaped` for the wire. Of jobs that are alike what they have in common is
-    written once: a template takes a fifth of the time. ``reference``: what names a part by its number; then
-    long parts are kept in ``shared`` and named only. ``written``: what was written before. ``size``: bytes of
-    all that was written, shared parts as often as they are named."""
+    """Writes many jobs, each `escaped` for the wire. What equal jobs have in common is written once: a
+    template takes a fifth of the time. ``reference``: function that names a part by its number; then long
+    parts are put in ``shared`` and only named. ``written``: the caches. ``size``: bytes written, shared parts
+    as often as they are named."""
 
     def __init__(
         self,
@@ -222,7 +221,7 @@ class JobWriter:
         self.size = 0
 
     def write(self, subject: Subject) -> bytes:
-        """Write one job."""
+        """Return the text of one job."""
         if is_alike(subject):
             known = self._written.of(subject)
             asked, fields = self._fields(subject) if known is None else (known[0], known[1].split(_CUT))
@@ -240,7 +239,7 @@ class JobWriter:
         return full_id(subject.request.seq, self._context.server)
 
     def _fields(self, subject: Subject) -> tuple[int, list[bytes]]:
-        """Return what differs in jobs that are alike, and the number of what this one asks for."""
+        """Return the number of what a job asks for, and the fields in which equal jobs differ."""
         layout = self._layout
         first, *others = (layout.attribute(*each) for each in moving(subject, self._context).items())
         parts = [layout.begin(self._id(subject)) + first[layout.between :], *others]
@@ -251,7 +250,7 @@ class JobWriter:
         return self._written.store(subject, together), fields
 
     def _learnt(self, key: Any, subject: Subject) -> tuple[bytes, int]:
-        """A template, and how much longer the job is than what is made of it."""
+        """Return a template, and how much longer the job is than the text made from it."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
         literals, own = [b""], moving(subject, self._context)

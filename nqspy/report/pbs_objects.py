@@ -14,7 +14,7 @@ Counts = Mapping[str, int]
 
 
 def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:
-    """Resources that started requests hold: memory as they asked for it, CPUs, nodes."""
+    """Return the resources held by started requests: memory as asked for, CPUs, nodes."""
     holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
     memory = sum(request.spec.ask.finite_memory() or 0 for request in holding)
     pes = sum(len(request.pes) for request in holding)
@@ -22,7 +22,7 @@ def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]
 
 
 def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
-    """``qstat -Q -f``."""
+    """Return the attributes of a queue for ``qstat -Q -f``."""
     runs, most = queue.kind == "batch", queue.per_request
     greatest = (
         ("cput", span, most.cpu_limit), ("walltime", span, most.wall_limit),
@@ -53,7 +53,7 @@ def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
 
 
 def server_attributes(site: Site, counts: Counts, version: str, state: str) -> Attributes:
-    """``qstat -B -f``. ``state``: Active, or what else it is."""
+    """Return the server's attributes for ``qstat -B -f``. ``state``: Active, or another word."""
     limits = site.settings.global_
     return plain(
         {
@@ -78,12 +78,12 @@ def server_attributes(site: Site, counts: Counts, version: str, state: str) -> A
 
 
 def node_name(site: Site) -> str:
-    """The host that runs jobs, as attributes of jobs and nodes name it."""
+    """Return the host that runs jobs, as attributes of jobs and nodes name it."""
     return (site.host or site.name).partition(".")[0]
 
 
 def node_attributes(site: Site, version: str, sees: Callable[[Spec], bool]) -> Attributes:
-    """``pbsnodes -a``: the host that runs jobs, and those of them that the caller ``sees``."""
+    """Return the attributes for ``pbsnodes -a``: of the host, with the jobs that the caller ``sees``."""
     running = [request for request in site.started.values() if request.state in STARTED and request.pes]
     jobs = ", ".join(f"{full_id(r.seq, site.name)}/{pe}" for r in running if sees(r.spec) for pe in r.pes)
     node, held = node_name(site), held_resources(site)
@@ -111,6 +111,6 @@ def _memory(site: Site) -> dict[str, str | int]:
 
 
 def jobs_of(attributes: Attributes) -> list[str]:
-    """The jobs of a node, each once: ``jobs`` as JSON has it."""
+    """Return the jobs of a node, each once: ``jobs`` in JSON."""
     found = str(attributes.get("jobs", ""))
     return list(dict.fromkeys(each.partition("/")[0].strip() for each in found.split(",") if each))

@@ -14,18 +14,18 @@ from nqspy.report.pbs_values import kilobytes, span
 from nqspy.report.time_text import Zone
 
 UNKNOWN = " -- "
-"""Stands where something is not known."""
+"""Text in place of unknown values."""
 _TIME = 8
-"""Characters of a time that are shown."""
+"""Most characters of a time."""
 
 
 def cut(text: str, width: int) -> str:
-    """Cut a text that is too long, ``*`` its last character."""
+    """Return a text cut to ``width``, then with ``*`` as its last character."""
     return text if len(text) <= width else text[: width - 1] + "*"
 
 
 class Shape(NamedTuple):
-    """The default table; ``name``, ``owner``, ``queue`` are widths; ``done``: with ``% done``."""
+    """Widths of the default table's columns ``name``, ``owner``, ``queue``; ``done``: with ``% done``."""
 
     head: str
     row: str
@@ -49,14 +49,14 @@ _WIDE = Shape(
 
 
 def shape(server: str, *, wide: bool = False, done: bool = False) -> Shape:
-    """Return the default table of a server: its first label ends the identifiers."""
+    """Return the default table's widths for a server, whose first label ends the identifiers."""
     found = _WIDE if wide else _NARROW
     head = found.head.replace("Time Use", " % done ") if done else found.head
     return found._replace(head=head, label=server.partition(".")[0], done=done)
 
 
 def line(subject: Subject, table: Shape) -> str:
-    """Return the line of a job. Names are cut to their columns, as PBS does; identifiers never."""
+    """Return the line of a job. Names are cut to their columns, as in PBS; identifiers never."""
     request, used = subject.request, subject.used
     _, row, widest_name, widest_owner, widest_queue, label, done = table
     name, owner, queue = request.spec.name, request.spec.owner, request.queue
@@ -72,7 +72,7 @@ def line(subject: Subject, table: Shape) -> str:
 
 
 def _done(subject: Subject) -> str:
-    """The part of CPU or wall time that is used, the greater; of an array how many indices are over."""
+    """Return the part of CPU or wall time that is used, the greater; of an array that of its indices."""
     used, ask, array = subject.used, subject.request.spec.ask, subject.request.array
     if array is not None and array.begun:
         over = sum(indices.count(each) for each in (array.well, array.badly, array.dropped))
@@ -86,9 +86,9 @@ def _done(subject: Subject) -> str:
 
 
 class Style(Struct, frozen=True):
-    """Style of the alternate table: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
-    ``comments`` beside each job, on its own line (``one_line``) or the next; ``starts``: when a job may start
-    stands where else its elapsed time does."""
+    """Style of the alternate table: ``wide``; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
+    ``comments`` with each job, on its own line (``one_line``) or the next; ``starts``: expected start in
+    place of its elapsed time."""
 
     wide: bool = False
     megawords: bool = False
@@ -103,11 +103,11 @@ _WIDTHS = (15, 8, 8, 10, 6, 3, 3)
 _WIDTHS_WIDE = (30, 15, 15, 15, 8, 4, 5)
 _HEADS = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
 _COMMENT, _COMMENT_WIDE = 74, 114
-"""Characters of a comment that are shown."""
+"""Most characters of a comment."""
 
 
 def alternate_head(server: str, style: Style) -> str:
-    """An empty line, ``server: ``, and the heads."""
+    """Return an empty line, ``server: ``, and the heads."""
     widths = _WIDTHS_WIDE if style.wide else _WIDTHS
     margin = " " * (sum(widths) + len(widths))
     last = "Start" if style.starts is not None else "Elap"
@@ -130,7 +130,7 @@ class Where(NamedTuple):
 
 
 def alternate_row(subject: Subject, style: Style, at: Where) -> str:
-    """The line of a job, and what stands beside it."""
+    """Return the line of a job, with what is shown below or behind it."""
     request = subject.request
     spec = request.spec
     ask = spec.ask
@@ -161,7 +161,7 @@ def _hours(ms: int | None) -> str:
 
 
 def _memory(size: int | None, style: Style) -> str:
-    """``512mb``: at most four digits, rounded up; in words of 8 bytes with ``-M``."""
+    """Return ``512mb``: at most four digits, rounded up; with ``-M`` in words of 8 bytes."""
     if size is None:
         return UNKNOWN
     letter, amount, place = "b", size, 1
@@ -182,7 +182,8 @@ _WEEK = 7 * DAY
 
 
 def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
-    """Expected start of a waiting job: ``15:30`` today, ``Fr 15`` within a week, else month or year."""
+    """Return the expected start of a waiting job: ``15:30`` today, ``Fr 15`` this week, else month or
+    year."""
     start = starts.get(request.seq)
     if start is None or start < at.now or request.state not in (State.QUEUED, State.SUSPENDED):
         return UNKNOWN.strip()
@@ -201,7 +202,7 @@ _UNITS = (("gb", 1 << 30), ("mb", 1 << 20))
 
 
 def queue_limits(server: str, queues: Iterable[Queue], counts: Mapping[str, Mapping[str, int]]) -> str:
-    """``qstat -q``: limits, counts and state letters of each queue, and sums, if there are any."""
+    """Return ``qstat -q``: limits, counts and state letters of each queue, and sums; empty without queues."""
     rows, sums = list[str](), [0, 0]
     for queue in queues:
         most, mine = queue.per_request, counts.get(queue.name, {})

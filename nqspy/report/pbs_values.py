@@ -10,57 +10,57 @@ from nqspy.report.time_text import clock_span
 
 _ENCODE = msgspec.json.Encoder().encode
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
-"""What JSON takes for a number; greater ones would not come back as they were."""
+"""Pattern of a number in JSON; greater ones would not come back unchanged."""
 
 _FIRST = (
     "HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ", "HOST", "WORKDIR", "SYSTEM", "QUEUE",
 )  # fmt: skip
-"""Variables of the submission in their order: programs look for WORKDIR before others."""
+"""Variables of the submission in order: programs look for WORKDIR before others."""
 _TWINS = frozenset({f"QSUB_{name}" for name in (*_FIRST, "USER")})
-"""Their NQS counterparts with the same values."""
+"""Variables of NQS with the same values."""
 
 
 def span(ms: int) -> str:
-    """``HH:MM:SS``."""
+    """Return ms as ``HH:MM:SS``."""
     return clock_span(ms // 1000)
 
 
 def kilobytes(size: int) -> str:
-    """``65536kb``, rounded up."""
+    """Return bytes as ``65536kb``, rounded up."""
     return f"{-(-size // 1024)}kb"
 
 
 def on_a_line(text: str) -> str:
-    """A text without line breaks: newline, form feed, backslash as ``\\n``, ``\\f`` and two backslashes."""
+    """Return a text on one line: newline, form feed and backslash are escaped with a backslash."""
     if "\\" in text:
         text = text.replace("\\", "\\\\")
     return text.replace("\n", "\\n").replace("\f", "\\f") if "\n" in text or "\f" in text else text
 
 
 def is_number(text: str) -> bool:
-    """True if a text is written in JSON as a number."""
+    """True if JSON has a text as a number."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def parsed(text: str) -> str | msgspec.Raw:
-    """A text as JSON has it: what reads as a number is one."""
+    """Return a text for JSON: one that reads as a number becomes a number."""
     return msgspec.Raw(text.encode()) if is_number(text) else text
 
 
 def number_or_text(text: str | None) -> str | int | None:
-    """A whole number where a text is one."""
+    """Return a text as a whole number if it is one."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 18 else text
 
 
 class VariableList:
-    """``Variable_List`` in PBS's two forms, one for all requests that share an environment."""
+    """``Variable_List`` in PBS's two forms, one object for all requests that share an environment."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
 
     @classmethod
     def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
-        """Make the list of an environment, without the place and queue of the submission."""
+        """Return the list for an environment, with the submission's folder and queue."""
         words = (word.partition("=") for word in environment.decode("utf-8", "replace").split("\0"))
         found = {name: value for name, equals, value in words if equals and name}
         found["PBS_O_WORKDIR"] = workdir
@@ -72,11 +72,11 @@ class VariableList:
 
     @cached_property
     def text(self) -> str:
-        """``NAME=value,…`` on one line: commas and backslashes in values are escaped."""
+        """Return ``NAME=value,…`` on one line: commas and backslashes in values are escaped."""
         items = self._variables.items()
         return ",".join([on_a_line(f"{name}={value}").replace(",", "\\,") for name, value in items])
 
     @cached_property
     def json(self) -> str:
-        """An object, values as they are."""
+        """Return a JSON object, with the values as they are."""
         return _ENCODE({name: parsed(value) for name, value in self._variables.items()}).decode()

@@ -1,15 +1,14 @@
 """Quotas kept over a time, from the journal: charges of each department and its entitlement to them.
 
-*W* (`shares.balance`) is followed through the events: it changes with what runs, and with what passes said
-could start (`events.Decided.ready`). Everything queued counts for an owner of which no pass has spoken yet,
+*W* (`shares.balance`) is followed through the events: it changes with what runs, and with what passes
+reported as startable (`events.Decided.ready`). Everything queued counts for an owner without such a report,
 as in older journals. Shares, domains and PEs are those that held at each instant (`past_site`).
 
-Charges are those that were measured. The use between two measurements is spread evenly over the time in which
-the request ran. The scheduler can't do that: it counts a running request as busy until it is measured, and
+Charges are the measured ones. The use between two measurements is spread evenly over the time in which the
+request ran. The scheduler can't do that: it counts a running request as busy until it is measured, and
 corrects that later, when others may have work. So a report must not add up the scheduler's accounts.
 
-Time is added up from event to event. A clock that is set back adds nothing, so no time is negative.
-"""
+Time is added up from event to event. A clock that is set back adds nothing, so no time is negative."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,8 +33,8 @@ _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 
 
 class QuotaAccounts:
-    """Follows requests (`replay.Watcher`) and adds up, from ``begin`` to ``end``, the charges of each group
-    and its entitlement to them. ``marks``: instants ``step`` apart, at which `sums` are known."""
+    """Follows requests (`replay.Watcher`) and sums, from ``begin`` to ``end``, each group's charges and its
+    entitlement to them. ``marks``: instants ``step`` apart, at which `sums` are known."""
 
     def __init__(self, then: PastSite, charge: str, begin: Instant, end: Instant, step: int) -> None:
         self.marks = marks_of(begin, end, step)
@@ -59,8 +58,8 @@ class QuotaAccounts:
         self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
     def advance(self, to: Instant) -> None:
-        """Let time pass. Marks that a clock set back will reach again become open; only the
-        first one stays."""
+        """Let time pass to an instant. Marks that a clock set back reaches again become open, but the
+        first."""
         while len(self._marked) > 1 and self.marks[len(self._marked) - 1] > to:
             self._marked.pop()
         while len(self._marked) < len(self.marks) and self.marks[len(self._marked)] <= to:
@@ -77,7 +76,7 @@ class QuotaAccounts:
             self._passed += span
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add one event, before its requests change their states."""
+        """Add an event, before its requests change their states."""
         event = recorded.event
         if isinstance(event, ev.Started):
             return
@@ -94,7 +93,7 @@ class QuotaAccounts:
                     found.set_ready(pair, pes)
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that it no longer waits or runs."""
+        """Note that a request no longer waits or runs."""
         work, spec, run = self._of(request), request.spec, self._run_of(request)
         if request.state is State.QUEUED:
             work.change(spec.group, work.wait(spec, -spec.ask.pes * request.multiplicity))
@@ -106,7 +105,7 @@ class QuotaAccounts:
                 self._measured(request.seq, event.used)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that it waits or runs from now on."""
+        """Note that a request waits or runs from now on."""
         work, spec = self._of(request), request.spec
         if request.state is State.QUEUED:
             work.change(spec.group, work.wait(spec, spec.ask.pes * request.multiplicity))
@@ -140,7 +139,7 @@ class QuotaAccounts:
 
     @cached_property
     def sums(self) -> list[QuotaSums]:
-        """The sums since the first mark, at each mark that is passed."""
+        """Return the sums since the first mark, at each mark that is passed."""
         each = zip(*(self._sums_of(domain) for domain in self._each.values()), strict=True)
         return [QuotaSums.together(sums) for sums in each]
 
@@ -151,11 +150,11 @@ class QuotaAccounts:
         return list(_sums_at(domain, self._marked, self._passed, runs))
 
     def by_domain(self) -> dict[str, QuotaSums]:
-        """The sums of each domain between the first and the last of the marks that are passed."""
+        """Return each domain's sums between the first and the last mark that is passed."""
         return {name: (self._sums_of(domain) or [QuotaSums()])[-1] for name, domain in self._each.items()}
 
     def total(self) -> QuotaSums:
-        """The sums between the first and the last of the marks that are passed."""
+        """Return the sums between the first and the last mark that is passed."""
         return self.sums[-1] if self.sums else QuotaSums()
 
 
@@ -167,8 +166,8 @@ def quotas_since(
     before: Site,
     samples: Mapping[Seq, Used],
 ) -> dict[str, QuotaSums]:
-    """The sums of each domain from ``begin`` to ``now``. ``events``: from the submission of the oldest
-    request that had not ended at ``begin``; ``before``: the site before them; ``samples``: use by now."""
+    """Return each domain's sums from ``begin`` to ``now``. ``events``: from the submission of the oldest
+    request that had not ended at ``begin``; ``before``: the site before them; ``samples``: present use."""
     span = max(1, now - begin)
     accounts = QuotaAccounts(PastSite(site, before), site.settings.usage.charge, begin, now, span)
     replay = HistoryReplay(site.requests, watchers=(accounts,))
@@ -179,7 +178,8 @@ def quotas_since(
 
 
 class _Run(Struct, eq=False):
-    """An attempt: ``points`` (time passed, charged), ``spans`` in which it ran, ``since`` now."""
+    """An attempt: ``points`` (time passed, charged), ``spans`` in which it ran, ``since``: of the present
+    one."""
 
     request: Request
     domain: "DomainWork"
@@ -202,7 +202,7 @@ class _Run(Struct, eq=False):
         self.points.append((at, max(used, most)))
 
     def ran(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Spans in which it ran between two instants."""
+        """Yield the spans between two instants in which it ran."""
         spans = self.spans if self.since is None else [*self.spans, (self.since, end)]
         return ((max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin)
 
@@ -219,7 +219,7 @@ class _Run(Struct, eq=False):
 def _sums_at(
     domain: "DomainWork", marks: Sequence[int], end: int, runs: Iterable[_Run]
 ) -> Iterator[QuotaSums]:
-    """The sums at each mark, added up between the instants at which the division, or a mark, changes."""
+    """Yield the sums at each mark, added up between instants at which the division changes or a mark is."""
     starts, at_mark = (at for at, _ in domain.stretches), set(marks)
     bounds = sorted({*marks, *(at for at in starts if marks[0] < at < marks[-1])})
     amounts, all_held = dict[str, _Amounts](), _Amounts(bounds)
@@ -244,7 +244,7 @@ def _sums_at(
 
 
 class _Amounts:
-    """Amounts by time, added up between ``bounds``; what lies outside is left out."""
+    """Amounts by time, added up between ``bounds``; what is outside is left out."""
 
     def __init__(self, bounds: Sequence[int]) -> None:
         self._bounds = bounds
@@ -253,7 +253,7 @@ class _Amounts:
         self._full = [0] * len(bounds)
 
     def add(self, begin: int, end: int, more: float) -> None:
-        """So much from ``begin`` to ``end``; at an instant it counts to the time before."""
+        """Add an amount from ``begin`` to ``end``; at a single instant it counts to the time before."""
         bounds, rate = self._bounds, more / max(1, end - begin)
         if begin == end:
             if bounds[0] < end <= bounds[-1]:
@@ -273,17 +273,17 @@ class _Amounts:
             self._full[place] += sign
 
     def by_bin(self) -> list[float]:
-        """The amount between each bound and the next."""
+        """Return the amount between each bound and the next."""
         found, rate, full = list[float](), 0.0, 0
         for place, single in enumerate(self._single):
             full += self._full[place]
-            rate = rate + self._rates[place] if full else 0.0  # no rounding is left where nothing runs
+            rate = rate + self._rates[place] if full else 0.0  # removes rounding where nothing runs
             found.append(single + max(0.0, rate) * (self._bounds[place + 1] - self._bounds[place]))
         return found
 
 
 class DomainWork:
-    """Work in one domain. ``stretches``: since when the machine is divided how."""
+    """Work in one domain. ``stretches``: instants since when the machine is divided in which way."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._name = domain
@@ -300,7 +300,7 @@ class DomainWork:
         self._changed = True
 
     def note(self, at: int) -> None:
-        """Note the division in force from now on, before time passes."""
+        """Note the present division, before time passes."""
         if self._changed:
             self._changed = False
             parts = self._division.parts({name: pes for name, pes in self._wanted.items() if pes > 0})
@@ -308,11 +308,11 @@ class DomainWork:
                 self.stretches.append((at, parts))
 
     def parts_at(self, at: int) -> dict[str, float]:
-        """The entitlement of each group with work at an instant."""
+        """Return the entitlement at an instant of each group with work."""
         return self.stretches[bisect_right(self.stretches, at, key=lambda each: each[0]) - 1][1]
 
     def wait(self, spec: Spec, pes: int) -> int:
-        """Let so many PEs more be waited for; return how many of them are startable."""
+        """Count so many more PEs as waited for; return how many of them are startable."""
         pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
         return 0 if pair in self._ready or (self._known and pair not in self._known) else pes
@@ -324,6 +324,6 @@ class DomainWork:
         self.change(pair.partition(":")[0], pes - before)
 
     def change(self, group: str, pes: int) -> None:
-        """A group runs on, or could start on, so many PEs more."""
+        """Count so many more PEs on which a group runs or could start."""
         self._wanted[group] = self._wanted.get(group, 0) + pes
         self._changed = True

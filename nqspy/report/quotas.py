@@ -50,15 +50,15 @@ from nqspy.shares import division_of
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
 _LATEST = Instant(253_370_764_800_000)
-"""The year 9999: no date lies behind it."""
+"""The year 9999: no later date exists."""
 WORKS = (State.QUEUED, *STARTED)
 
 Amounts = dict[str, float]
-"""An amount by group, ``""`` for the whole."""
+"""An amount by group; ``""``: of the whole."""
 
 
 class Period(Struct, frozen=True):
-    """Time of a report; ``shift`` where it is one; ``ongoing``: it reaches up to now."""
+    """Period of a report; ``shift``: if it is one; ``ongoing``: True if it reaches up to now."""
 
     begin: Instant
     end: Instant
@@ -74,9 +74,9 @@ def period_of(
     end: Instant | None = None,
     shift: str | None = None,
 ) -> Period:
-    """Return the time from ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given,
-    the latest time that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue,
-    also where both are given."""
+    """Return the period from ``begin`` to ``end``, within the time of ``events``; without ``begin``, the
+    latest time in which ``shift`` (default: the night) was in force, as `night_bounds` has it. Raises
+    BadValue, also if both are given."""
     if begin is not None and shift is not None:
         raise BadValue("a shift's time has its own beginning: give --shift or --from, not both")
     last = Instant(max(0, min(end, now))) if end is not None else now
@@ -94,9 +94,9 @@ def period_of(
 
 
 class Presence:
-    """Follows events and adds up, from the period's beginning to its end, what each group could use
-    (``could``, PE ms) and how long it had work (``worked``, ms). ``remaining``: the requests that ran or were
-    queued at the end, of arrays with the indices that could start."""
+    """Follows events and sums, from the period's beginning to its end, what each group could use (``could``,
+    PE ms) and how long it had work (``worked``, ms). ``remaining``: requests that ran or were queued at the
+    end, of arrays with the indices that could start."""
 
     def __init__(self, site: Site, period: Period, then: PastSite) -> None:
         self.span = period.end - period.begin
@@ -116,17 +116,17 @@ class Presence:
         self._divisions = {domain: division_of(site, domain) for domain in site.domains()}
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add one event; also those before the period and after it."""
+        """Add an event, also those before and after the period."""
         self.advance(recorded.at)
         if self._then.add(recorded):
             self._tune()
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that it no longer counts as work."""
+        """Note that a request no longer counts as work."""
         self._change(request, -1)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that it counts as work from now on."""
+        """Note that a request counts as work from now on."""
         self._change(request, 1)
 
     def _change(self, request: Request, sign: int) -> None:
@@ -135,7 +135,7 @@ class Presence:
             wanted[request.group] = wanted.get(request.group, 0) + sign * request.multiplicity * pes
 
     def advance(self, to: Instant) -> None:
-        """Let time pass, to the end at most."""
+        """Let time pass to an instant, at most to the end."""
         if self.over:
             return
         self.over = to >= self._end
@@ -161,13 +161,13 @@ class Presence:
 
 
 def _held(history: RequestHistory, at: int) -> float:
-    """PE time (ms) that its attempts held up to an instant."""
+    """Return the PE time (ms) that a request's attempts held up to an instant."""
     return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.attempts)
 
 
 def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
-    """Amounts that each group could have used, bounded by the PE time that its requests held in the period
-    and had still to hold when it ended: by the mean of the group's ended requests if they have no limit."""
+    """Return what each group could have used, bounded by the PE time that its requests held in the period and
+    had still to hold at its end: by the mean of the group's ended requests if they have no limit."""
     histories, most = presence.replay.histories, dict[str, float]()
     ran = by_group(each for each in histories.values() if each.ended is not None and each.attempts)
     means = {name: sum(_held(each, each.ended or 0) for each in own) / len(own) for name, own in ran.items()}
@@ -177,7 +177,7 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
         history = histories[seq]
         parts = [(1, history)]
         if (array := history.request.array) is not None:
-            # As often as it still has the indices that could start, and those that are requests of their own.
+            # As often as it has indices that could start, and those that are requests of their own.
             own = (histories.get(member(seq, index)) for index in indices.each(some))
             parts = [(indices.count(indices.both(some, array.left)), history)]
             parts += [(1, each) for each in own if each is not None]
@@ -217,13 +217,12 @@ def quota_report(
     clock: str = "",
     before: Site | None = None,
 ) -> dict[str, Any]:
-    """The report as JSON-able data. Shares, caps, domains and PEs are those that held then where ``before``,
-    the site before the first event, is given, else those of ``site``, as it is now.
+    """Return the report for JSON. Shares, caps, domains and PEs are those of each instant if ``before`` (the
+    site before the first event) is given, else those of ``site``.
 
     ``events``: from the submission of the oldest request that had not ended when the period began, also those
-    after its end; ``samples``: what running requests have used by now. Parts are fractions, deviations
-    percentage points; null where nothing was used, or where no hour was full of work.
-    """
+    after its end; ``samples``: present use of running requests. Parts are fractions, deviations percentage
+    points; null if nothing was used, or if no hour was full of work."""
     then, charge = PastSite(site, before), site.settings.usage.charge
     presence = Presence(site, period, then)
     accounts = QuotaAccounts(then, charge, period.begin, period.end, STEP)
@@ -270,7 +269,7 @@ def quota_report(
 
 
 def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:
-    """``hour``: that full of work in which the group deviated most; the first of equal ones."""
+    """Return ``hour``: the hour full of work in which the group deviated most; the first of equal ones."""
     worst, hour = 0.0, None
     for begin, end, sums in hours:
         deviation = sums.deviations.get(name)
@@ -283,7 +282,7 @@ def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) ->
 
 
 def quota_line(data: Mapping[str, Any]) -> str:
-    """The one line: the largest deviation over the period, and over any hour."""
+    """Return one line: the largest deviation over the period, and over any hour."""
     if data["deviation"] is None:
         return f"quotas: {TOO_LITTLE if data['little_use'] else 'nothing was used'}"
     hour = data["hour_deviation"]
@@ -292,7 +291,7 @@ def quota_line(data: Mapping[str, Any]) -> str:
 
 
 def quota_text(data: Mapping[str, Any]) -> str:
-    """The report as a table."""
+    """Return the report as a table."""
     span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
     going = ["not over yet"] if data["ongoing"] else []

@@ -1,4 +1,4 @@
-"""Histories of requests from the journal: the request, when it waited, ran and ended, and its use."""
+"""Histories of requests from the journal: the request, when it waited, ran and ended, its use."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ class RequestHistory(Struct):
 
     @property
     def weight(self) -> int:
-        """Number of requests in it: of an array the indices that have not begun."""
+        """Return the number of requests in it: of an array the indices that have not begun."""
         return self.request.weight
 
     @property
@@ -80,7 +80,7 @@ def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHisto
 
 
 class Watcher(Protocol):
-    """Observer of followed requests that adds up values."""
+    """Observer of followed requests that sums values."""
 
     def add(self, recorded: ev.Recorded) -> None:
         """Add an event; `leave` and `enter` of its requests come after it."""
@@ -97,12 +97,11 @@ ListKey = tuple[str, str]
 
 
 class HistoryReplay:
-    """Applies events one after another and stores the histories. ``known`` are live requests, for those that
-    were submitted before the first event; submissions from ``closed`` on do not count.
+    """Applies events one after another and stores the histories. ``known``: live requests, for those
+    submitted before the first event; submissions from ``closed`` on are ignored.
 
     ``queued``: number of queued requests; ``running``: number of counted running ones; ``last``: instant of
-    the last event; ``latest``: latest instant of any event.
-    """
+    the last event; ``latest``: latest instant of any event."""
 
     def __init__(
         self, known: Mapping[Seq, Request], closed: Instant | None = None, watchers: Iterable[Watcher] = ()
@@ -142,7 +141,7 @@ class HistoryReplay:
                 step, holding = transitions.STEPS[kind], _HOLDING.get(kind)
                 if not step.stays:
                     self._leave(history, event, recorded.at)
-                # Events have whether age counts anew (`ev.Released.aging`).
+                # Events say whether age counts anew (`ev.Released.aging`).
                 step.make(history.request, event, recorded.at, lambda request: True)
                 if holding is not None:
                     holding(self, history, event, recorded.at)
@@ -170,7 +169,7 @@ class HistoryReplay:
         return history
 
     def _unseen(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """Return a history, which does not count, of a request whose submission was not in the events."""
+        """Return a history, which does not count, for a request whose submission was not among the events."""
         request = self.known.get(seq)
         if request is None:
             return None
@@ -194,7 +193,7 @@ class HistoryReplay:
             watcher.leave(request, event, at)
 
     def _enter(self, history: RequestHistory, n: int, at: Instant | None) -> None:
-        """Count a request in its new state. ``at`` None: watchers are not called."""
+        """Count a request in its new state. ``at`` None: do not call the watchers."""
         request = history.request
         if request.state is _QUEUED:
             self.queued += 1
@@ -208,7 +207,7 @@ class HistoryReplay:
 
 
 def _hold(replay: HistoryReplay, history: RequestHistory, event: Any, at: Instant) -> None:
-    """Note that an attempt got its PEs, gave them up for a while, or has them again."""
+    """Note that an attempt got its PEs, released them for a while, or has them again."""
     kind = type(event)
     if kind is ev.Starting:
         attempt = AttemptHistory(len(event.pes), at, None, [(at, 0, 0)], began=replay.latest)
@@ -230,7 +229,7 @@ def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
 
 
 def _stop(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
-    """An attempt is over; if its start is not shown all its use counts now (indices have an array's)."""
+    """Note that an attempt is over; without a known start all its use counts now."""
     if history.request.array is not None and isinstance(event, ev.Ended):
         return _end(replay, history, event, at)
     if not history.attempts or history.attempts[-1].end is not None:

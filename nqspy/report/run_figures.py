@@ -1,5 +1,5 @@
 """Figures of a recorded or what-if run: starts of requests, how busy the machine was, how quotas were kept.
-`sim.replay` compares two runs of one night by these."""
+`sim.replay` compares two runs of one night by them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,8 @@ _WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "hel
 
 @dataclass(frozen=True)
 class RunFigures:
-    """``starts``: the first start of each request in the time; ``busy`` as in the night report, up to the
-    last end if no request ever waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``:
-    those of all requests."""
+    """``starts``: each request's first start in the time; ``busy`` as in the night report, up to the last end
+    if none waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``: of all requests."""
 
     starts: Mapping[Seq, Instant]
     busy: Busy | None
@@ -36,16 +35,16 @@ class RunFigures:
 
     @property
     def deviation(self) -> float | None:
-        """The largest deviation from entitlement of a group, in percentage points."""
+        """Return the largest deviation from entitlement of a group, in percentage points; None: none."""
         return largest(self.sums.deviations.values())
 
     @property
     def used(self) -> float | None:
-        """Allocated PE time as a fraction of the available PE time."""
+        """Return allocated PE time as a fraction of the available PE time; None without time."""
         return None if self.busy is None else self.busy.allocated
 
     def wait(self, seqs: Iterable[Seq]) -> float | None:
-        """Return the mean wait (s) of those requests that were started; None: none was."""
+        """Return the mean wait (s) of those requests that were started; None if none was."""
         started = [seq for seq in seqs if seq in self.starts and seq in self.histories]
         waits = [self.starts[seq] - self.histories[seq].request.submitted for seq in started]
         return sum(waits) / len(waits) / 1000 if waits else None

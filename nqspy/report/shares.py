@@ -16,12 +16,12 @@ from nqspy.model.people import Group, entitlements, with_default
 
 LEAST_PART = 0.01
 LEAST = 1_000
-"""Too little use for a deviation: less than this part of the PE time of requests, or less than this (ms)."""
+"""Least use for a deviation: this part of the PE time of requests, and this many ms."""
 TOO_LITTLE = "too little use to tell"
 
 
 def parts(amounts: Mapping[str, float]) -> dict[str, float]:
-    """Each amount as a part of all; nothing where there is none."""
+    """Return each amount as a part of all; nothing if all are 0."""
     whole = sum(amounts.values())
     return {name: each / whole for name, each in amounts.items()} if whole > 0 else {}
 
@@ -33,7 +33,7 @@ def add_up(sums: dict[str, float], more: Mapping[str, float]) -> None:
 
 
 def deviations(got: Mapping[str, float], entitled: Mapping[str, float]) -> dict[str, float]:
-    """Deviation from entitlement of each group, in percentage points; nothing where nothing was got."""
+    """Return each group's deviation from entitlement, in percentage points; nothing without charges."""
     mine, due = parts(got), parts(entitled)
     if not mine or not due:
         return {}
@@ -41,13 +41,13 @@ def deviations(got: Mapping[str, float], entitled: Mapping[str, float]) -> dict[
 
 
 def largest(points: Iterable[float | None]) -> float | None:
-    """The largest of some deviations, without sign; None where there is none."""
+    """Return the largest of some deviations, without sign; None if there is none."""
     return max((abs(each) for each in points if each is not None), default=None)
 
 
 class QuotaSums(Struct, frozen=True):
-    """Sums over some time, by group: what each got and was entitled to (ms of what is charged), and how long
-    it had work (ms). ``held``: PE time (ms) that all requests held."""
+    """Sums over a time, by group: what each got and was entitled to (ms of what is charged), and how long it
+    had work (ms). ``held``: PE time (ms) that all requests held."""
 
     got: Mapping[str, float] = {}
     entitled: Mapping[str, float] = {}
@@ -56,7 +56,7 @@ class QuotaSums(Struct, frozen=True):
 
     @classmethod
     def together(cls, each: Iterable["QuotaSums"]) -> "QuotaSums":
-        """Sums of all domains; a group had work as long as in one of them at least."""
+        """Return the sums of all domains; a group had work as long as in the domain where it had most."""
         got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
         for sums in each:
             add_up(got, sums.got)
@@ -66,7 +66,7 @@ class QuotaSums(Struct, frozen=True):
         return cls(got, entitled, held, worked)
 
     def since(self, before: "QuotaSums") -> "QuotaSums":
-        """Sums of the time since then."""
+        """Return the sums of the time since ``before``."""
         each = ((self.got, before.got), (self.entitled, before.entitled), (self.worked, before.worked))
         less = ({name: ms - then.get(name, 0.0) for name, ms in now.items()} for now, then in each)
         got, entitled, worked = less
@@ -79,11 +79,12 @@ class QuotaSums(Struct, frozen=True):
 
     @property
     def deviations(self) -> dict[str, float]:
-        """Deviation from entitlement of each group; nothing where too little was used."""
+        """Return each group's deviation from entitlement; nothing if too little was used."""
         return {} if self.little else deviations(self.got, self.entitled)
 
     def row(self, name: str) -> dict[str, float | None]:
-        """``entitled``, ``got``, ``deviation`` of a group, as parts of all charges; None where too little."""
+        """Return ``entitled``, ``got``, ``deviation`` of a group, as parts of all charges; None: too little
+        use."""
         deviation = self.deviations.get(name)
         if deviation is None:
             return {"entitled": None, "got": None, "deviation": None}
@@ -92,18 +93,18 @@ class QuotaSums(Struct, frozen=True):
 
 
 def departments(groups: Mapping[str, Group]) -> list[str]:
-    """The leaves of the share tree, in the order they were created."""
+    """Return the leaves of the share tree, in the order they were created."""
     parents = {group.parent for group in groups.values()}
     return [name for name in groups if name not in parents]
 
 
 def department_shares(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Entitlements of the departments, with the group ``default`` (share 1 where it is not set up)."""
+    """Return the departments' entitlements, with the group ``default`` (share 1 if it is not set up)."""
     tree = with_default(groups)
     shares = entitlements(tree)
     return {name: shares[name] for name in departments(tree)}
 
 
 def charge_words(charge: str) -> str:
-    """Name what is charged (`Usage.charge`)."""
+    """Return in words what is charged (`Usage.charge`)."""
     return "CPU time" if charge == "cpu" else "PE x wall time"

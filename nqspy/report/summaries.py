@@ -1,4 +1,4 @@
-"""qstat's views of queues, complexes and limits: NQS's summaries (nqs.md 3.4) and POSIX's ``-Q``."""
+"""``qstat`` on queues, complexes and limits: NQS's summaries (nqs.md 3.4) and POSIX's ``-Q``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def _queues(site: Site, kind: str) -> list[Queue]:
 
 
 def _numbers(counts: Mapping[str, int], columns: str) -> tuple[int, ...]:
-    """Number of requests that each column counts: ``running+suspended`` those in either state."""
+    """Return the number of requests for each column: ``running+suspended`` counts both states."""
     return tuple(sum(counts.get(state, 0) for state in each.split("+")) for each in columns.split())
 
 
@@ -30,7 +30,7 @@ _POSIX = "queued running+suspended held waiting arriving+routing exiting"
 
 
 def _counted(site: Site, counts: Counts, kind: str, columns: str) -> list[tuple[Any, ...]]:
-    """A row of each queue: name, run limit, number of requests, two states, counts, destinations."""
+    """Return a row for each queue: name, run limit, number of requests, two states, counts, destinations."""
     rows: list[tuple[Any, ...]] = []
     for queue in _queues(site, kind):
         mine = counts.get(queue.name, {})
@@ -44,7 +44,7 @@ def _counted(site: Site, counts: Counts, kind: str, columns: str) -> list[tuple[
 
 
 def nqs_batch_summary(site: Site, counts: Counts) -> str:
-    """``qstat -b``: batch queues with their limits, states and counts; the last row is the whole host."""
+    """Return ``qstat -b``: batch queues with limits, states and counts; the last row is the whole host."""
     rows = _counted(site, counts, "batch", _BATCH)
     total, *totals = (sum(row[at] for row in rows) for at in (2, *range(5, 11)))
     rows.append((site.name, _limit(site.settings.global_.run_limit), total, "", "", *totals))
@@ -53,14 +53,14 @@ def nqs_batch_summary(site: Site, counts: Counts) -> str:
 
 
 def pipe_summary(site: Site, counts: Counts) -> str:
-    """``qstat -p``: pipe queues and their destinations."""
+    """Return ``qstat -p``: pipe queues and their destinations."""
     rows = _counted(site, counts, "pipe", _PIPE)
     heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
     return _named("NQS PIPE QUEUE SUMMARY", ("QUEUE NAME", *heads, "DESTINATIONS"), rows)
 
 
 def _named(title: str, heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
-    """Write a summary with its last column, a list of names, flush left."""
+    """Return a summary with its last column, a list of names, flush left."""
     *others, last = heads
     width = max([len(str(row[-1])) for row in rows] + [len(last)])
     padded = [(*row[:-1], f"{row[-1]:<{width}}") for row in rows]
@@ -68,7 +68,7 @@ def _named(title: str, heads: Sequence[str], rows: list[tuple[object, ...]]) -> 
 
 
 def limits(site: Site, counts: Counts) -> str:
-    """``qstat -l``: limits of the batch queues and what counts against them."""
+    """Return ``qstat -l``: limits of the batch queues, and what counts against them."""
     settings = site.settings
     holders: list[tuple[str, Any, set[str]]] = [(q.name, q, {q.name}) for q in _queues(site, "batch")]
     everything = {name for name, queue in settings.queues.items() if queue.kind == "batch"}
@@ -89,7 +89,7 @@ def _pes(running: Iterable[Request]) -> int:
 
 
 def mpp(site: Site, counts: Counts) -> str:
-    """``qstat -m``: PEs of the batch queues: limit, in use, the most one request may ask for."""
+    """Return ``qstat -m``: PEs of the batch queues: limit, in use, most that one request may ask for."""
     rows: list[tuple[object, ...]] = []
     for queue in _queues(site, "batch"):
         running = [request for request in site.started.values() if request.queue == queue.name]
@@ -102,7 +102,7 @@ def mpp(site: Site, counts: Counts) -> str:
 
 
 def complexes(site: Site, counts: Counts) -> str:
-    """``qstat -c``: complexes, how many of their requests run, their limits and member queues."""
+    """Return ``qstat -c``: complexes, how many of their requests run, their limits and member queues."""
     rows: list[tuple[object, ...]] = []
     for each in site.settings.complexes.values():
         running = sum(1 for request in site.started.values() if request.queue in each.queues)
@@ -119,7 +119,7 @@ _QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
 
 
 def queues_posix(queues: Sequence[Queue], counts: Counts) -> str:
-    """``qstat -Q``: the table of pbs-clients.md 8.5; nothing when there are no queues."""
+    """Return ``qstat -Q``: the table of pbs-clients.md 8.5; empty without queues."""
     rows: list[tuple[object, ...]] = []
     for queue in queues:
         mine, gates = counts.get(queue.name, {}), (queue.enabled, queue.started)
@@ -135,7 +135,7 @@ _SERVER_ROW = "%-16s %5s %5s %5s %5s %5s %5s %5s %5s %s\n"
 
 
 def server_posix(name: str, run_limit: int | None, total: int, state: str, counts: Mapping[str, int]) -> str:
-    """``qstat -B``: the server in one row."""
+    """Return ``qstat -B``: the server in one row."""
     heads = ("Server", "Max", "Tot", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Status")
     rule = ("-" * 16, *["-" * 5] * 8, "-" * 11)
     row = (cut(name, 16), run_limit or 0, total, *_numbers(counts, _POSIX), state)

@@ -20,7 +20,7 @@ UNKNOWN = "-1"
 _NOTED = ("user", "group", "executable")
 KB = 1024
 CONTINUED, LAST_COMPLETED, LAST_FAILED = 2, 3, 4
-"""Statuses of the attempts of one that ran more than once."""
+"""Statuses in SWF of the attempts of a job that ran more than once."""
 
 NOTES = (
     "times are whole seconds, each rounded by itself; a run of 0 took less than half a second",
@@ -34,12 +34,12 @@ NOTES = (
 
 
 COMPLETED, FAILED, CANCELLED = 1, 0, 5
-"""End of a job, by SWF's codes."""
+"""Status of a job's end in SWF."""
 
 
 class SwfFrame(Struct, frozen=True):
-    """Facts of a log that do not come from its jobs: names of host and system, the site's zone, which ends
-    belong to it (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
+    """Facts of a log besides its jobs: names of host and system, the site's zone, which ends belong to it
+    (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
 
     host: str
     system: str
@@ -49,7 +49,7 @@ class SwfFrame(Struct, frozen=True):
     fractions: bool = False
 
     def time(self, ms: int) -> str:
-        """A time as the log has it: whole seconds, halves upward, or with what is beyond them."""
+        """Return ms as the log has it: whole seconds, halves rounded up, or with fractions."""
         if not self.fractions:
             return str((ms + 500) // 1000)
         whole, rest = divmod(ms, 1000)
@@ -76,7 +76,7 @@ def swf_log(
 
 
 class _Part(NamedTuple):
-    """An attempt: when it began and ended, its wall time (ms, suspensions left out; None: not seen)."""
+    """An attempt: when it began and ended, its wall time (ms without suspensions; None: unknown)."""
 
     begin: Instant
     end: Instant
@@ -84,9 +84,9 @@ class _Part(NamedTuple):
 
 
 class _Job(Struct):
-    """A request, or an index of an array, that has ended. ``parts``: its attempts, none where it never ran;
-    ``had``: PEs it got, 0: none; ``cpu`` ms of all its attempts, ``memory`` bytes (0: not known); ``limit``:
-    its wall limit, ms; ``before``: what it waited for, and when that ended; ``numbers`` of its names."""
+    """An ended request, or index of an array. ``parts``: its attempts, none if it never ran; ``had``: PEs it
+    got, 0: none; ``cpu``: ms of all its attempts, ``memory``: bytes (0: unknown); ``limit``: wall limit in
+    ms; ``before``: what it waited for, and when that ended; ``numbers`` of its names."""
 
     seq: Seq
     submitted: Instant
@@ -119,7 +119,7 @@ class _Journal:
         return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Follow one event."""
+        """Add an event."""
         event = recorded.event
         if self._then.add(recorded):
             self.pes = max(self.pes, self._then.site.pes())
@@ -130,7 +130,7 @@ class _Journal:
             self._ended(event)
 
     def _ended(self, event: ev.Ended | ev.Deleted) -> None:
-        """Add the job of a request; of an array those of its indices that never began."""
+        """Add the job of an ended request; of an array those of its indices that never began."""
         seq = event.seq
         if isinstance(event, ev.Deleted) and event.indices:
             seq = member(seq, event.indices[0][0])
@@ -176,7 +176,7 @@ class _Journal:
 
 
 def _lines(frame: SwfFrame, zero: int, jobs: Sequence[_Job]) -> Iterator[str]:
-    """Each job, numbered from instant ``zero`` on, and its attempts if it ran more than once."""
+    """Yield lines of each job, with times from ``zero`` on, and of its attempts if it ran more than once."""
     places, time = {job.seq: place for place, job in enumerate(jobs, 1)}, frame.time
     for place, job in enumerate(jobs, 1):
         walls = [part.wall for part in job.parts if part.wall is not None]
@@ -236,11 +236,11 @@ def _header(found: _Journal, frame: SwfFrame, zero: int, jobs: Sequence[_Job], r
 
 
 def _plain(name: str) -> str:
-    """A name that stays on its line."""
+    """Return a name that stays on its line."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _date(zone: Zone, at: int) -> str:
-    """Write an instant as ``date`` does."""
+    """Return an instant as ``date`` writes it."""
     text = zone.ctime(at)
     return f"{text[:20]}{zone.local(at).tzname()} {text[20:]}"

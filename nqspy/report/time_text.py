@@ -1,4 +1,4 @@
-"""Instants as people and programs read them, in the site's time zone; and back."""
+"""Instants as people and programs read them, in the site's time zone; and texts back to instants."""
 
 import contextlib
 from datetime import UTC, date, datetime, time, timedelta
@@ -21,7 +21,7 @@ def _local(info: ZoneInfo, at: int) -> datetime:
 # Zones of our time are whole minutes away from UTC, so all seconds of a minute share these parts.
 @lru_cache(_MOST_KEPT)
 def _parts(info: ZoneInfo, minute: int) -> tuple[str, str, str, str]:
-    """Return what stands around the seconds in RFC 3339 (two parts), and as C writes it (two parts)."""
+    """Return the text around the seconds in RFC 3339 (two parts), and in C's ``ctime`` (two parts)."""
     moment = _local(info, minute * MINUTE)
     whole, in_c = moment.isoformat(timespec="minutes"), moment.ctime()
     return f"{whole[:16]}:", whole[16:], in_c[:17], in_c[19:]
@@ -37,50 +37,50 @@ class Zone:
             raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
 
     def stamp(self, at: int | None) -> str | None:
-        """``2026-03-02T20:55:00.000+01:00``; None for None."""
+        """Return ``2026-03-02T20:55:00.000+01:00``; None for None."""
         return None if at is None else self.text(at)
 
     def text(self, at: int) -> str:
-        """Write an instant as `stamp` does."""
+        """Return an instant as `stamp` does."""
         minute, rest = divmod(at, MINUTE)
         begin, offset, _, _ = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}.{rest % 1000:03d}{offset}"
 
     def ctime(self, at: int) -> str:
-        """``Mon Mar  2 20:55:00 2026``: as C's ``ctime`` writes it."""
+        """Return ``Mon Mar  2 20:55:00 2026``, as C's ``ctime`` writes it."""
         minute, rest = divmod(at, MINUTE)
         _, _, begin, year = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}{year}"
 
     def local(self, at: int) -> datetime:
-        """Date and time on the site's clocks."""
+        """Return date and time on the site's clocks."""
         return _local(self.info, at)
 
     def instant(self, moment: datetime) -> Instant:
-        """The instant of a moment; one without an offset is on the site's clocks."""
+        """Return the instant of a date-time; without an offset it is on the site's clocks."""
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=self.info)
         since = moment - datetime.fromtimestamp(0, UTC)
         return Instant(since // timedelta(milliseconds=1))
 
     def shown(self, moment: datetime) -> tuple[Instant, ...]:
-        """The instants at which the clocks show a time: two in the hour that a clock change repeats."""
+        """Return the instants at which the clocks show a time: two in an hour that is repeated."""
         first, second = (self.instant(moment.replace(fold=fold)) for fold in (0, 1))
         return (first, second) if second > first else (first,)
 
     def at(self, day: date, hour: int = 0) -> Instant:
-        """That hour of a day on the site's clocks."""
+        """Return the instant of that hour of a day on the site's clocks."""
         return self.instant(datetime.combine(day, time(hour)))
 
 
 @lru_cache(maxsize=8)
 def zone_of(name: str) -> Zone:
-    """The zone of that name, one for all callers. Raises BadValue."""
+    """Return the zone with that name, one object for all callers. Raises BadValue."""
     return Zone(name)
 
 
 def parse_since(text: str, zone: Zone, now: int) -> Instant:
-    """The instant of ``--since``: a date, a time, both, or a span before ``now``. Raises BadValue."""
+    """Return the instant of ``--since``: a date, a time, both, or a span before ``now``. Raises BadValue."""
     with contextlib.suppress(ValueError):
         return zone.instant(datetime.fromisoformat(text))
     now_there, clock, span = zone.local(now), None, UNLIMITED
@@ -99,7 +99,7 @@ def parse_since(text: str, zone: Zone, now: int) -> Instant:
 
 
 def parse_day(text: str) -> date:
-    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue, also for the last day there is."""
+    """Return the day of ``--date``, ``2026-03-02``. Raises BadValue, also for the last possible day."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -110,18 +110,18 @@ def parse_day(text: str) -> date:
 
 
 def when(text: str, now: str | None = None) -> str:
-    """An RFC 3339 text in words (`moments.in_words`)."""
+    """Return an RFC 3339 text in words (`moments.in_words`)."""
     return in_words(datetime.fromisoformat(text), None if now is None else datetime.fromisoformat(now))
 
 
 def hours(ms: float, width: int = 2) -> str:
-    """A time as figure 1 of seed 003 writes it, ``hh:mm``; ``width`` digits of hours, cut to the minute."""
+    """Return ms as ``hh:mm``, like figure 1 of seed 003; ``width`` digits of hours, cut to the minute."""
     minutes = int(ms) // MINUTE
     return f"{minutes // 60:0{width}d}:{minutes % 60:02d}"
 
 
 def clock_span(seconds: float | None) -> str:
-    """A time as ``HH:MM:SS`` (POSIX tables), ``0`` when there is none."""
+    """Return seconds as ``HH:MM:SS`` (POSIX tables), ``0`` for None."""
     if seconds is None:
         return "0"
     whole = int(seconds)

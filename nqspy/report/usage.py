@@ -1,4 +1,4 @@
-"""Shares and use of the groups and their users: entitlement, decayed use, and how far the two agree."""
+"""Shares and use of groups and users: entitlement, decayed use, and how far the two agree."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,13 +13,12 @@ from nqspy.report.time_text import short, zone_of
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:
-    """JSON-able data: groups in the order of the share tree, each with its users.
+    """Return groups in the order of the share tree, each with its users, for JSON.
 
-    ``use_s``: decayed use in seconds (of CPU, or of PE time, as `Usage.charge` says), that of the groups
-    below included; ``fraction``: its part of all use; ``ratio``: entitlement / fraction, E/U, null where
-    nothing was used; ``entitled_now``: its entitlement now that some groups have no work. Use that running
-    requests have not been charged for yet is not in it.
-    """
+    ``use_s``: decayed use in seconds (of CPU, or of PE time, as `Usage.charge` says), with that of groups
+    below; ``fraction``: its part of all use; ``ratio``: entitlement / fraction, null if nothing was used;
+    ``entitled_now``: present entitlement, as some groups have no work. Use that running requests have not
+    been charged for yet is not included."""
     half_life = site.settings.usage.half_life
     values: dict[str, float] = {}
     for key, account in site.accounts_in(None):
@@ -68,7 +67,7 @@ def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
 
 
 def usage_text(data: Mapping[str, Any]) -> str:
-    """The data as a table."""
+    """Return the rows as a table."""
     rows: list[tuple[str, ...]] = []
     for group in data["groups"]:
         indent = "  " * group["depth"]

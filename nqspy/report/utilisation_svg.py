@@ -1,4 +1,4 @@
-"""Pictures of a night as SVGs: the busy share, and departments' parts against their entitlements."""
+"""Pictures of a night in SVG: the busy share, and departments' parts against their entitlements."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -25,11 +25,11 @@ from nqspy.report.time_text import Zone
 
 QUARTER = 15 * MINUTE
 MOST_BARS = 400
-"""A longer time than that many quarter hours is drawn by the hour."""
+"""Most quarter hours that are drawn; a longer time is drawn by the hour."""
 
 
 def step_of(span: int) -> int:
-    """Length of a step over so long a time, ms."""
+    """Return the length of a step for a time so long, in ms."""
     return QUARTER if span <= MOST_BARS * QUARTER else HOUR
 
 
@@ -40,7 +40,7 @@ def quarters(
     cpus: CapacityOverTime,
     zone: Zone,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Step in ms, and for each step ``at``, and ``allocated`` and ``used`` as fractions of all there was."""
+    """Return the step in ms, and for each step ``at``, and ``allocated`` and ``used`` as fractions."""
     begin, end = span
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
@@ -62,7 +62,7 @@ HEIGHT, TOP, BOTTOM = 250, 34, 40
 
 
 class _Axis:
-    """Moments to places from left to right."""
+    """Maps instants to positions from left to right."""
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, last = _seconds(begin), _seconds(end)
@@ -78,7 +78,7 @@ def _seconds(at: str) -> float:
 
 
 def utilisation_svg(data: Mapping[str, Any]) -> str:
-    """Bars of PEs allocated and CPU time used, with shifts and incidents. ``data``: the night's report."""
+    """Return bars of PEs allocated and CPU time used, with shifts and incidents, of a night's report."""
     axis, until = _Axis(data["from"], data["until"]), data["until"]
     shapes = [
         *_chart(axis, data, until),
@@ -110,7 +110,7 @@ def _y(part: float) -> float:
 
 
 def _chart(axis: _Axis, data: Mapping[str, Any], until: str) -> Iterator[Shape]:
-    """Lines at parts of the whole, and the hours below; the bars; shifts and incidents."""
+    """Yield lines at fractions, hours below, the bars, shifts and incidents."""
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
         yield Stroke("rule", ((LEFT, y), (WIDTH - RIGHT, y)))
@@ -138,11 +138,11 @@ def _chart(axis: _Axis, data: Mapping[str, Any], until: str) -> Iterator[Shape]:
 
 STRIP, GAP, ABOVE, BELOW = 54, 12, 30, 26
 MOST_STRIPS = 24
-"""Departments drawn at most; the data have all."""
+"""Most departments that are drawn; the data have all."""
 
 
 def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> dict[str, Any]:
-    """``step_s``, and by step and department with work ``part`` and ``target``, as fractions."""
+    """Return ``step_s``, and by step and department with work ``part`` and ``target``, as fractions."""
     rows = []
     for place, (before, now) in enumerate(zip(accounts.sums, accounts.sums[1:], strict=False)):
         found, step_sums = {}, now.since(before)
@@ -156,7 +156,7 @@ def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> di
 
 
 def quota_svg(data: Mapping[str, Any], title: str) -> str:
-    """Bars of the part got, a line for the target. ``data``: as `division_of` gives it."""
+    """Return bars of the part that each got, with a line for the target. ``data``: from `division_of`."""
     names, rows = data["groups"][:MOST_STRIPS], data["rows"]
     times, means = [row["at"] for row in rows], list[str]()
     for name in names:

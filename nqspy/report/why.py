@@ -14,14 +14,12 @@ from nqspy.report.time_text import when
 
 
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
-    """``qstat --why``: why a request waits, by which source, its place and possible start; or its end.
+    """Return ``qstat --why``: why a request waits, by which source, its place and possible start; or its end.
 
-    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`Estimate` or null),
-    ``chain``, ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array that waits for
-    several), ``needed`` (what its reason says must happen), ``hint`` (on its wall limit), ``by_class`` (its
-    class where its queue goes by classes).
-    ``now``: the site's time, as text.
-    """
+    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`Estimate` or null), ``chain``,
+    ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array with several reasons),
+    ``needed`` (what its reason says must happen), ``hint`` (on its wall limit), ``by_class`` (its class if
+    its queue goes by classes). ``now``: the site's time, as text."""
     state, domain = each["state"], each["domain"]
     where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
     where += f", class {each['by_class']}" if each.get("by_class") else ""
@@ -36,7 +34,7 @@ def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
 
 
 def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """Lines on its PEs, its size, its moves, and why it is suspended or what will become of it."""
+    """Yield lines on its PEs, its size, its moves, and why it is suspended or what comes next."""
     moved, suspended, base = each.get("moved"), each["state"] == "suspended", ""
     word = " on" if not moved else ", now on" if each["state"] == "running" else ", last on"
     if each.get("coordinate"):
@@ -70,7 +68,7 @@ def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 
 def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
-    """Sizes on which it may run, how long on each, and which is chosen."""
+    """Yield lines on sizes on which it may run, how long on each, and which is chosen."""
     asked = each["requested"]
     if sizes := asked.get("sizes"):
         times = ["" if wall is None else f" ({format_time(round(wall * 1000))})" for wall in asked["walls_s"]]
@@ -81,7 +79,7 @@ def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
 
 
 SIZES = 8
-"""So many sizes are named."""
+"""Most sizes that are named."""
 _LACKED = {
     "NO_PES": "too few free",
     "NO_UNITS": "too few units",
@@ -127,7 +125,7 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 
 def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """Yield its reserved start, and a delay if there is one."""
+    """Yield a line on its reserved start, and on a delay."""
     size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
     if reservation["late"]:
         yield f"  reserved: {when(reservation['at'], now)} at the latest{size}"
@@ -141,7 +139,7 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
 
 
 def _needed(each: Mapping[str, Any]) -> str:
-    """Say what must happen, by the kind of its reason, else by the code."""
+    """Return what must happen for a start, by the kind of its reason, else by the code."""
     text: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
     return text.format(id=each["id"])
 
@@ -162,17 +160,17 @@ def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 
 Estimate = Mapping[str, Any]
-"""``{start basis latest{start basis} probably{start basis} as_of}``: times as text or null, then ``basis``
-says why it is not known. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""
+"""``{start basis latest{start basis} probably{start basis} as_of}``: times as text or null; then ``basis``
+says why it is unknown. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""
 
 _WORDS = (("latest", "at the latest"), ("probably", "probably"))
 _HEAD: tuple[str, ...] = ("request", "name", "owner", "queue", "at the latest", "probably")
 SHOWN = 5
-"""Requests that are named as those that have a basis in common."""
+"""Most requests that are named for one basis."""
 
 
 def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    """Return (``latest``, its text), and the same for ``probably``."""
+    """Yield (``latest``, its text), and the same for ``probably``."""
     for key, _ in _WORDS:
         found = estimate[key]
         start = when(found["start"], estimate.get("as_of")) if found["start"] else None
@@ -184,7 +182,7 @@ def _unknown(found: Mapping[str, Any]) -> str:
 
 
 def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """``qstat --eta``: a table of requests with their ``estimate``, what it rests on, what is unknown."""
+    """Return ``qstat --eta``: a table of requests with their ``estimate``, its basis, what is unknown."""
     if not rows:
         return "no request waits\n"
     cells = [_HEAD]
@@ -199,7 +197,7 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
             kind.setdefault((word, basis), []).append(row["id"])
         cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
     lines, several = list(aligned(cells)), Counter(word for word, _ in known)
-    for (word, basis), ids in known.items():  # named where starts of a kind rest on several
+    for (word, basis), ids in known.items():  # named if starts of a kind have several bases
         lines.append(f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}")
     lines += [f"{some_of(ids, SHOWN)} {word}: {basis}" for (word, basis), ids in unknown.items()]
     return "".join(f"{line}\n" for line in lines)

@@ -30,7 +30,7 @@ class Callers:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[float, Caller]] = {}
 
     def of(self, connection: socket.socket) -> Caller:
-        """Return the peer; its ``trusted`` is True for root and the home's owner. Raises OSError without a
+        """Return the peer; ``trusted`` is True for root and the home's owner. Raises OSError without a
         peer."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)

@@ -102,8 +102,7 @@ class ClientRequest:
         return state
 
     def refresh(self) -> Mapping[str, Any]:
-        """Ask the daemon for the request's data, and return them. Raises Refusal if it knows no such
-        request."""
+        """Ask the daemon for the data, and return them. Raises Refusal if it knows no such request."""
         self.data = self._client.requests(self.id)[0].data
         return self.data
 
@@ -157,9 +156,8 @@ class Client:
         self, script: str | bytes | os.PathLike[str], *args: str, **options: Unpack[Options]
     ) -> ClientRequest:
         """Submit a request with these arguments and `Options`; once this returns, the request is saved.
-        ``script``: a path object, a text of one line that names a file, or the text itself. Without a ``key``
-        one is made, so that a repetition cannot submit twice. Raises Refusal, BadValue, Unreachable,
-        OSError."""
+        ``script``: a path object, a file's name in one line, or the text itself. Without a ``key`` one is
+        made, so that a repetition cannot submit twice. Raises Refusal, BadValue, Unreachable, OSError."""
         key = options.get("key") or f"client-{os.getpid()}-{os.urandom(16).hex()}"
         items = [submission(script, args, options)]
         result = self.call("submit", repeat=True, items=items, key=key, dry_run=False)
@@ -169,8 +167,7 @@ class Client:
         self, *ids: "str | ClientRequest", queue: str | None = None, user: str | None = None,
         state: str | None = None, ended: bool = False,
     ) -> list[ClientRequest]:  # fmt: skip
-        """Return the requests that have not ended (``ended``: that have) and match what is given; identifiers
-        find both."""
+        """Return live requests (``ended``: ended ones) that match what is given; identifiers find both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]

@@ -10,8 +10,7 @@ MIB = 1 << 20
 
 
 def _most_connections() -> int:
-    """Return 1,024, or half the descriptors that this process may open if that is less: others need some
-    too."""
+    """Return 1,024, or half the descriptors that this process may open if that is less: others need some."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1024 if soft == resource.RLIM_INFINITY else min(1024, soft // 2)
 
@@ -50,18 +49,16 @@ class Limits(Struct, frozen=True):
     half_open_time: float = 10.0
     """Time for which a client that has closed its sending side still gets answers."""
     user_backlog: int = 500
-    """Messages of one user that may wait for the engine; then no more are read until half of them are
-    done."""
+    """Messages of one user that may wait for the engine; then none is read until half are done."""
     user_backlog_bytes: int = 16 * MIB
     """Bytes of one user's messages that may wait for the engine."""
     backlog: int = 2_000
-    """Messages of all users that may wait for the engine; beyond, each user may have at most an eighth of its
+    """Messages of all users that may wait for the engine; beyond, each user may have an eighth of its
     limit."""
     backlog_bytes: int = 64 * MIB
     """Bytes of all users' messages that may wait for the engine."""
     busy_time: float = 10.0
-    """Seconds of a full backlog after which messages of users above their part are refused: busy, try
-    again."""
+    """Seconds of a full backlog after which messages of users above their part are refused."""
     sweep: float = 5.0
     """Seconds between two checks of these time limits."""
 
@@ -123,7 +120,7 @@ class ConnectionShares:
         _add(self.waiting, uid, more)
 
     def hold(self, uid: int, more: int) -> bool:
-        """Add ``more`` to the bytes stored for a user's arriving messages; return True if that is within the
+        """Add ``more`` to the bytes stored for a user's arriving messages; return True if within the
         limits."""
         self.all_bytes += more
         size = _add(self.bytes, uid, more)

@@ -13,14 +13,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def result_answer(id: int, result: Any) -> bytes:
-    """Return the answer ``{"id":n,"ok":true,"result":...}``; the result may be anything that msgspec can
-    encode."""
+    """Return the answer ``{"id":n,"ok":true,"result":...}``; ``result``: whatever msgspec can encode."""
     return b'{"id":%d,"ok":true,"result":%b}\n' % (id, _ENCODER.encode(result))
 
 
 def error_answer(id: int | None, text: str, code: str = "refused", status: int = 1) -> bytes:
-    """Return the answer ``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` None
-    becomes null."""
+    """Return the answer ``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``."""
     number = b"null" if id is None else b"%d" % id
     fields = (number, _text(plain(text)), _text(code), status)
     return b'{"id":%b,"ok":false,"error":{"text":%b,"code":%b,"status":%d}}\n' % fields
@@ -31,7 +29,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def plain(text: str) -> str:
-    """Return a text with its control characters, except tab and newline, made visible like ``\u001b``."""
+    """Return a text with its control characters, except tab and newline, written as JSON escapes."""
     if text.isascii():
         data = text.encode()
         if len(data.translate(None, _QUIET)) == len(data):
@@ -45,8 +43,7 @@ def output_answer(id: int, out: str, **more: Any) -> bytes:
 
 
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """Return an answer in text form, ``ok`` for status 0, with the fields ``more``; control characters are
-    made visible."""
+    """Return an answer in text form, ``ok`` for status 0, and fields ``more``; show control characters."""
     return _text_form(id, status, plain(out), plain(err), more)
 
 
@@ -58,8 +55,7 @@ def escaped(text: str) -> bytes:
 def pieces_answer(
     id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
 ) -> bytes:
-    """Return the `text_answer` made of `escaped` pieces. ``shared``: parts that pieces name by
-    `reference`."""
+    """Return a `text_answer` made of `escaped` pieces. ``shared``: parts named by `reference`."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
     rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
     return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))
@@ -71,8 +67,7 @@ def reference(number: int) -> bytes:
 
 
 def list_answer(id: int, pieces: Iterable[bytes]) -> bytes:
-    """Return the `result_answer` for a list whose elements are encoded already, one or several in each
-    piece."""
+    """Return the `result_answer` for a list of encoded elements, one or several in each piece."""
     return b'{"id":%d,"ok":true,"result":[%b]}\n' % (id, b",".join(pieces))
 
 

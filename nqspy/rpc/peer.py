@@ -1,5 +1,4 @@
-"""A client in the server's thread: its bytes become messages, and clients that break a limit are
-disconnected."""
+"""A client in the server's thread: its bytes become messages, and breaking a limit disconnects it."""
 
 import asyncio
 from collections import deque
@@ -59,8 +58,7 @@ class Asked(Struct, frozen=True):
 
 
 class ConnectionTable:
-    """State of all connections, in the server's thread. ``backlog``: returns the number and bytes of waiting
-    messages."""
+    """All connections, in the server's thread. ``backlog``: returns number and bytes of waiting messages."""
 
     _loop: asyncio.AbstractEventLoop
 
@@ -105,15 +103,13 @@ class ConnectionTable:
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is refused because the engine has been behind for long (root, owner: twice as
-        long)."""
+        """True if a message is refused because the engine is behind for long (root, owner: twice)."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has too many messages waiting; the limit is lower while all users together have too
-        many."""
+        """True if a user has too many messages waiting; the limit is lower while all have too many."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -364,8 +360,8 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ reading on, or not
 
     def read_on(self) -> None:
-        """Read on if the client reads its answers, few are due and the engine is not far behind; else stop
-        reading."""
+        """Read on if the client reads its answers, few are due and the engine is not far behind; else
+        stop."""
         if self.closed or self._handling:
             return
         if self._arrived and not self._is_full():

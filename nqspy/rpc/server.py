@@ -1,5 +1,4 @@
-"""Server of the daemon: one thread with an asyncio loop serves all connections. It decodes and never
-decides."""
+"""Server of the daemon: one thread with an asyncio loop serves all connections. It decides nothing."""
 
 import asyncio
 import contextlib
@@ -72,7 +71,7 @@ class RpcServer(ConnectionTable):
         self._soon(deliver)
 
     def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        """Send one answer to many handles, each with its own number; ``data`` has the first one's. From any
+        """Send one answer to many handles, with their numbers; ``data`` has the first one's. From any
         thread."""
 
         def deliver() -> None:

@@ -95,15 +95,15 @@ _RIGHT: Mapping[str, _Right] = {name: _OF_UNIT[option.unit] for name, option in 
     "speedup": ((Sequence,), _NUMBER, "A and sigma, like (8, 0.5)"),
     "environment": ((Mapping,), (str,), 'texts by name, like {"LANG": "C"}'),
 }
-"""Types of each option: of the value, and of its items (of a mapping: of its keys); and what would be right,
-in words."""
+"""Types of each option: of its value, of its items (of a mapping: of its keys); what would be right, in
+words."""
 
 
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """Return one request for the submit message. Raises BadValue, Refusal, OSError, and TypeError for unknown
-    options."""
+    """Return one request for the submit message. Raises BadValue, Refusal, OSError; TypeError: no such
+    option."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(_RIGHT)}")
@@ -169,8 +169,7 @@ def _checked(options: Options) -> Options:
 
 
 def _in_utf8(value: Any) -> Any:
-    """Return the value with all texts encodable in UTF-8, whatever the encoding of file names. Raises
-    BadValue."""
+    """Return the value with all texts in UTF-8, whatever the encoding of file names. Raises BadValue."""
     if isinstance(value, str) and not value.isascii():
         try:
             return value.encode("utf-8", "surrogateescape").decode()
@@ -244,8 +243,7 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:
-    """Return the job's variables for the wire: ``chosen``, and those that qsub always sends. Raises
-    BadValue."""
+    """Return the job's variables for the wire: ``chosen``, and qsub's usual ones. Raises BadValue."""
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")

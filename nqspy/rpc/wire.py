@@ -1,5 +1,4 @@
-"""Lines of JSON on the daemon's side: a message is one object a line, ``{"v":1,"id":n,"cmd":"submit",
-...}``."""
+"""JSON lines on the daemon's side: one object a line, ``{"v":1,"id":n,"cmd":"submit", ...}``."""
 
 import re
 from typing import Any
@@ -37,8 +36,7 @@ _HEAD = 512
 
 
 class Lines:
-    """Splits bytes into lines; one longer than ``limit`` (no submission: ``usual``) becomes None and is
-    skipped."""
+    """Splits bytes into lines; one longer than ``limit`` (no submission: ``usual``) becomes None."""
 
     __slots__ = ("_limit", "_line", "_skipping", "_usual")
 

@@ -22,14 +22,14 @@ from nqspy.sim.workloads.moldable import Molding, molded_job
 from nqspy.store.memory import MemoryJournal, PassingJournal
 
 YEAR_2026 = Instant(1_767_225_600_000)
-"""Begin of a workload without one: 2026-01-01 UTC."""
+"""Begin of a workload that has none of its own: 2026-01-01 UTC."""
 
 Texts = Sequence[tuple[str, str]]
-"""Commands of qmgr, each text with the name it has in errors."""
+"""Commands of qmgr: texts, each with the name it has in errors."""
 
 
 class HeldPes(NamedTuple):
-    """PEs (in order) that a job held from ``begin`` to ``end``, ms since the workload's beginning."""
+    """PEs (in order) that a job held from ``begin`` to ``end``, in ms since the workload's beginning."""
 
     begin: int
     end: int
@@ -37,9 +37,8 @@ class HeldPes(NamedTuple):
 
 
 class EndedJob(Struct, frozen=True):
-    """A job and what became of it, in ms since the workload's beginning: its first start, its end, and how
-    long it ran in all (wall time, as the executor measured it). ``held``: PEs of each of its attempts; one
-    that was suspended counts as holding them."""
+    """A job and its times in ms since the workload's beginning: first start, end, and how long it ran in all
+    (wall time, as the executor measured it). ``held``: PEs of each attempt, also while suspended."""
 
     job: SimulatedJob
     start: int
@@ -49,27 +48,27 @@ class EndedJob(Struct, frozen=True):
 
     @property
     def pes(self) -> int:
-        """PEs that it held at last."""
+        """Return the number of PEs that it held last."""
         return len(self.held[-1].pes) if self.held else self.job.width
 
     @property
     def wait(self) -> int:
-        """Time (ms) between its submission and its first start."""
+        """Return the time (ms) between submission and first start."""
         return self.start - self.job.submit
 
 
 def ask_of(job: SimulatedJob) -> Ask:
-    """Return the default wishes of a job."""
+    """Return what a job asks for: its estimate is its wall limit."""
     return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
 
 
 def exact_ask_of(job: SimulatedJob) -> Ask:
-    """Return it with the time that the job will run as its wall limit, which no live site knows."""
+    """Return what a job asks for, with its exact run time as wall limit, which no real site knows."""
     return Ask(pes=job.width, wall=max(1, min(job.run, job.estimate)), memory=job.memory)
 
 
 def caller_of(job: SimulatedJob) -> Caller:
-    """Return its owner as a caller that may charge any group."""
+    """Return the job's owner as a caller that may charge any group."""
     return Caller(job.user, 1000, 1000, (), True)
 
 
@@ -77,13 +76,12 @@ Listener = Callable[[Sequence[ev.Recorded]], None]
 
 
 class BatchRun:
-    """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
-    many PEs and bytes of memory. ``fixed``: settings behind these that no shift changes; ``ask``: what its
-    jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
-    what is committed; ``sampled`` and ``more`` (``processors``, ``moves``) as of `VirtualRun`.
+    """Runs ``workload`` under the settings of ``texts``, applied in order, and ``exits``, on a machine of
+    ``pes`` PEs and ``memory`` bytes. ``fixed``: settings after these that no shift changes; ``ask``: function
+    that returns what a job asks for; ``molding``: on which numbers of PEs, if not its width; ``journal``
+    makes one that reports commits; ``sampled`` and ``more`` (``processors``, ``moves``) as in `VirtualRun`.
 
-    Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError.
-    """
+    Iterating over it lets time pass, and yields the jobs as they end. Raises NqspyError."""
 
     def __init__(
         self,
@@ -124,7 +122,7 @@ class BatchRun:
         return self.pass_to()
 
     def pass_to(self, until: Instant | None = None) -> Iterator[EndedJob]:
-        """Let time pass to an instant (None: the end), and yield the jobs that end."""
+        """Let time pass to an instant (None: to the end); yield the jobs that end."""
         while self.sim.step(until):
             for job, reply in self.sim.replies:
                 if reply.refusal is not None:
@@ -137,20 +135,20 @@ class BatchRun:
 
     @property
     def left(self) -> int:
-        """Jobs that were handed in and have not ended."""
+        """Return the number of jobs that were submitted and have not ended."""
         return len(self._jobs)
 
     @property
     def pes(self) -> int:
-        """PEs of the machine, as the settings have it."""
+        """Return the number of PEs of the machine, by the settings."""
         return self.sim.site.pes()
 
     def judged(self) -> Mapping[str, object]:
-        """Return what else the run is judged by, once it is over; nothing for most."""
+        """Return other measures of the run by name, once it is over; empty in most runs."""
         return {}
 
     def _hand_in(self, count: int) -> None:
-        """Submit so many more jobs of a workload without instants of its own, now."""
+        """Submit so many more jobs now, of a workload without submit times."""
         for _, command in islice(self._source, count):
             self.sim.heap.push(self.sim.now, command)
 

@@ -25,13 +25,13 @@ from nqspy.sim.workloads.jobs import MOST_JOBS, NotSimulated, Wanted
 from nqspy.sim.workloads.known import FILES, GENERATORS
 
 MOST_RUNS = 10_000
-"""Runs of one command: all results are stored until the end."""
+"""Most runs of one command: all results are stored until the end."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class SimOrder(Struct, frozen=True):
-    """The words of a command line, as `sim` explains them; ``wanted`` holds its first seed."""
+    """The options of a command line, as `sim` explains them; ``wanted`` has its first seed."""
 
     workload: str
     wanted: Wanted
@@ -48,11 +48,11 @@ class SimOrder(Struct, frozen=True):
 
     @property
     def many(self) -> int:
-        """Seeds of each variant."""
+        """Return the number of seeds of each variant."""
         return self.seeds or 1
 
     def tasks(self) -> list[RunTask]:
-        """All runs: by variant, then by seed. Raises NotSimulated."""
+        """Return all runs: by variant, then by seed. Raises NotSimulated."""
         runs = self.many * count_of(self.policy, self.vary)
         if runs > MOST_RUNS:
             raise NotSimulated(f"--policy, --vary and --seeds make {runs} runs, {MOST_RUNS} at most are made")
@@ -70,7 +70,7 @@ class SimOrder(Struct, frozen=True):
 
 
 def carry_out(order: SimOrder, began: float) -> None:
-    """Run all, write the files and print the results; ``began``: of `perf_counter`. Raises NqspyError."""
+    """Make all runs, write files, print results; ``began``: see `perf_counter`. Raises NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
         raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
@@ -97,7 +97,7 @@ def carry_out(order: SimOrder, began: float) -> None:
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
-    """Raise NotSimulated where a file that is written overwrites one that is read, or another one."""
+    """Raise NotSimulated if a written file would overwrite one that is read, or another written one."""
     used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
     used |= {} if order.config is None else {order.config.resolve(): "--config"}
     written = [("--starts", order.starts), ("--requests", order.requests), ("--html", order.html)]
@@ -190,7 +190,7 @@ def sim(
     html: Annotated[Path | None, typer.Option("--html", help="write everything as one page here")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of tables")] = False,
 ) -> None:
-    """Run a workload on a simulated machine: what waits how long under which policy."""
+    """Run a workload on a simulated machine: how long jobs wait under which policy."""
     began = perf_counter()
     try:
         room = None if memory is None else parse_size(memory)
@@ -205,7 +205,7 @@ def sim(
 
 
 def main() -> None:
-    """Entry point. ``nqspy sim gang`` is an experiment with options of its own."""
+    """Run ``nqspy sim``; ``nqspy sim gang`` is an experiment with options of its own."""
     if sys.argv[1:2] == ["gang"]:
         from nqspy.sim.gang import main as gang
 

@@ -1,4 +1,4 @@
-"""Runs side by side: means with 95 % confidence intervals, differences to the first seed by seed."""
+"""Comparison of runs: means with 95 % confidence intervals, differences to the first label, seed by seed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
@@ -13,19 +13,19 @@ STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
-"""Of Student's t with 1, 2, ... degrees of freedom: 95 % lie within plus and minus this."""
+"""Quantiles of Student's t with 1, 2, ... degrees of freedom: 95 % lie within plus and minus this."""
 NORMAL = 1.959964
 
 
 class Estimate(Struct, frozen=True):
-    """A mean; ``ci95``: half the width of its 95 % confidence interval, None of a single value."""
+    """A mean; ``ci95``: half the width of its 95 % confidence interval, None for a single value."""
 
     mean: float
     ci95: float | None
 
 
 class Compared(Struct, frozen=True):
-    """The runs of one label: means over its seeds, ``differences`` to the first label's by seed."""
+    """Runs of one label: means over its seeds; ``differences`` to the first label's runs by seed."""
 
     label: str
     seeds: int
@@ -33,7 +33,7 @@ class Compared(Struct, frozen=True):
     differences: Mapping[str, Estimate]
 
     def data(self) -> dict[str, object]:
-        """Return it as JSON has it."""
+        """Return the comparison for JSON."""
         shown = {name: asdict(found) for name, found in self.metrics.items()}
         for name, difference in self.differences.items():
             shown[name]["difference"] = asdict(difference)
@@ -41,7 +41,7 @@ class Compared(Struct, frozen=True):
 
 
 def student(freedom: int) -> float:
-    """95 % of Student's t with so many degrees of freedom lie within plus and minus this."""
+    """Return the quantile of Student's t with ``freedom`` degrees of freedom: 95 % lie within +- it."""
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
     z = NORMAL
@@ -49,14 +49,14 @@ def student(freedom: int) -> float:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Estimate the mean of independent values: one at least."""
+    """Estimate the mean of one or more independent values."""
     count = len(values)
     half = student(count - 1) * stdev(values) / sqrt(count) if count > 1 else None
     return Estimate(fmean(values), half)
 
 
 def figures_of(found: SimulatedRun) -> dict[str, float]:
-    """Return the figures of a run: metrics; of a night ``busy``, ``deviation_most``, ``order_kept``."""
+    """Return the figures of a run: metrics; of a night also ``busy``, ``deviation_most``, ``order_kept``."""
     figures: dict[str, float] = asdict(found.metrics.overall())
     if "busy" in found.judged:
         figures["busy"] = found.judged["busy"]
@@ -66,7 +66,7 @@ def figures_of(found: SimulatedRun) -> dict[str, float]:
 
 
 def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
-    """The runs by label, in the order in which labels first come."""
+    """Compare the runs of each label, in the order in which labels first occur."""
     by_label: dict[str, dict[int, dict[str, float]]] = {}
     for run in runs:
         by_label.setdefault(run.label, {})[run.seed] = figures_of(run)
@@ -83,7 +83,7 @@ def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
 
 
 def alike(found: Sequence[Compared]) -> bool:
-    """True if all that is compared came out the same for all labels, to the last bit."""
+    """True if all compared figures are equal for all labels, to the last bit."""
     return len(found) > 1 and all(
         each.mean == 0 and not each.ci95 for one in found[1:] for each in one.differences.values()
     )

@@ -40,13 +40,13 @@ from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
 
 PES = 256
 BATCH, WIDE, APPLICATIONS = "nqs", "wide", "applications"
-"""Queues, after: of batch requests, of those of more than `WIDE_PES`, of applications that they begin and of
-interactive ones."""
+"""Queues of the second site: of batch requests, of those of more than `WIDE_PES`, of applications that these
+begin, of interactive ones."""
 
 PER_PE, AT_NIGHT = 10, 30
-"""Do-not-disturb time of interactive and production jobs for each PE, s; of production jobs at night."""
+"""Do-not-disturb time in seconds for each PE: of interactive jobs, of production jobs, of these at night."""
 LARGE, BY_DAY, WIDE_PES, BESIDE, UNTIL = 32, 128, 128, 128, 20
-"""Chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` explains them."""
+"""Settings chosen by trial, on seeds 1 to 5 of the recipe; `CHOSEN` explains them."""
 CHOSEN = (
     f"By class, chosen: jobs of {LARGE} PEs and more have {BY_DAY} PEs together from 8 to 18 h on weekdays "
     f"({PES} else), and what lower classes have of them does not count for an interactive one; "
@@ -84,7 +84,7 @@ SPACE = (
     + "".join(_QUEUE.format(name, "fcfs", limits) for name, limits in _BEFORE.items())
     + f"create complex=({', '.join(QUEUES)}) nqs\n{_HOURS}"
 )
-"""Contiguous space sharing, without preemption, as qmgr commands."""
+"""Commands of qmgr for contiguous space sharing, without preemption."""
 
 _CLASSES = """
 set machine pes={pes}
@@ -112,7 +112,7 @@ end
 
 
 def by_class(order: "GangOrder") -> str:
-    """Return the site that runs work by classes, as qmgr commands; its classes are the seed's by day."""
+    """Return the commands of qmgr for the site that runs work by classes; classes as in the seed by day."""
     per_pe, night, domain = order.per_pe, order.at_night, "domain=nqs backfill=none"
     queues = ((APPLICATIONS, "class", ""), (BATCH, "fcfs", domain), (WIDE, "fcfs", domain))
     shifts = (
@@ -132,15 +132,16 @@ MEMORY, RATE = 64 << 20, 256 * (64 << 20) / 480
 """Bytes of a PE, and bytes a second of the one channel: the whole machine in eight minutes (seed 000)."""
 WEEK = 7 * DAY
 WITHIN = 60_000
-"""A wait (ms) that does not count."""
+"""Longest wait (ms) that does not count as one."""
 OF_INTEREST = 64
-"""PEs of the interactive jobs in the seed."""
+"""Numbers of PEs of the interactive jobs in the seed."""
 YEAR = 365 * 24 * 3_600
-"""In seconds."""
+"""Length of a week in seconds."""
 
 
 class GangOrder(Struct, frozen=True):
-    """``classes``, or space sharing; ``per_pe``, ``at_night``: seconds a PE; every ``thin``-th job."""
+    """An experiment. ``classes``: by class, else space sharing; ``per_pe``, ``at_night``: seconds for each
+    PE; ``thin``: only every so many-th job."""
 
     classes: bool
     per_pe: int = PER_PE
@@ -150,7 +151,7 @@ class GangOrder(Struct, frozen=True):
 
 
 class GangRun(BatchRun):
-    """A workload on an order's machine. By class, jobs are applications; batch requests begin theirs."""
+    """A workload on an experiment's machine. By class, jobs are applications; batch requests begin theirs."""
 
     def __init__(self, workload: Workload, order: GangOrder) -> None:
         self._order = order
@@ -169,7 +170,7 @@ class GangRun(BatchRun):
         self._last = max(job.submit for job in jobs())
         site = by_class(order) if order.classes else SPACE
         super().__init__(thinned, [("gang", site)], moves=self._channel)
-        self._coming = deque(maxlen=0)  # submissions are known by name: some are made meanwhile
+        self._coming = deque(maxlen=0)  # submissions are known by name: some are made later
 
     # ------------------------------------------------------------ what comes
 
@@ -193,7 +194,7 @@ class GangRun(BatchRun):
         return Run(ENDLESS, 0, unlimited=True) if self._begins_one(request.queue) else super()._run(request)
 
     def _begins_one(self, queue: str) -> bool:
-        """True if the queue's requests hold no PEs and begin an application each."""
+        """True if requests of the queue hold no PEs and begin an application each."""
         return self._order.classes and queue != APPLICATIONS
 
     # ------------------------------------------------------------ what happens
@@ -227,10 +228,10 @@ class GangRun(BatchRun):
     # ------------------------------------------------------------ figures
 
     def figures(self) -> dict[str, Any]:
-        """Run all its whole weeks; return the figures (interfaces.md 11): part of the PEs used in the mean
-        week, in working hours, and in each week; waits of interactive jobs of 64 PEs that came in working
-        hours; time in which the channel moved something; how often a job was preempted; how many jobs ended,
-        and were left."""
+        """Run all whole weeks; return the figures (interfaces.md 11): fraction of the PEs used in the mean
+        week, in working hours, in each week; waits of interactive jobs of 64 PEs that came in working hours;
+        time in which the channel moved something; how often a job was preempted; how many jobs ended or did
+        not."""
         weeks = max(1, round((self._last + DAY) // WEEK))
         used_by_week, in_hours, hours = [0.0] * weeks, 0.0, 0
         before, at = 0.0, 0
@@ -266,7 +267,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class T3dMachine(StrEnum):
-    """Which of the two machines."""
+    """Which of the two machines to run."""
 
     SPACE = "space"
     GANG = "gang"
@@ -287,7 +288,7 @@ def gang(
     ] = PER_PE,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of a table")] = False,
 ) -> None:
-    """The T3D's work by space sharing and by the Gang Scheduler: utilisation, waits of interactive jobs."""
+    """Run the T3D's work by space sharing and by the Gang Scheduler: utilisation, interactive waits."""
     try:
         work = t3d(Wanted(PES, None, seed, jobs))
         found = {
@@ -327,5 +328,5 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
 
 
 def main() -> None:
-    """Entry point."""
+    """Run ``nqspy sim gang``."""
     run_app(app, "nqspy sim gang")

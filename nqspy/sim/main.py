@@ -1,4 +1,4 @@
-"""The simulator: the virtual driver with an operator's commands, and things that come about by themselves."""
+"""The simulator: the virtual driver, with an operator's commands and events that happen by themselves."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -29,11 +29,11 @@ enable queue batch
 start queue batch
 set default batch_request queue batch
 """
-"""A site of one queue."""
+"""Commands for a site of one queue."""
 
 
 class Simulation(VirtualDriver):
-    """A site under a virtual clock. ``pes``: CPUs found; ``more``: as `VirtualDriver` has it."""
+    """A site under a virtual clock. ``pes``: number of its CPUs; ``more``: as in `VirtualDriver`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Simulation(VirtualDriver):
         super().__init__(journal, lengths, start, exits, decider, found=found, host=host, **more)
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
-        """Carry out a command now; return its value or raise its refusal."""
+        """Carry out a command now; return its value. Raises its Refusal."""
         handle = object()
         self.feed([CommandAsked(command, caller, handle)])
         reply = next(reply for got, reply in reversed(self.replies) if got is handle)
@@ -66,7 +66,7 @@ class Simulation(VirtualDriver):
         self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
     def pin(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Apply commands now and whenever a shift comes into force, which cannot take them back."""
+        """Apply commands now and at each switch of shifts, after the shift's own."""
         texts = list(texts)
         self.configure(texts)
         added = [each.text for name, text in texts for each in parse_text(text, name)]
@@ -75,12 +75,12 @@ class Simulation(VirtualDriver):
             self.configure([(f"shift {shift.name}", shift_text(shift, added)) for shift in shifts])
 
     def see(self, at: Instant, news: SiteObservation) -> None:
-        """Observe something of the machine or the site at an instant to come."""
+        """Schedule an observation about the machine or the site for an instant to come."""
         self.heap.push(at, news)
 
 
 def shift_text(shift: Shift, added: Sequence[str]) -> str:
-    """Return a shift in qmgr's words, with commands behind its own."""
+    """Return a shift in qmgr's language, with commands behind its own."""
     crons = ", ".join(f'"{cron}"' for cron in shift.when)
     when = f" when=({crons})" if crons else ""
     head = f"define shift {shift.name}{when} spill={shift.spill}"
@@ -89,6 +89,6 @@ def shift_text(shift: Shift, added: Sequence[str]) -> str:
 
 @lru_cache(64)
 def encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """Return a file's commands as they are handed on; runs of a comparison share it. Raises ParseError."""
+    """Return a file's commands encoded; the runs of a comparison share them. Raises ParseError."""
     parsed = (each.command for each in parse_text(text, name))
     return tuple(cm.encode(command) for command in parsed if isinstance(command, Command))

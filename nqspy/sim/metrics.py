@@ -1,4 +1,4 @@
-"""Waits, bounded slowdowns, utilisation of a simulated workload; by group, user and size class."""
+"""Waits, bounded slowdowns and utilisation of a simulated workload; by group, user and size class."""
 
 from array import array
 from collections import defaultdict
@@ -10,10 +10,10 @@ from msgspec.structs import asdict
 from nqspy.sim.batch import EndedJob
 
 TAU = 10_000
-"""Bound of the bounded slowdown, ms: shorter runs count as of this length."""
+"""Run time in ms below which a run counts as this long in the bounded slowdown."""
 
 KINDS = ("group", "user", "size")
-"""Keys by which jobs are grouped."""
+"""Names of the ways to group jobs."""
 
 
 class Figures(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Figures(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """Spread of waits, in seconds: 90 % lie from ``low`` to ``high``, half from ``lower`` to ``upper``."""
+    """Spread of waits in seconds: 90 % lie from ``low`` to ``high``, half from ``lower`` to ``upper``."""
 
     jobs: int
     low: float
@@ -51,7 +51,7 @@ class Overall(Struct, frozen=True):
 
 
 class _Sums:
-    """Sums over some jobs; eight bytes of each, for the median."""
+    """Sums over some jobs; eight bytes for each job, for the median."""
 
     __slots__ = ("area", "slowdown", "waits")
 
@@ -71,7 +71,7 @@ class _Sums:
         return Figures(jobs, mean, median, waits[-1] / 1000, self.slowdown / jobs, self.area / 1000)
 
     def spread(self) -> Spread:
-        """Return the spread of one job's wait at least."""
+        """Return the spread of the waits; there must be one at least."""
         waits, last = sorted(self.waits), len(self.waits) - 1
         places = (round(last * 0.05), round(last * 0.25), last // 2, round(last * 0.75), round(last * 0.95))
         low, lower, median, upper, high = (waits[place] / 1000 for place in places)
@@ -79,7 +79,7 @@ class _Sums:
 
 
 class Metrics:
-    """Counts ended jobs on a machine of so many PEs."""
+    """Sums ended jobs on a machine of so many PEs."""
 
     def __init__(self, pes: int) -> None:
         self._pes = pes
@@ -101,11 +101,11 @@ class Metrics:
 
     @property
     def jobs(self) -> int:
-        """Number of jobs that were counted."""
+        """Return the number of jobs that were counted."""
         return len(self._all.waits)
 
     def overall(self) -> Overall:
-        """Return the figures of all."""
+        """Return the figures of all jobs."""
         found, span = self._all.figures(), self._last - (self._first or 0)
         used = self._all.area / (self._pes * span) if span else 0.0
         waits = (found.wait_mean_s, found.wait_median_s, found.wait_max_s)
@@ -123,17 +123,17 @@ class Metrics:
         return {name: parts[name].spread() for name in sorted(parts, key=first_size)}
 
     def data(self) -> dict[str, object]:
-        """Return all of it, to be written as JSON."""
+        """Return all figures for JSON."""
         parts = {kind: {name: asdict(each) for name, each in self.parts(kind).items()} for kind in KINDS}
         return {"metrics": asdict(self.overall()), "by": parts}
 
 
 def size_class(width: int) -> str:
-    """1, 2, 3-4, 5-8, ...: widths up to a power of two."""
+    """Return the size class of a width, up to a power of two: 1, 2, 3-4, 5-8, ..."""
     top = 1 << (width - 1).bit_length()
     return str(top) if top <= 2 else f"{top // 2 + 1}-{top}"
 
 
 def first_size(name: str) -> tuple[int, str]:
-    """To sort size classes by."""
+    """Return a sort key for the names of size classes."""
     return int(name.partition("-")[0]), name

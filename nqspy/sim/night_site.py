@@ -1,4 +1,4 @@
-"""The shipped site under a workload, on a machine of any size; and the computing centre's night, judged."""
+"""The shipped site under a workload on any machine; the computing centre's night, with measures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -25,19 +25,19 @@ from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
 
 NAME = "night"
-"""Its name among the policies."""
+"""Name of the shipped site among the policies."""
 
 ZONE = "Europe/Paris"
 MONDAY = date(2026, 3, 2)
-"""The evening of each night: one without a change of clocks."""
+"""Date of the evening of each night: without a change of clocks."""
 PES, HMAX = CPUS + 2, 115
 """Requests that share the CPUs of the Y-MP, and Mw that large requests may use together."""
 
 
 def shipped_run(workload: Workload, memory: int | None, texts: Texts, fixed: Texts) -> BatchRun:
-    """The workload under the shipped site, ``texts`` and ``fixed`` behind it (as of `BatchRun`). A job is
-    submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its estimate on each of
-    its PEs as CPU time, the memory it says, else 1 Mw. Raises NotSimulated."""
+    """Return a run of the workload under the shipped site, with ``texts`` and ``fixed`` behind it (as in
+    `BatchRun`). A job is submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its
+    estimate on each of its PEs as CPU time, the memory it names, else 1 Mw. Raises NotSimulated."""
     hmax = f"{max(1, round(HMAX / CPUS * workload.pes))}mw"
     size = f"set exit large_memory hmax={hmax} nproc={workload.pes}\n"
 
@@ -49,7 +49,7 @@ def shipped_run(workload: Workload, memory: int | None, texts: Texts, fixed: Tex
 
 
 def site_of(folder: Path, policy: str) -> list[tuple[str, str]]:
-    """Return the texts of a folder's ``queues.d``, and behind them those of a policy."""
+    """Return the texts of a folder's ``queues.d``, with those of a policy behind them."""
     paths = sorted((folder / "queues.d").glob("*.qmgr"))
     return [*((path.name, path.read_text("utf-8")) for path in paths), ("policy night", policy)]
 
@@ -59,7 +59,7 @@ def _exits() -> SiteExits:
 
 
 class _JudgedJournal(PassingJournal):
-    """Let passes journal why they passed over requests, to judge the order of lists."""
+    """Lets passes journal why they skipped requests, to judge the order of lists."""
 
     remembers = True
 
@@ -67,8 +67,8 @@ class _JudgedJournal(PassingJournal):
 class NightRun(BatchRun):
     """Night number ``seed`` at the computing centre, alone on its Y-MP 8/128 (ten PEs share eight CPUs).
 
-    It runs under the shipped site with ``texts`` and ``fixed`` behind it (as of `BatchRun`), is judged from
-    21:00 to 06:00, and then goes on until its lists are done. Times are counted from 17:00 on."""
+    It runs under the shipped site with ``texts`` and ``fixed`` behind it (as in `BatchRun`), is measured from
+    21:00 to 06:00, and then goes on until its lists are done. Times count from 17:00 on."""
 
     def __init__(self, seed: int, texts: Texts, fixed: Texts = ()) -> None:
         lines = submissions(seed)
@@ -127,7 +127,7 @@ class NightRun(BatchRun):
                 self._live[group] -= 1
                 if not self._live[group]:
                     self._working.discard(group)
-            elif not isinstance(event, ev.Started):  # which requests wait is asked, not what ran
+            elif not isinstance(event, ev.Started):  # the question is which requests wait, not what ran
                 if isinstance(event, ev.Submitted):
                     self._live[event.spec.group] += 1
                 elif isinstance(event, ev.Starting):
@@ -136,15 +136,15 @@ class NightRun(BatchRun):
         super()._follow(events)
 
     def _cpu_used(self) -> dict[str, float]:
-        """CPU time (ms) that each department has used by now."""
+        """Return the CPU time (ms) that each department has used by now."""
         found = dict(self._ended_cpu)
         for seq, (_, used) in self.sim.executor.use(self.sim.now).items():
             found[self._jobs[seq].group] += used.cpu
         return found
 
     def judged(self) -> Mapping[str, object]:
-        """``busy``: CPU time used from 21:00 to 06:00 / (CPUs x time). ``deviation``: by department the part
-        of that CPU time it had less the part its quota gives it, in percentage points, both among those that
-        had work waiting or running all night; others have none. ``order_kept``: whether until 06:00 no
-        request was started while an earlier one of its list could have been."""
+        """Return ``busy``: CPU time used from 21:00 to 06:00 / (CPUs x time); ``deviation``: by department,
+        its part of that CPU time less the part of its quota, in percentage points, both among those that had
+        work waiting or running all night (others have none); ``order_kept``: True if until 06:00 no request
+        was started while an earlier one of its list could have been."""
         return self._judged

@@ -1,4 +1,4 @@
-"""Ways to schedule a workload as texts of qmgr commands, and the lists of them that a line asks for."""
+"""Policies for a workload as texts of qmgr commands, and lists of them that a command line asks for."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +16,12 @@ from nqspy.sim.workloads.jobs import NotSimulated, SimulatedJob
 from nqspy.sim.workloads.moldable import Molding, any_size, narrow, wide
 
 SITE = f"{ONE_QUEUE}set sched_factor share 0 cpu 0 memory 0 time 0\n"
-"""The site where no configuration is given: one queue, ordered by submit time, then place in the list."""
+"""Commands for the site without a configuration: one queue, by submit time, then place in the list."""
 
 
 class BatchPolicy(Struct, frozen=True):
-    """``commands`` of qmgr behind the site's; ``ask`` of jobs; ``molding``: on which numbers of PEs."""
+    """A policy: ``commands`` of qmgr behind the site's; ``ask``: what jobs ask for; ``molding``: on which
+    numbers of PEs."""
 
     name: str
     commands: str = ""
@@ -46,7 +47,7 @@ _SIZES = tuple(
     if policy.name in ("fcfs", "easy", "conservative")
     for name, molding in _MOLDINGS.items()
 )
-"""Policies with jobs that can run on several numbers of PEs (`molding`)."""
+"""Policies for jobs that can run on several numbers of PEs (`molding`)."""
 
 BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in (*_ALL, *_SIZES)}
 """Policies by name (manual page `sim`): to add one is a line above."""
@@ -64,34 +65,34 @@ class Variation(Struct, frozen=True):
 
 
 class Variant(Struct, frozen=True):
-    """A way to schedule: a policy (None: given elsewhere) and changes behind it."""
+    """A policy (None: given elsewhere) with changes behind it."""
 
     policy: str | None
     changes: tuple[Variation, ...] = ()
 
     @property
     def texts(self) -> Texts:
-        """The changes, as commands of qmgr."""
+        """Return the changes as commands of qmgr."""
         return [(f"--vary '{change.source}'", change.command + "\n") for change in self.changes]
 
     def label(self, other: str) -> str:
-        """Name it for tables; ``other``: where it has no policy of its own."""
+        """Return the variant's name for tables; ``other``: the policy's name if it has none of its own."""
         return ", ".join((self.policy or other, *(change.name for change in self.changes)))
 
 
 def variants_of(policy: str | None, varied: Sequence[str]) -> list[Variant]:
-    """Each policy of a list (``fcfs,easy``) with each value of each setting. Raises NotSimulated."""
+    """Return each policy of a list (``fcfs,easy``) with each value of each setting. Raises NotSimulated."""
     choices = [list(changes_of(text)) for text in varied]
     return [Variant(name, found) for name in policies_of(policy) for found in product(*choices)]
 
 
 def count_of(policy: str | None, varied: Sequence[str]) -> int:
-    """Count the variants that these make, without making them. Raises NotSimulated."""
+    """Return the number of variants that these make, without making them. Raises NotSimulated."""
     return prod((len(policies_of(policy)), *(sum(1 for _ in changes_of(text)) for text in varied)))
 
 
 def policies_of(text: str | None) -> list[str | None]:
-    """The policies of a list, [None] where there is none. Raises NotSimulated."""
+    """Return the policies of a list; [None] without a list. Raises NotSimulated."""
     if text is None:
         return [None]
     names, known = [word.strip() for word in text.split(",")], f"there are {', '.join(POLICY_NAMES)}"
@@ -110,7 +111,7 @@ _COMMA = re.compile(r",(?![^(]*\))")
 
 
 def changes_of(text: str) -> Iterator[Variation]:
-    """The values of one setting, each as a command; a list in brackets is one. Raises NotSimulated."""
+    """Yield the values of one setting, each as a command; lists in brackets too. Raises NotSimulated."""
     match = _VALUES.search(text)
     if match is None:
         raise NotSimulated(f"--vary '{text}' names no values; {FORM}")

@@ -10,7 +10,7 @@ from nqspy.sim.batch import EndedJob
 from nqspy.sim.workloads.jobs import NotSimulated
 
 COLUMNS = ("job", "user", "group", "width", "estimate", "submit", "start", "end", "run", "wait")
-"""Of a job in results, times in seconds."""
+"""Columns of a job in results, times in seconds."""
 
 
 def seconds(ms: int) -> str:
@@ -20,7 +20,7 @@ def seconds(ms: int) -> str:
 
 
 def row_of(ended: EndedJob) -> dict[str, str | int | float]:
-    """Return a job as `COLUMNS` name it."""
+    """Return a job as a row with `COLUMNS`."""
     job = ended.job
     times = (job.estimate, job.submit, ended.start, ended.end, ended.run, ended.wait)
     numbers = [ms // 1000 if ms % 1000 == 0 else ms / 1000 for ms in times]
@@ -29,7 +29,7 @@ def row_of(ended: EndedJob) -> dict[str, str | int | float]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Tell which file could not be written. Raises NotSimulated."""
+    """Raise errors of the block as NotSimulated with the file's name."""
     try:
         yield
     except OSError as error:
@@ -54,13 +54,13 @@ class Results:
             self._file.write(text)
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write what remains, and close the file."""
         with writing(self._path):
             self._file.close()
 
 
 class Starts(Results):
-    """Lines ``job_id start_time`` in the order of the list: a job waits for the end of those ahead."""
+    """Lines ``job_id start_time`` in the order of the list: a job's line waits for those ahead."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -68,14 +68,14 @@ class Starts(Results):
         self._next = 0
 
     def add(self, ended: EndedJob) -> None:
-        """Write a job that has ended, or keep it back."""
+        """Write a job that has ended, or store it until those ahead have ended."""
         self._stored[ended.job.place] = f"{ended.job.number} {seconds(ended.start)}\n"
         while (line := self._stored.pop(self._next, None)) is not None:
             self.write(line)
             self._next += 1
 
     def close(self) -> None:
-        """Write what waits for jobs that have not ended, and close the file."""
+        """Write the stored jobs, which waited for jobs without an end, and close the file."""
         self.write("".join(line for _, line in sorted(self._stored.items())))
         super().close()
 
@@ -94,11 +94,11 @@ class Table(Results):
 
 
 FORMS: dict[str, type[Results]] = {".csv": Table, ".json": Results, ".jsonl": Results}
-"""Forms of a file of all jobs, by its ending."""
+"""Classes for a file of all jobs, by its ending."""
 
 
 def opened(path: Path) -> Results:
-    """Begin a file of all jobs. Raises NotSimulated."""
+    """Open a file of all jobs. Raises NotSimulated."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise NotSimulated(f"{path}: its ending says no format; there are {', '.join(FORMS)}")

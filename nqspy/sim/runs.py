@@ -1,4 +1,4 @@
-"""Runs of workloads, one or many over processes; a result depends on its task alone."""
+"""Runs of workloads, one or many over processes; a result depends on its task only."""
 
 import gc
 import os
@@ -30,9 +30,9 @@ _SELDOM = (20_000, 5, 400)
 
 
 class SimulatedRun(Struct, frozen=True):
-    """Result of a task: ``label`` and ``seed`` of its, and of its workload the name and what was dropped;
-    ``left``: jobs that were handed in and never ended; ``judged``: what else it is judged by
-    (`BatchRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
+    """Result of a task: its ``label`` and ``seed``, its workload's name and dropped lines; ``left``: jobs
+    that were submitted and never ended; ``judged``: other measures (`BatchRun.judged`); ``trail``: data for
+    pictures, if wanted."""
 
     label: str
     seed: int
@@ -45,14 +45,14 @@ class SimulatedRun(Struct, frozen=True):
     trail: Trail | None
 
     def data(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the result for JSON."""
         head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
         return head | {"dropped": self.dropped, "left": self.left} | self.metrics.data() | {**self.judged}
 
 
 @contextmanager
 def calm() -> Iterator[None]:
-    """Collect garbage rarely: there are few circles, and a collection takes a seventh of the time."""
+    """Collect garbage rarely in the block: cycles are few, and a collection takes a seventh of the time."""
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
     try:
@@ -66,8 +66,8 @@ DEFAULT = "firstfit"
 
 class RunTask(Struct, frozen=True):
     """A run to be made: a workload (`open_workload`) under a variant. ``config``: settings in place of the
-    plain site, as (name, text); ``drawn``: weeks of a recorded workload are drawn by the seed; ``pictured``:
-    what pictures are drawn from is kept."""
+    plain site, as (name, text); ``drawn``: True if weeks of a recorded workload are drawn by the seed;
+    ``pictured``: True if data for pictures are stored."""
 
     workload: str
     wanted: Wanted
@@ -78,7 +78,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def policy(self) -> str | None:
-        """Policy; None: that of its configuration."""
+        """Return the policy's name; None: that of its configuration."""
         if self.variant.policy is not None:
             return self.variant.policy
         if self.workload == NIGHT:
@@ -87,7 +87,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Name in tables."""
+        """Return the name for tables."""
         other = self.policy or (self.config[0] if self.config is not None else DEFAULT)
         return self.variant.label(other)
 
@@ -95,12 +95,12 @@ class RunTask(Struct, frozen=True):
 def run_task(
     task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Run it; ``report`` gets the number of ended jobs. Raises NotSimulated."""
+    """Make a run; ``report`` gets the number of ended jobs. Raises NotSimulated."""
     try:
         workload, run = _begun(task)
         metrics, trail = Metrics(workload.pes), None
         if task.pictured:
-            # Times count from the first submission on, which jobs without instants of their own do not have.
+            # Times count from the first submission, which jobs without submit times do not have.
             first = None if workload.at_once is not None else next(iter(workload.jobs()), None)
             trail = Trail(run.pes, 0 if first is None else first.submit)
         with calm():
@@ -126,7 +126,7 @@ def run_task(
 
 
 def workload_of(task: RunTask) -> Workload:
-    """Open its workload. Raises NotSimulated."""
+    """Open the task's workload. Raises NotSimulated."""
     found = open_workload(task.workload, task.wanted)
     return resampled(found, task.wanted.seed) if task.drawn and task.workload not in GENERATORS else found
 
@@ -157,17 +157,17 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
 
 
 GLANCE = 0.5
-"""Seconds between two checks of the progress of all."""
+"""Seconds between two checks of all runs' progress."""
 
 
 class _Counter:
-    """Jobs that have ended in this process' runs, added to a number that all processes share."""
+    """Number of ended jobs in this process' runs, added to a number that all processes share."""
 
     shared: Any = None
 
     @classmethod
     def begin(cls, shared: Any) -> None:
-        """Begin a process; Ctrl-C stops the one that began it."""
+        """Begin a process, which Ctrl-C does not stop: its parent does."""
         signal(SIGINT, SIG_IGN)
         cls.shared = shared
 
@@ -175,7 +175,7 @@ class _Counter:
         self._reported = 0
 
     def report(self, jobs: int) -> None:
-        """So many of a run have ended by now."""
+        """Report how many jobs of a run have ended by now."""
         if self.shared is not None:
             with self.shared.get_lock():
                 self.shared.value += jobs - self._reported
@@ -185,7 +185,7 @@ class _Counter:
 def run_all(
     tasks: Sequence[RunTask], processes: int | None = None, report: Callable[[int], None] = lambda jobs: None
 ) -> list[SimulatedRun]:
-    """Run tasks in ``processes`` (None: one a CPU); results in order. The first failure ends all."""
+    """Make runs in ``processes`` (None: one for each CPU); return results in order. A failure ends all."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
     if several == 1:
         found = list[SimulatedRun]()
@@ -203,7 +203,7 @@ def run_all(
                 done, pending = wait(pending, GLANCE, FIRST_EXCEPTION)
                 report(ended.value)
                 for future in done:
-                    future.result()  # raises what it raised
+                    future.result()  # raises the run's error
             return [future.result() for future in futures]
         except BrokenProcessPool:
             raise NotSimulated("a process that simulated was ended from outside; was memory short?") from None

@@ -1,4 +1,4 @@
-"""The results of runs as rows of texts: tables, one page of HTML without other files, and progress."""
+"""Results of runs as rows of texts: tables, one page of HTML without other files, and progress."""
 
 import shutil
 import sys
@@ -21,7 +21,7 @@ from nqspy.sim.pictures.album import DRAWN
 from nqspy.sim.runs import SimulatedRun
 
 MOST = 10
-"""Rows of a table of groups or users: those that used most."""
+"""Most rows of a table of groups or users: those that used most."""
 HEADS = ("jobs", "wait mean s", "median s", "max s", "slowdown", "PE hours")
 COMPARED: Mapping[str, tuple[str, str]] = {
     "wait_mean_s": ("mean wait s", ".1f"),
@@ -34,15 +34,15 @@ COMPARED: Mapping[str, tuple[str, str]] = {
     "deviation_most": ("deviation", ".2f"),
     "order_kept": ("order kept", ".2f"),
 }
-"""Columns of a comparison, and how their numbers are written."""
+"""Columns of a comparison, and the formats of their numbers."""
 WHOLE = 1_000
-"""From here on numbers of a comparison are written without a fraction."""
+"""Value from which numbers of a comparison are written without a fraction."""
 PIPED = 240
-"""Columns of a table that is read by no terminal."""
+"""Columns of a table that no terminal reads."""
 
 
 class TextTable(Struct, frozen=True):
-    """``left``: so many columns are words, the others numbers; no ``heads``: names and their values."""
+    """A table. ``left``: so many columns are texts, others numbers; without ``heads``: names and values."""
 
     title: str
     heads: tuple[str, ...]
@@ -51,7 +51,7 @@ class TextTable(Struct, frozen=True):
 
 
 def tables_of(found: SimulatedRun) -> list[TextTable]:
-    """All tables of one run."""
+    """Return all tables of one run."""
     title = f"{found.workload} on {found.pes} PEs, {found.label}"
     tables = [TextTable(title, (), tuple(_overall(found)))]
     for kind in KINDS:
@@ -88,7 +88,7 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
 
 
 def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:
-    """A row for each label; ``between``: a mean and half its 95 % confidence interval, by the same seeds."""
+    """Return a table with a row for each label; ``between``: sign between mean and half interval."""
     names = [name for name in COMPARED if any(name in each.metrics for each in found)]
     heads = ["run", COMPARED[names[0]][0], "difference", *(COMPARED[name][0] for name in names[1:])]
     rows = []
@@ -115,7 +115,7 @@ def _written(found: Estimate | None, form: str, between: str) -> str:
 
 
 def show(tables: Iterable[TextTable]) -> None:
-    """Print tables, on a terminal as wide as that is."""
+    """Print tables; on a terminal in its width."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED
     for table in tables:
         rows = [[plain(cell) for cell in row] for row in table.rows]
@@ -124,19 +124,19 @@ def show(tables: Iterable[TextTable]) -> None:
 
 
 def show_comparison(title: str, found: Sequence[Compared]) -> None:
-    """Print runs side by side."""
+    """Print a comparison of runs."""
     show([comparison_table(title, found, "±" if sys.stdout.encoding.lower().startswith("utf") else "+-")])
 
 
 def remark(text: str) -> None:
-    """Print a text; what the terminal's encoding does not have is written as ``?``."""
+    """Print a text; characters that the terminal's encoding lacks become ``?``."""
     encoding = sys.stdout.encoding
     print(text.encode(encoding, "replace").decode(encoding))
 
 
 @contextmanager
 def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, with an estimate of what is left; nothing where that is no terminal."""
+    """Show a bar on stderr, with an estimate of the remaining time; nothing if that is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done: None
@@ -149,7 +149,7 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
 
 
 def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
-    """Return a page: pictures (`album.names_of`), and tables; of seeds only what compares them."""
+    """Return a page: pictures (`album.names_of`) and tables; for several seeds only comparisons."""
     drawings = [DRAWN[name](runs) for name in names]
     pictures = (f"<h2>{escape(each.title)}</h2><figure>{svg_of(each)}</figure>" for each in drawings)
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []

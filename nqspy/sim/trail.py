@@ -1,6 +1,6 @@
-"""Material of the pictures of a simulated workload, kept while it runs: which PEs were held when, and how
-many jobs waited. However many jobs there are it stays of one size: time is cut into columns, and whenever
-these do not reach far enough each two of them become one."""
+"""Data for pictures of a simulated workload, collected while it runs: which PEs were held when, and how many
+jobs waited. Its size is bounded for any number of jobs: time is cut into columns; when these do not reach far
+enough, each two neighbours become one."""
 
 from itertools import accumulate, groupby
 
@@ -9,17 +9,17 @@ from msgspec import Struct
 from nqspy.sim.batch import EndedJob, HeldPes
 
 COLUMNS = 640
-"""Columns at most; once there were more, between half as many and all of them are in use."""
+"""Most columns; once there were more, between half as many and all of them are used."""
 FINEST = 100
-"""Of a column at first, ms."""
+"""Length of a column at first, in ms."""
 ROWS = 64
-"""Of PEs at most: on a larger machine a row is that many PEs, side by side."""
+"""Most rows of PEs: on a larger machine a row stands for several PEs side by side."""
 MOST_BOXES = 600
-"""Number of jobs' times on PEs that are stored one by one; beyond, only columns and rows are."""
+"""Most times of jobs on PEs that are stored one by one; beyond, there are only columns and rows."""
 
 
 class _TimeLine:
-    """An amount over time, its integral for each column: steps are stored, and added up in the end."""
+    """An amount over time, and its integral over each column: steps are stored, and summed at the end."""
 
     __slots__ = ("_change", "_part")
 
@@ -28,7 +28,7 @@ class _TimeLine:
         self._change = [0] * (COLUMNS + 2)
 
     def add(self, begin: int, end: int, width: int, amount: int = 1) -> None:
-        """So much more from ``begin`` to ``end``; columns are ``width`` long."""
+        """Add ``amount`` from ``begin`` to ``end``; columns are ``width`` long."""
         first, last = begin // width, end // width
         if first == last:
             self._part[first] += (end - begin) * amount
@@ -39,7 +39,7 @@ class _TimeLine:
         self._change[last] -= amount
 
     def fold(self, width: int) -> None:
-        """Each two columns become one."""
+        """Join each two neighbouring columns."""
         part, change = self._part, self._change
         pairs = range(COLUMNS // 2)
         parts = [part[2 * n] + part[2 * n + 1] + change[2 * n + 1] * width for n in pairs]
@@ -48,7 +48,7 @@ class _TimeLine:
         self._change = [*changes, *([0] * (COLUMNS + 2 - len(changes)))]
 
     def sums(self, columns: int, width: int) -> list[float]:
-        """The mean amount in each of the first columns."""
+        """Return the mean amount in each of the first columns."""
         levels = accumulate(self._change)
         return [part / width + level for part, level, _ in zip(self._part, levels, range(columns))]  # noqa: B905
 
@@ -64,11 +64,10 @@ class PeBox(Struct, frozen=True):
 
 
 class Trail:
-    """Follows the jobs of a machine of ``pes`` PEs. Times are counted from ``origin`` on, in ms since the
-    workload's beginning: its first submission.
+    """Follows the jobs on a machine of ``pes`` PEs. Times count from ``origin`` (the first submission), in ms
+    since the workload's beginning.
 
-    ``boxes``: each stay of a job on PEs that are neighbours; None once there were too many of them.
-    """
+    ``boxes``: each time of a job on neighbouring PEs; None once there were too many."""
 
     def __init__(self, pes: int, origin: int) -> None:
         self.pes, self._origin = pes, origin
@@ -85,12 +84,12 @@ class Trail:
             self.hold(ended.job.number, held)
 
     def wait(self, begin: int, end: int) -> None:
-        """Add a wait."""
+        """Add the wait of a job."""
         self._reach(end - self._origin)
         self._waiting.add(begin - self._origin, end - self._origin, self.width)
 
     def hold(self, number: int, held: HeldPes) -> None:
-        """Add PEs that a job of that number held; those that lie side by side are one box."""
+        """Add the PEs held by the job of that number; neighbouring PEs are one box."""
         self._reach(held.end - self._origin)
         begin, end = held.begin - self._origin, held.end - self._origin
         for _, run in groupby(enumerate(sorted(held.pes)), lambda each: each[1] - each[0]):
@@ -111,17 +110,17 @@ class Trail:
 
     @property
     def columns(self) -> int:
-        """Number of columns that the time takes."""
+        """Return the number of columns that the time takes."""
         return -(-self.end // self.width)
 
     def rows(self) -> list[list[float]]:
-        """PEs held on the mean, by row and column."""
+        """Return the mean number of PEs held, by row and column."""
         return [line.sums(self.columns, self.width) for line in self._rows]
 
     def held(self) -> list[float]:
-        """PEs held on the mean, by column."""
+        """Return the mean number of PEs held, by column."""
         return [sum(column) for column in zip(*self.rows(), strict=True)]
 
     def waiting(self) -> list[float]:
-        """Jobs that waited, on the mean, by column."""
+        """Return the mean number of waiting jobs, by column."""
         return self._waiting.sums(self.columns, self.width)

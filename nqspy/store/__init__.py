@@ -1,2 +1,1 @@
-"""The journal in SQLite: tables of events are the history, other rows a snapshot; one transaction writes
-both."""
+"""The journal in SQLite: tables of events are the history, other rows a snapshot; in one transaction."""

@@ -1,4 +1,4 @@
-"""Files of the history: lines of JSON, compressed; the last line has the number and the digest of the others.
+"""Files of the history: lines of JSON, compressed; the last line has their number and digest.
 ``events-FIRST-LAST.jsonl.gz`` holds events by number, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended requests
 by number and instant of their ends, ``blobs-…`` scripts and environments that no record names any more. A
 file is completely on the disk before the table ``archives`` names it, and named there before rows are
@@ -108,8 +108,7 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
 
 
 def read(path: Path) -> list[bytes]:
-    """Return the lines of a file, after its checksum was checked. Raises StoreError if it is missing or
-    damaged."""
+    """Return the lines of a file, checked by its checksum. Raises StoreError if missing or damaged."""
     try:
         with gzip.open(path, "rb") as file:
             lines = file.read().splitlines(keepends=True)

@@ -58,8 +58,7 @@ def listed(path: Path) -> list[Copy]:
 
 
 def by_age(path: Path) -> list[Copy]:
-    """Return the backups by the times of their files, oldest first: the site's clock may have been far
-    off."""
+    """Return the backups by the times of their files, oldest first: the site's clock may have been wrong."""
     written = []
     for copy in listed(path):
         with suppress(OSError):  # removed meanwhile

@@ -30,8 +30,7 @@ class DamagedStore(StoreError):
 
 
 def advice(path: Path) -> str:
-    """Return one sentence on what to do without the database at ``path``: restore a backup, if there is
-    one."""
+    """Return one sentence on what to do without the database at ``path``: restore a backup, if any."""
     good = copies.newest_good(path)
     if good is not None:
         return f"Restore the newest good backup: nqspy restore {good} --home {path.parent}"
@@ -68,8 +67,7 @@ _PLAIN = {
 
 
 def plain(error: Exception) -> str:
-    """Return the reason of an error for people: a full disk, a lock, an I/O error; otherwise the error's own
-    text."""
+    """Return the reason of an error for people: a full disk, a lock, an I/O error; else the error's text."""
     found = cause(error)
     if isinstance(found, OSError) and found.strerror:
         return found.strerror
@@ -90,8 +88,7 @@ def is_locked(error: Exception) -> bool:
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return the error of SQLite or the system that is at the root of a chain of exceptions, else
-    ``error``."""
+    """Return the error of SQLite or the system at the root of a chain of exceptions, else ``error``."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, sqlite3.Error | OSError):
         found = found.__cause__ or found.__context__

@@ -20,8 +20,7 @@ from nqspy.store.errors import StoreError, as_store_error
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
 
 SLICE = 500
-"""Rows read by one query. Between two queries no transaction is open, so that the write-ahead log can be
-emptied."""
+"""Rows read by one query. Between two queries no transaction is open: the write-ahead log can be emptied."""
 
 Fetch = Callable[[Any], list[rows.Row]]
 
@@ -39,8 +38,7 @@ Position = tuple[int, int]
 
 
 def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
-    """Return a function that runs a peewee query on ``db`` and returns its rows as tuples; it raises
-    StoreError."""
+    """Return a function that runs a query on ``db`` and returns its rows as tuples; it raises StoreError."""
 
     def fetch(query: Any) -> list[rows.Row]:
         with as_store_error(f"{path} cannot be read", sqlite3.Error, peewee.PeeweeException):
@@ -50,8 +48,7 @@ def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
 
 
 class EventHistory:
-    """Reads events and ended requests of the database at ``path`` by ``fetch``, and from the files next to
-    it."""
+    """Reads events and ended requests of the database at ``path`` by ``fetch``, and from files next to it."""
 
     def __init__(self, fetch: Fetch, path: Path) -> None:
         self._fetch = fetch
@@ -121,8 +118,7 @@ class EventHistory:
             after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
-        """Return the submission of the oldest request that had not ended before ``since``; None if all
-        had."""
+        """Return the submission of the oldest request that not ended before ``since``; None without one."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):
@@ -143,8 +139,7 @@ class EventHistory:
         return (rows.ended_of(row[:7], shared) for row in found)
 
     def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
-        """Yield ended requests, the latest end first; ``since``: only those that ended at this instant or
-        later."""
+        """Yield ended requests, the latest end first; ``since``: only those that ended then or later."""
         shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
         seen: set[Seq] = set()
         place: Position | None = None
@@ -169,7 +164,7 @@ class EventHistory:
         yield from (found[seq] for seq in seqs if seq in found)
 
     def _filed(self, wanted: "_Wanted", seqs: list[Seq]) -> dict[Seq, rows.Row]:
-        """Return rows of these requests from files. A line begins with the number: only wanted lines are
+        """Return rows of these requests from files. Lines begin with the number: only wanted ones are
         decoded."""
         found: dict[Seq, rows.Row] = {}
         files = self.files_of("requests", _A.first <= max(seqs), _A.last >= min(seqs))
@@ -221,8 +216,7 @@ class EventHistory:
         raise KeyError(digest)
 
     def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Return the scripts and environments with these digests that are in the database (not those in
-        files)."""
+        """Return the scripts and environments with these digests that are in the database, not in files."""
         query = _B.select(_B.digest, _B.body, _B.codec).where(_B.digest.in_(list(digests)))
         return {digest: rows.blob_body(body, codec) for digest, body, codec in self._fetch(query)}
 
@@ -249,8 +243,7 @@ class _Wanted:
         return query if self.since is None else query.where(_R.ended >= self.since)
 
     def slice(self, place: Position | None, back: bool = False) -> Any:
-        """Return the query of the next slice behind ``place``, by the order of ends; ``back``: from the last
-        end on."""
+        """Return the query of the next slice behind ``place`` in the order of ends; ``back``: backwards."""
         order = (_R.ended.desc(), _R.seq.desc()) if back else (_R.ended, _R.seq)
         query = self.query().order_by(*order).limit(SLICE)
         if place is None:

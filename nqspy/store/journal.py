@@ -197,8 +197,7 @@ class SqliteJournal(EventHistory):
 
     def _cover(self) -> None:
         """Overwrite a commit that failed at its sync: it stands complete behind the end of the log, and after
-        a crash SQLite would take it for committed. This writes a transaction without changes, and without a
-        sync."""
+        a crash SQLite would take it for committed. This writes an empty transaction without a sync."""
         try:
             connection = self._connection = schema.connection(self._db)
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -234,8 +233,7 @@ class SqliteJournal(EventHistory):
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
     def forget_blobs(self, digests: Iterable[str]) -> None:
-        """Note that these blobs were deleted: a later submission must write them again. Call it with `turn`
-        held."""
+        """Note that blobs were deleted: later submissions must write them again. Call it with `turn` held."""
         self._blobs.difference_update(digests)
         self._stored.forget()
 
@@ -278,7 +276,6 @@ class SqliteJournal(EventHistory):
         self._connection.set_trace_callback(callback)
 
     def close(self) -> None:
-        """Close the database. Unless a reader is still open, its log is merged, and one file has all
-        commits."""
+        """Close the database. Unless a reader is open, its log is merged: one file has all commits."""
         self._db.close()
         self._mark.clear()

@@ -18,8 +18,7 @@ _number = attrgetter("n")
 
 class MemoryJournal(Unwritten):
     """Stores events and ended requests in memory; `load` replays the events. ``failpoint`` is called in each
-    commit just before it counts; an exception of it undoes the commit (an OSError becomes CommitFailed, like
-    a full disk)."""
+    commit just before it counts; an exception of it undoes the commit (an OSError becomes CommitFailed)."""
 
     remembers = True
 
@@ -68,8 +67,8 @@ class MemoryJournal(Unwritten):
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[ev.Recorded]:
-        """Yield events with numbers above ``after`` and instants from ``since`` on, in order, ``limit`` at
-        most."""
+        """Yield events numbered above ``after`` and instants from ``since`` on, in order, at most
+        ``limit``."""
         first = bisect_right(self._events, after, key=_number)
         found: Iterator[ev.Recorded] = islice(self._events, first, len(self._events))
         if since is not None:

@@ -14,8 +14,7 @@ CHECKED_ALWAYS = 256 << 20
 """Bytes up to which a database that was closed properly is checked by ``quick_check`` (0.2 s); otherwise
 ``integrity_check``."""
 GIVEN_BACK = 256 << 20
-"""Bytes of unused pages from which, if they are also over half of the file, a start makes the file
-smaller."""
+"""Bytes of unused pages from which, if over half of the file is unused, a start makes it smaller."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:

@@ -19,14 +19,12 @@ def history(path: Path) -> Path:
 
 
 def mark(path: Path) -> Path:
-    """Return the path of the mark file: it exists while a journal has the database open, and after a
-    crash."""
+    """Return the path of the mark file: it exists while the database is open, and after a crash."""
     return path.with_name(path.name + "-open")
 
 
 def restoring(path: Path) -> Path:
-    """Return the path of the copy that a restore puts in place: if it exists at a start, a restore is
-    unfinished."""
+    """Return the path of the copy that a restore puts in place: found at a start, it is unfinished."""
     return path.with_name(path.name + ".restoring")
 
 
@@ -120,8 +118,7 @@ class Outside:
             return None
 
     def fill(self, source: int) -> int:
-        """Copy an open file into the draft, sync it and give it its name; return its size in bytes. Raises
-        OSError."""
+        """Copy an open file into the draft, sync it, name it; return its bytes. Raises OSError."""
         size = 0
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count

@@ -26,8 +26,7 @@ KNOWN = 200
 
 
 class Reader(EventHistory):
-    """Reads the history by a read-only connection of its own, which threads other than the engine's may
-    share."""
+    """Reads the history by its own read-only connection, shared by threads other than the engine's."""
 
     def __init__(self, path: Path) -> None:
         """Open a database that a journal has opened before. Raises StoreError."""
@@ -90,8 +89,7 @@ class Reader(EventHistory):
         return [text for text in found if text is not None]
 
     def backup(self, path: Path) -> int:
-        """Copy the database to a new file and check it; return its bytes. Commits go on. Raises
-        StoreError."""
+        """Copy the database to a new file, checked; return its bytes. Commits go on. Raises StoreError."""
         with as_store_error(f"{path} could not be written", *copies.SPOILT):
             return copies.hand_out(self.path, path)
 

@@ -81,7 +81,7 @@ class Reserve:
         return is_full(error) or (code(cause(error)).startswith("SQLITE_IOERR") and self.needed())
 
     def needed(self) -> bool:
-        """True if the disk has less free room than the reserve should have: an I/O error then means a full
+        """True if the disk has less free room than the reserve's size: an I/O error then means a full
         disk."""
         try:
             return free(self._path.parent) < self.size
@@ -96,8 +96,7 @@ class Reserve:
         return bool(held)
 
     def fill(self) -> None:
-        """Allocate the reserve up to its size, as far as the disk has room and the file system can
-        allocate."""
+        """Allocate the reserve up to its size, as far as disk and file system allow."""
         self._tried = self._clock()
         self._allocate(self._path, self.size)
 

@@ -1,7 +1,6 @@
 """Restoring a backup: it is checked, put in place by one rename, and the replaced database stays next to it.
 The backup lacks what happened after it was made. So that no identifier is used twice and nothing runs twice,
-a note (`Rewound`) tells the next start what is known of that time from the replaced database, if that can be
-read."""
+a note (`Rewound`) tells the next start what is known of that time from the replaced database, if readable."""
 
 import contextlib
 import os

@@ -112,8 +112,7 @@ class Rotation:
         self._connection: sqlite3.Connection
 
     def run(self, before: Instant) -> Rotated:
-        """Move rows older than ``before`` into files, then keys and blobs without a record. Raises
-        StoreError."""
+        """Move rows older than ``before`` into files, then unused keys and blobs. Raises StoreError."""
         stopped = as_store_error(
             f"{self._folder}: rotation stopped", sqlite3.Error, peewee.PeeweeException, OSError
         )
@@ -171,7 +170,7 @@ class Rotation:
         self._checkpoint()
 
     def _in_turn(self, statement: str, rows: Sequence[Row] | Callable[[], Sequence[Row]]) -> int:
-        """Run a statement, with the lock held, for rows or for the rows that a function returns; return their
+        """Run a statement for rows, given or returned by a function, with the lock held; return their
         number."""
         with self._turn:
             connection = self._connection

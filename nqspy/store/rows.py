@@ -120,8 +120,7 @@ class RowChanges:
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
     """Return all rows for ``batch`` and ``site.touched``. The digests in ``blobs`` and the first ``accounts``
-    accounts have rows already. Raises ValueError, TypeError or OverflowError for values that cannot be
-    written."""
+    accounts have rows already. Raises ValueError, TypeError or OverflowError for unwritable values."""
     touched, known = site.touched, site.lifetimes.known
     requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):
@@ -176,8 +175,7 @@ _owed = attrgetter(*(f.name for f in _fields))
 Owed = msgspec.defstruct(
     "Owed", [(f.name, _types[f.name], f.default) for f in _fields], omit_defaults=True, array_like=True
 )
-"""Fields of an account that shares are owed (`model.accounts.Entry`), in the order of the row; add new ones
-last."""
+"""Fields of an account that shares are owed (`model.accounts.Entry`), in their order; add new ones last."""
 
 
 _owed_decoder = msgspec.json.Decoder(Owed)
@@ -219,8 +217,7 @@ def ended_row(request: Request, event: ev.Ended | ev.Deleted, at: Instant) -> En
 
 
 def keys_in(events: list[ev.Recorded]) -> dict[tuple[str, str], tuple[str, list[Seq]]]:
-    """Return the keys of the submissions in a batch: by owner and key the digest, and the numbers of all
-    requests."""
+    """Return the keys of the submissions in a batch: by owner and key the digest and all request numbers."""
     found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
     for recorded in events:
         event = recorded.event
@@ -341,8 +338,7 @@ _ACCOUNTS = "SELECT key, value, at, recent, owed FROM accounts ORDER BY position
 
 
 def load_site(connection: sqlite3.Connection) -> Site:
-    """Return the site as of the last commit. Raises sqlite3.Error, DecodeError, KeyError for unreadable
-    rows."""
+    """Return the site as of the last commit. Raises sqlite3.Error, DecodeError, KeyError for bad rows."""
     site = Site()
     connection.execute("BEGIN")
     try:

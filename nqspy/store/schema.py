@@ -26,9 +26,9 @@ class EventRow(peewee.Model):
 
 
 class RequestRow(peewee.Model):
-    """Table ``requests``: live and ended ones. ``spec``: JSON of what was asked for, ``live``: of its present
-    state, both without defaults. ``ended`` (instant) and ``ending`` (JSON: kind, at, event) are null until
-    the end."""
+    """Table ``requests``: live and ended ones. ``spec``: JSON of what was asked for, ``live``: of its state,
+    both without defaults. ``ended`` (instant) and ``ending`` (JSON: kind, at, event) are null until the
+    end."""
 
     seq = peewee.IntegerField(primary_key=True)
     state = peewee.TextField()

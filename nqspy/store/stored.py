@@ -1,6 +1,6 @@
 """Bytes stored for each user: scripts, environments and large specifications (`specs.text_size`) of waiting,
-running and ended requests. The table ``kept`` has a row for each owner and blob, and for each request with a
-large specification. Blobs of requests that never ran are deleted with the last of these, others with their
+running and ended requests. The table ``kept`` has a row for each owner and blob, and for each large
+specification. Blobs of requests that never ran are deleted with their last request, others with their
 record."""
 
 import sqlite3
@@ -48,9 +48,9 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 
 @dataclass(slots=True)
 class CommitStep:
-    """Changes by one commit, applied to the cache once it is durable. ``refs``: requests that have not ended,
-    by pair; ``new``, ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes
-    more or less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, and how often each
+    """Changes by a commit, cached once it is durable. ``refs``: requests that have not ended, by pair;
+    ``new``, ``ran``, ``removed``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
+    less by owner; ``dropped``: deleted blobs; ``arrays``: texts of ended arrays, and how often each
     counts."""
 
     refs: Counter[Pair] = field(default_factory=Counter)
@@ -64,8 +64,7 @@ class CommitStep:
 
 
 class StoredBytes:
-    """Counts stored bytes by user. In the journal's thread; rotation calls `forget` while it holds the
-    lock."""
+    """Counts stored bytes by user. In the journal's thread; rotation calls `forget` with the lock held."""
 
     def __init__(self) -> None:
         self._refs: dict[Pair, int] = {}

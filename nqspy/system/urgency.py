@@ -10,7 +10,7 @@ URGENT = -10
 
 
 def hurry() -> None:
-    """Give this thread and its children a higher priority than jobs; as root only, unless its nice value was
+    """Give this thread and its children priority over jobs; only as root, and unless its nice value was
     chosen."""
     if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
         with contextlib.suppress(OSError):  # root of a container: without CAP_SYS_NICE

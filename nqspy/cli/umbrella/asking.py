@@ -1,4 +1,4 @@
-"""Common to the parts of `nqspy`: asking the daemon, printing, the chosen home, other rooms."""
+"""Shared by the parts of `nqspy`: questions to the daemon, printing, the chosen home, other rooms."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from nqspy.rpc.client import Client
 from nqspy.rpc.messages import plain
 
 chosen: dict[str, str | None] = {"home": None}
-"""The home that was named, in front of the command or, which counts more, behind it."""
+"""The home named in front of the command or, which counts more, behind it."""
 
 
 def _choose(home: str | None) -> str | None:
@@ -39,7 +39,8 @@ def fail(text: object, status: int = 1) -> NoReturn:
 
 @contextmanager
 def answering(timeout: float | None = 60.0) -> Iterator[Client]:
-    """A client of the chosen home; errors become a line and status 1, a closed pipe or Ctrl-C end it."""
+    """Yield a client of the chosen home; errors in the block become a line and status 1; a closed pipe or
+    Ctrl-C ends it."""
     client = None
     try:
         client = Client(chosen["home"], timeout=timeout)
@@ -58,13 +59,13 @@ def answering(timeout: float | None = 60.0) -> Iterator[Client]:
 
 
 def ask(cmd: str, **fields: Any) -> Data:
-    """The daemon's result of one question."""
+    """Return the daemon's result of one question."""
     with answering() as client:
         return question(client, cmd, **fields)
 
 
 def question(client: Client, cmd: str, **fields: Any) -> Data:
-    """The result of one question; a daemon that goes away before it answers is asked again."""
+    """Return the result of one question; if the daemon goes away before it answers, ask again."""
     try:
         result: Data = client.call(cmd, **fields)
     except Unreachable as error:
@@ -75,7 +76,7 @@ def question(client: Client, cmd: str, **fields: Any) -> Data:
 
 
 def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -> None:
-    """Print an answer: its data as JSON, or its text (the daemon's, if it sent one)."""
+    """Print an answer: its data as JSON, else by ``text``, else the text that the daemon sent."""
     ready = data.pop("text", "")
     if as_json:
         ready = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -106,17 +107,17 @@ def asks(
 
 
 def run_tool(name: str, *words: str) -> NoReturn:
-    """Call the entry point of the daemon."""
+    """Run a command of the daemon's room."""
     become("nqspy.daemon.tools", [name, *words, *with_home()])
 
 
 def with_home() -> list[str]:
-    """The words that hand the chosen home on."""
+    """Return the words that pass the chosen home on."""
     return ["--home", chosen["home"]] if chosen["home"] else []
 
 
 def become(module: str, words: list[str]) -> NoReturn:
-    """Become a command of another room; nothing is imported from the current folder (``-P``)."""
+    """Become a command of another room; modules in the current folder are not imported (``-P``)."""
     sys.stdout.flush()
     words = [sys.executable, "-P", "-m", module, *words]
     try:

@@ -1,4 +1,4 @@
-"""``nqspy manual``: the book that is shipped with the package, a Markdown file for each topic."""
+"""``nqspy manual``: the book shipped with the package, a Markdown file for each topic."""
 
 import io
 import os
@@ -17,7 +17,7 @@ INDEX = "index"
 
 
 def topics(book: Traversable | None = None) -> dict[str, Traversable]:
-    """The topics by name, in order."""
+    """Return the topics by name, in order."""
     book = book if book is not None else files("nqspy") / "manual"
     if not book.is_dir():
         return {}
@@ -28,8 +28,8 @@ def topics(book: Traversable | None = None) -> dict[str, Traversable]:
 
 
 def print_manual(topic: str | None, book: Traversable | None = None) -> None:
-    """Print a topic, the pages that have a word, or without either the index; rendered and by a pager on a
-    terminal, plain text elsewhere."""
+    """Print a topic, the pages that have a word, or, without either, the index; on a terminal rendered, by a
+    pager, else as plain text."""
     found = topics(book)
     if topic is None or topic.lower() == INDEX:
         render(index(found, book))
@@ -47,12 +47,12 @@ def print_manual(topic: str | None, book: Traversable | None = None) -> None:
 
 
 MOST_PAGES = 8
-"""Pages that a search shows at most."""
+"""Most pages that a search shows."""
 
 
 def search(word: str, found: dict[str, Traversable]) -> list[str]:
-    """Return an item for each page that has a word, the best first: topic, title, and the headings with
-    the word. A title or heading with the word counts as much as ten times in the text."""
+    """Return an item for each page with a word, the best first: topic, title, and headings with the word. A
+    title or heading with the word counts as much as ten times in the text."""
     ranked = []
     for name, page in found.items():
         text = page.read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def search(word: str, found: dict[str, Traversable]) -> list[str]:
 
 
 def index(found: dict[str, Traversable], book: Traversable | None = None) -> str:
-    """The page that the book opens at; of a book without one the list of topics with their titles."""
+    """Return the book's first page; without one the list of topics with their titles."""
     page = (book if book is not None else files("nqspy") / "manual") / f"{INDEX}.md"
     if page.is_file():
         return page.read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def index(found: dict[str, Traversable], book: Traversable | None = None) -> str
 
 
 def render(text: str) -> None:
-    """Show Markdown by the person's pager (``PAGER``, else less) on a terminal, as it is elsewhere."""
+    """Show Markdown by the person's pager (``PAGER``, else less) on a terminal, else as it is."""
     if not sys.stdout.isatty():
         write(text if text.endswith("\n") else text + "\n")
         return
@@ -97,7 +97,7 @@ def render(text: str) -> None:
 
 
 def drawn(text: str, columns: int, *, colour: bool = False) -> str:
-    """A page as a terminal shows it: no word is broken as long as it fits a line."""
+    """Return a page as a terminal shows it: no word is broken as long as it fits a line."""
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -122,7 +122,7 @@ _CELL = re.compile(r"(?<!\\)\|")
 
 
 def _as_list(table: str) -> Iterator[str]:
-    """A table too wide for its terminal: an item for each row, its cells one after another."""
+    """Yield a table too wide for its terminal as a list: an item for each row, with all its cells."""
     cells = (_CELL.split(line.strip().strip("|")) for line in table.splitlines())
     heads, _rule, *rows = [[cell.strip() for cell in row] for row in cells]
     for first, *rest in rows:

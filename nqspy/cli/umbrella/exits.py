@@ -1,4 +1,4 @@
-"""``nqspy exits``: what is loaded, what it answered, and candidate files."""
+"""``nqspy exits``: the loaded exits, their answers, and candidate files."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""``nqspy events``: the journal page by page, as lines for people or as JSON lines."""
+"""``nqspy events``: the journal page by page, as lines for people or of JSON."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ PAGE = 1_000
 
 
 def print_events(since: str | None, follow: bool, as_json: bool, request: str | None = None) -> None:
-    """Print events; ``since``: see `parse_since`; ``follow``: new ones too; ``request``: its own alone."""
+    """Print events; ``since``: see `parse_since`; ``follow``: new ones too; ``request``: its own only."""
     with answering(None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if request is not None:
@@ -36,7 +36,7 @@ def print_events(since: str | None, follow: bool, as_json: bool, request: str | 
 
 
 def instants(since: str | None, until: str | None) -> dict[str, int]:
-    """The fields ``from`` and ``to`` of a question about a period, by the daemon's clock."""
+    """Return the fields ``from`` and ``to`` of a question about a period, by the daemon's clock."""
     with answering() as client:
         named = {"from": since, "to": until}
         return {name: _instant(client, text) for name, text in named.items() if text is not None}

@@ -15,13 +15,13 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def kinds() -> list[str]:
-    """The hooks for which there are skeletons."""
+    """Return the hooks that have skeletons."""
     names = (each.name.removesuffix(_ENDING) for each in (files("nqspy") / _FOLDER).iterdir())
     return sorted(name for name in names if not name.endswith("_test"))
 
 
 def new(kind: str, name: str | None) -> None:
-    """Write both files, or neither; ``name`` may be a path, and end with ``.py``."""
+    """Write an exit and its tests, or neither; ``name`` may be a path, and end with ``.py``."""
     known = kinds()
     if kind not in known:
         near = difflib.get_close_matches(kind, known, 1)
@@ -36,7 +36,7 @@ def new(kind: str, name: str | None) -> None:
     test = path.with_name(f"_{path.stem}_test.py")
     texts, written = {path: _text(kind, path.stem), test: _text(f"{kind}_test", path.stem)}, list[Path]()
     try:
-        for file, text in texts.items():  # no other user may write it: the daemon loads no such file
+        for file, text in texts.items():  # no other user may write it: the daemon would not load it
             with open(
                 file, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o644)
             ) as opened:

@@ -1,4 +1,4 @@
-"""The pictures of one or several runs and their files: SVG, or PNG by Pillow (the extra `png`)."""
+"""The pictures of runs and their files: SVG, or PNG by Pillow (the extra `png`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
@@ -22,19 +22,19 @@ DRAWN: Mapping[str, Callable[[Sequence[SimulatedRun]], Drawing]] = {
     "waits": waits,
     "comparison": lambda runs: comparison(compare(runs)),
 }
-"""Pictures by name: to add one is a function and a line above."""
+"""Functions that draw pictures, by name: to add one is a function and a line above."""
 
 SCALE = 2
 """Pixels of one unit."""
 SIZE = 12
 MOST_PIXELS = 30_000
-"""Of a side: what readers of PNG files are safe with."""
+"""Most pixels of a side that readers of PNG files can be expected to accept."""
 
 ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def png_of(drawing: Drawing) -> bytes:
-    """The whole file, in the colours of a light page. Raises NotSimulated."""
+    """Return the whole PNG file, in the colours of a light page. Raises NotSimulated."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
@@ -67,24 +67,24 @@ FORMATS: Mapping[str, Callable[[Drawing], bytes]] = {
 }
 
 OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".pdf", ".eps", ".ps"})
-"""Endings of pictures that are not drawn: no folder is meant by them."""
+"""Endings of pictures that cannot be drawn: they mean no folder."""
 
 
 def names_of(runs: int, seeds: int) -> list[str]:
-    """Return the pictures that there are: over several seeds only what compares runs, of one run all else."""
+    """Return the names of pictures: over several seeds only comparisons, of one run all others."""
     if seeds > 1:
         return ["comparison"]
     return [name for name in DRAWN if runs > 1 or name != "comparison"]
 
 
 class PictureFile(Struct, frozen=True):
-    """A file that was asked for: one picture, or with ``names`` several, one below the other."""
+    """A file that was asked for, with the pictures ``names`` one below the other."""
 
     path: Path
     names: tuple[str, ...]
 
     def write(self, runs: Sequence[SimulatedRun]) -> None:
-        """Draw and write it. Raises NotSimulated."""
+        """Draw the pictures and write the file. Raises NotSimulated."""
         drawing, *more = (DRAWN[name](runs) for name in self.names)
         if more:
             drawing = stacked(self.path.stem, f"Simulated: {self.path.stem}", (drawing, *more))
@@ -92,9 +92,8 @@ class PictureFile(Struct, frozen=True):
 
 
 def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
-    """Return the files that ``--pictures PATH`` asks for: a file by its ending, with the picture that it is
-    called by, else with all of ``names``; else a folder with an SVG of each, made where it is not there.
-    Raises NotSimulated."""
+    """Return the files that ``--pictures PATH`` means: a file (by its ending) with the picture of its name,
+    else with all of ``names``; otherwise a folder (made if missing) with SVGs. Raises NotSimulated."""
     if path.suffix.lower() in FORMATS and not path.is_dir():
         if path.stem in DRAWN and path.stem not in names:
             there = ", ".join(names)
@@ -111,7 +110,7 @@ def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
 
 
 def writable(path: Path) -> Path:
-    """The path; raises NotSimulated before anything is run if it cannot be written. Leaves nothing there."""
+    """Return the path; before any run, raise NotSimulated if it cannot be written. Leaves no file there."""
     was_there = path.exists()
     write(path, b"", "ab")
     if not was_there:
@@ -120,6 +119,6 @@ def writable(path: Path) -> Path:
 
 
 def write(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
-    """Write a file, or append to one. Raises NotSimulated."""
+    """Write a file, or append to it (mode ``ab``). Raises NotSimulated."""
     with writing(path), path.open(mode) as file:
         file.write(content)

@@ -1,5 +1,5 @@
-"""Pictures of bars: runs compared by their metrics, with 95 % confidence intervals over several seeds; and
-waits by size class, the middle half of them, their median and mean, and the range of nine in ten."""
+"""Pictures of bars: runs compared by their metrics, with 95 % confidence intervals over several seeds; waits
+by size class: the middle half, median and mean, and the range of nine in ten."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,13 +16,13 @@ PANELS: Mapping[str, str] = {
     "busy": "busy share of the night",
     "deviation_most": "largest quota deviation, points",
 }
-"""Metrics that are compared, where they were measured."""
+"""Metrics that are compared, if they were measured."""
 PANELS_TOP, PANEL_HEAD, PANEL_BAR, PANEL_GAP, NUMBER = 12, 24, 20, 16, 150
 TOP, BAR, GAP = 52, 14, 12
 
 
 def comparison(found: Sequence[Compared]) -> Drawing:
-    """A panel for each metric of `PANELS`, in it a bar for each label."""
+    """Draw a panel for each metric of `PANELS`, with a bar for each label."""
     shapes, y = list[Shape](), float(PANELS_TOP)
     for metric, title in PANELS.items():
         rows = [(each.label, each.metrics[metric]) for each in found if metric in each.metrics]
@@ -57,13 +57,13 @@ def _panel(top: float, title: str, rows: Sequence[tuple[str, Estimate]]) -> Iter
 
 
 def written(each: Estimate) -> str:
-    """A mean and half its interval, as a picture has it."""
+    """Return a mean and half its interval as text for a picture."""
     numbers = [each.mean] if each.ci95 is None else [each.mean, each.ci95]
     return " ± ".join(f"{number:.0f}" if abs(number) >= 1_000 else f"{number:.3g}" for number in numbers)
 
 
 def waits(runs: Sequence[SimulatedRun]) -> Drawing:
-    """Size classes from top to bottom, in each of them the runs."""
+    """Draw the size classes from top to bottom, in each of them the runs."""
     spreads = [run.metrics.spreads() for run in runs]
     classes = sorted({name for each in spreads for name in each}, key=first_size)
     axis = WaitAxis(max((each.high for found in spreads for each in found.values()), default=0.0))

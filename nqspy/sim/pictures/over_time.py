@@ -1,6 +1,6 @@
 """Pictures over time: PEs held and jobs waiting, a strip for each run; and Gantt charts of which PEs were
-held when. A few jobs are boxes of their own; of many, time and PEs are cut into cells, the darker the more of
-it was held."""
+held when. A few jobs are boxes of their own; for many, time and PEs are cut into cells: the darker, the more
+of it was held."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -26,19 +26,19 @@ TOP = 34
 STRIP, STRIP_GAP = 96, 26
 CHART_GAP = 22
 LEAST, MOST, ROW = 96, 256, 12
-"""Height of a chart; of a PE where there is room."""
+"""Height of a chart, and of a PE if there is room."""
 FULL = 0.999
 CELLS = 320
-"""Of a row at most: finer ones would be narrower than three pixels."""
+"""Most cells of a row: more would be narrower than three pixels."""
 
 
 def utilisation(runs: Sequence[SimulatedRun]) -> Drawing:
-    """A strip for each run, all over one time; empty where nothing ran."""
+    """Draw a strip for each run, all over the same time; an empty one if nothing ran."""
     return strips(_trails(runs))
 
 
 def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
-    """A chart for each run, all over one time."""
+    """Draw a chart for each run, all over the same time."""
     return chart(_trails(runs))
 
 
@@ -47,7 +47,7 @@ def _trails(runs: Sequence[SimulatedRun]) -> list[tuple[str, Trail]]:
 
 
 def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
-    """A strip for each label and what it is drawn from; ``origin``: what times are counted from."""
+    """Draw a strip for each label and trail; ``origin``: the instant from which times count."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes: list[Shape] = [
         *legend("held", LEFT, "PEs held (full height: all of them)"),
@@ -65,12 +65,12 @@ def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
 
 
 def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Shape]:
-    """PEs held as an area over the whole height, jobs waiting as a line over the height of the most."""
+    """Yield PEs held as an area over the whole height, jobs waiting as a line scaled to their maximum."""
     base, waiting = top + STRIP, trail.waiting()
     most, area = max(waiting, default=0.0), list[Rectangle]()
     held = [round(each / trail.pes * STRIP, 1) for each in trail.held()]
     for height, run in groupby(range(len(held)), held.__getitem__):
-        if height > 0:  # columns of one height are one box
+        if height > 0:  # columns of equal height are one box
             columns = list(run)
             x = axis.x(columns[0] * trail.width)
             width = axis.x(min((columns[-1] + 1) * trail.width, trail.end)) - x
@@ -88,12 +88,12 @@ def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Sha
 
 
 def _mean(trail: Trail) -> float:
-    """Part of the PEs that were held, from the first submission to the last end."""
+    """Return the fraction of the PEs that was held, from the first submission to the last end."""
     return sum(trail.held()) * trail.width / (trail.pes * trail.end) if trail.end else 0.0
 
 
 def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
-    """A chart for each label and what it is drawn from; ``origin``: what times are counted from."""
+    """Draw a chart for each label and trail; ``origin``: the instant from which times count."""
     axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes, y = list[Shape](), float(TOP)
     if any(trail.boxes is not None for _, trail in trails):
@@ -121,7 +121,7 @@ def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
 
 
 def _jobs(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:
-    """A box for each stay of a job on PEs."""
+    """Yield a box for each time that a job was on PEs."""
     one, inset = height / trail.pes, 0.3
     for box in trail.boxes or ():
         x, y = axis.x(box.begin), top + box.first * one
@@ -133,7 +133,7 @@ def _jobs(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[S
 
 
 def _cells(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:
-    """A shape for each shade, with a rectangle for each run of neighbouring cells of that shade."""
+    """Yield a shape for each shade, with a rectangle for each row of neighbouring cells of that shade."""
     found: dict[int, list[Rectangle]] = {shade: [] for shade in range(1, SHADES + 1)}
     tall = height / trail.pes
     for row, amounts in enumerate(trail.rows()):

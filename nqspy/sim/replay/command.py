@@ -26,7 +26,7 @@ from nqspy.sim.replay.what_if import Alternative, ReplayInput, at_beginning, exi
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 _NEXT_DAY = 25 * 3_600_000
-"""ms after a clock time within which it comes exactly once more, even if clocks are put forward."""
+"""Time in ms after now within which a clock time comes exactly once more, even if clocks are put forward."""
 
 
 @app.command()
@@ -70,7 +70,7 @@ def replay(
     brief: Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
 ) -> None:
-    """Go through what the journal has again: as it was, or under other settings, queues or user exits."""
+    """Replay the journal: as it was, or under other settings, queues or user exits."""
     try:
         if drawn is not None:
             picture.check(drawn)
@@ -123,7 +123,7 @@ def time_asked(
 
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Alternative:
-    """Return the change of a command line. Raises NotReplayed."""
+    """Return the change that the options describe. Raises NotReplayed."""
     words, changes = list[str](), list[WhatIfChange]()
     if queues is not None:
         words.append(f"the queues of {queues}")
@@ -141,7 +141,7 @@ def _other(exits: Path | None, queues: Path | None, commands: list[str], file: P
 
 
 MOST = 1 << 20
-"""Characters of a file of commands at most."""
+"""Most characters of a file of commands."""
 
 
 def read_commands(file: Path) -> str:
@@ -181,7 +181,7 @@ def _print(text: str) -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run ``nqspy replay``."""
     run(app, "nqspy replay")
 
 

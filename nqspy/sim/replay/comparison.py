@@ -1,4 +1,4 @@
-"""Differences that a change would have made: two runs of a night compared."""
+"""Differences that a change would have made: a comparison of two runs of a night."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from nqspy.report.run_figures import figures
 from nqspy.sim.replay.what_if import Replayed
 
 SHOWN = 3
-"""Number of requests that a request lets pass which are named."""
+"""Most requests named among those that a request lets pass."""
 SECOND = 1_000
 """Starts less than this apart (ms of the site's clock) count as the same."""
 
@@ -41,16 +41,16 @@ class MovedStart(Struct, frozen=True):
 
     @property
     def by(self) -> int | None:
-        """ms that it is later; None if it is started in one run only."""
+        """Return by how many ms it starts later; None if it starts in one run only."""
         return None if self.was is None or self.would is None else self.would - self.was
 
 
 class NightComparison:
-    """Both runs of ``found``: the figures of each, and the requests that ``moved``, largest move first.
-    Without a change both are one. ``base``: events of the run without the change; ``diverged``: instant of
-    the first difference, None: none; ``differences``: number of events that only one run has; ``wrong``:
-    number of requests that the base run does not start within a second of the journal's first start; without
-    a change the number of events that differ."""
+    """Both runs of ``found``: their figures, and the requests that ``moved``, largest move first. Without a
+    change both are the same run. ``base``: events of the run without the change; ``diverged``: instant of the
+    first difference, None: none; ``differences``: number of events that only one run has; ``wrong``: number
+    of requests that the base run does not start within a second of the journal's first start; without a
+    change the number of events that differ."""
 
     def __init__(self, found: Replayed) -> None:
         self.found = found
@@ -92,7 +92,7 @@ class NightComparison:
         return dict(sorted(found.items()))
 
     def refused(self) -> dict[Seq, str]:
-        """Return the submissions that only the changed run refuses, and why."""
+        """Return the submissions that only the changed run refuses, with the reasons."""
         was, would = ({} if each is None else each.refused for each in (self.found.base, self.found.would))
         return {seq: text for seq, text in would.items() if was.get(seq) != text}
 
@@ -120,12 +120,12 @@ class NightComparison:
             run, begun = (self.found.would, was) if later else (self.found.base, would)
             refusal = None if run is None else run.refusals.get(seq)
             if refusal is not None and begun is not None and refusal[0] >= begun:
-                reason = refusal[1]  # an exit refused it in one run after the other had started it
+                reason = refusal[1]  # an exit refused it in one run after the other run had started it
             passed = self._passed(seq, order) if later else ()
             yield MovedStart(self.request(seq), was, would, reason, passed)
 
     def _passed(self, seq: Seq, order: Sequence[Seq]) -> tuple[Seq, ...]:
-        """Return the first requests that one lets pass: they now start before it, and had started later."""
+        """Return the first requests that this one lets pass: they now start before it, not later."""
         was, then = self.was.starts, self.would.starts
         would = then.get(seq)
         ahead = takewhile(lambda other: would is None or then[other] < would, order)
@@ -141,7 +141,7 @@ def _kind(was: Instant | None, would: Instant | None) -> str | None:
 
 
 def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:
-    """Return the number of events that only one of them has, and the instant of the first."""
+    """Return the number of events that only one of the lists has, and the instant of the first."""
     was, would = (
         [
             each

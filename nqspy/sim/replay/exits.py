@@ -22,7 +22,7 @@ PATIENCE = 20
 
 
 class PatientGuard(Guard):
-    """A guard that gives many times the budget, not shown in texts; ``overran``: even that was too little."""
+    """A guard with many times the budget, not shown in texts; ``overran``: True if that was too little."""
 
     patience = PATIENCE
     overran = False
@@ -40,8 +40,8 @@ class PatientGuard(Guard):
 
 
 class RecordedCalls(Calls):
-    """Calls of recorded exits; ``others``: names of those that were not loaded then. An exit that once
-    overran the longer time on a request gets only its budget when it is asked about it again."""
+    """Calls of recorded exits; ``others``: names of exits that were not loaded then. An exit that once
+    exceeded the longer time on a request has only its budget when it is called for that request again."""
 
     def __init__(self, guard: PatientGuard, watch: CallWatch) -> None:
         super().__init__(guard, watch)
@@ -52,13 +52,13 @@ class RecordedCalls(Calls):
         self._started: Collection[Seq] = ()
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """Have these fail again in the next pass; ``started``: requests that it starts. A failure on a
+        """Have these calls fail again in the next pass; ``started``: requests that it starts. A failure on a
         started request came after the choice (``elected``)."""
         reported = (each for each in failures if each.traceback and each.exit not in self.others)
         self._expected, self._started = list(reported), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """Call as `Calls` does; an expected failure is noted without a call."""
+        """Call a hook as `Calls` does; for an expected failure note that without a call."""
         after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
             if after_choice and (failure.exit, failure.seq) == (hook.who, seq):
@@ -76,15 +76,15 @@ class RecordedCalls(Calls):
 
 
 Files = Mapping[str, str] | None
-"""Loaded exits: content hashes by name; None: the journal does not know them."""
+"""Loaded exits: content hashes by name; None: the journal does not have them."""
 Choice = Callable[[Files], Sequence[Source]]
-"""Returns the files to load in a replay in place of recorded ones."""
+"""Function that returns the files to load in a replay in place of recorded ones."""
 
 
 class ExitVersions(Struct, frozen=True):
-    """The exits that were loaded in a time, version by version. ``copies``: the files by content hash;
-    ``now``: those of the home, used where the journal does not have the loaded ones; ``loads``: loaded files,
-    and since when (None: before the time); ``unknown_until``: end of the time without known loads."""
+    """Exits that were loaded in a time, version by version. ``copies``: the files by content hash; ``now``:
+    those of the home, used if the journal does not have the loaded ones; ``loads``: loaded files, and since
+    when (None: before the time); ``unknown_until``: end of the time without known loads."""
 
     folder: Path
     copies: Mapping[str, bytes]
@@ -135,7 +135,7 @@ class RecordedExits(SiteExits, ExitHistory):
         self.begin(site)
 
     def _index_hooks(self) -> None:
-        """Show submissions only to new exits: the recorded ones have accepted them."""
+        """Call submit hooks of new exits only: the recorded ones have accepted the submissions."""
         super()._index_hooks()
         new = tuple(hook for hook in self._active["submit"] if hook.who in self._others)
         self._active["submit"] = new
@@ -151,11 +151,11 @@ class RecordedExits(SiteExits, ExitHistory):
         return self._recorded
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """Expect failures as `RecordedCalls` does."""
+        """Expect failures, as `RecordedCalls.expect` does."""
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """Have exits skip the requests that they failed on shortly before the beginning, except new exits."""
+        """Have exits skip requests on which they failed shortly before the beginning, except new exits."""
         for at, each in failures:
             one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
             if one is not None and each.exit not in self._others and request is not None:
@@ -165,7 +165,7 @@ class RecordedExits(SiteExits, ExitHistory):
                         hook.record.back_off(request.owner, Mark(at))
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Note that their process was lost at these: they are not asked about them for a while."""
+        """Note that the exits' process was lost at these calls: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
         lost = [each for each in failures if each.lost and each.seq is not None]
         self.lost([Skipped(each.exit, hook, each.seq, at, each.text) for each in lost for hook in asked], ())

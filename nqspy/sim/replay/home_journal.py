@@ -20,14 +20,14 @@ from nqspy.store.reader import Reader, latest_before
 from nqspy.userexit.loader import Source
 
 NEAR = 100_000
-"""Number of events within which a pass under way arrives."""
+"""Number of events within which the plan of a pass under way arrives."""
 
 
 class HomeJournal:
-    """The journal of a home, read beside its daemon or without one."""
+    """The journal of a home, read beside its daemon or without a daemon."""
 
     def __init__(self, home: Path) -> None:
-        """Raise NotReplayed."""
+        """Open the journal. Raises NotReplayed."""
         database = home / "nqs.db"
         if not database.exists():
             raise NotReplayed(f"{database} does not exist: there is nothing to replay")
@@ -43,13 +43,13 @@ class HomeJournal:
 
     @property
     def zone(self) -> Zone:
-        """The site's time zone."""
+        """Return the site's time zone."""
         return zone_of(self.now_site.timezone)
 
     def recording(self, since: Instant | None = None, until: Instant | None = None) -> Recording:
         """Read the journal from ``since`` (None: the beginning) to before ``until`` (None: the end), a little
-        longer if a pass was under way. The recording needs no journal afterwards. Its first ``begin``
-        returns the site itself, later ones copies without computed values. Raises NotReplayed."""
+        longer if a pass was under way. The recording needs no journal afterwards. Its first ``begin`` returns
+        the site itself, later ones copies without computed values. Raises NotReplayed."""
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):

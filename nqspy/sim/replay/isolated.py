@@ -15,20 +15,20 @@ from nqspy.model.errors import NqspyError
 
 
 class NotReplayed(NqspyError):
-    """There is nothing to replay, or a change is impossible: the text says why, in one line."""
+    """There is nothing to replay, or a change is impossible; the text says why, in one line."""
 
 
 MEMORY = 8 << 30
-"""Bytes that it may use in addition to those at its start."""
+"""Bytes that the process may use in addition to those at its start."""
 
 Progress = Callable[[int], None]
-"""Gets the number of events done."""
+"""Function that gets the number of events done."""
 
 
 def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
-    """Return the result of ``work``, which must fit into JSON; it runs in a fork, and can read only files
-    that everybody can read. A terminal shows how many of so many ``events`` are done. Raises NotReplayed with
-    the refusal, or if the process was lost."""
+    """Return the result of ``work``, which must fit into JSON; it runs in a fork that can read only files
+    that everybody can read. A terminal shows how many of ``events`` are done. Raises NotReplayed with the
+    refusal, or if the process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()
@@ -75,7 +75,7 @@ def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
 
 
 def _end_if_stopped(pid: int) -> None:
-    """Kill a process that site code stopped: its parent would wait for ever."""
+    """Kill a process that site code has stopped: its parent would wait for ever."""
     with suppress(ChildProcessError):  # it has ended, and was waited for
         changed = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if changed is not None and changed.si_code == os.CLD_STOPPED:

@@ -1,4 +1,4 @@
-"""Draw both runs of a night, one above the other: PEs held, requests waiting, PEs over time."""
+"""Drawing of both runs of a night, one above the other: PEs held, requests waiting, PEs over time."""
 
 from base64 import b64encode
 from collections.abc import Iterable
@@ -35,12 +35,12 @@ def check(path: Path) -> None:
 
 
 def drawn(path: Path, comparison: NightComparison) -> str:
-    """Draw both runs, or one without a change; return the file in base64. Raises NotSimulated."""
+    """Draw both runs, or one without a change; return the SVG in base64. Raises NotSimulated."""
     return b64encode(FORMATS[path.suffix.lower()](drawing(path.stem, comparison))).decode()
 
 
 def drawing(name: str, comparison: NightComparison) -> Drawing:
-    """Return the picture of both."""
+    """Return the drawing of both runs."""
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, comparison.base)]
@@ -59,7 +59,7 @@ def _trail(pes: int, comparison: NightComparison, events: Iterable[Recorded]) ->
     for recorded in events:
         last = max(last, recorded.at)
         walk.add(recorded)
-    for seq in list(walk.holds):  # what is not over by then
+    for seq in list(walk.holds):  # what has not ended by then
         walk.held(seq, last)
     for seq in list(walk.waits):
         walk.waited(seq, last)
@@ -76,7 +76,7 @@ class _Walk:
         self.waits = {seq: begin for seq in before.requests if seq not in started}
 
     def add(self, recorded: Recorded) -> None:
-        """Follow an event."""
+        """Add an event."""
         event: Any = recorded.event
         at = max(self._begin, recorded.at)
         if isinstance(event, ev.Submitted):
@@ -95,13 +95,13 @@ class _Walk:
             self.waited(event.seq, at)
 
     def held(self, seq: Seq, at: Instant) -> None:
-        """A request holds its PEs no longer."""
+        """Add the PEs of a request that holds them no longer."""
         since = self.holds.pop(seq, None)
         if since is not None and self._pes[seq]:
             self._trail.hold(number_of(seq), HeldPes(since, at, self._pes[seq]))
 
     def waited(self, seq: Seq, at: Instant) -> None:
-        """A request waits no longer."""
+        """Add the wait of a request that waits no longer."""
         since = self.waits.pop(seq, None)
         if since is not None and at >= since:
             self._trail.wait(since, at)

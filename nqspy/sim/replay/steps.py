@@ -14,13 +14,13 @@ from nqspy.sim.replay.comparison import reason_object
 from nqspy.sim.replay.what_if import Replayed
 
 BEFORE = 600_000
-"""ms before the shown time at which the replay begins: failures of exits count for so long."""
+"""Time in ms before the shown one at which the replay begins: failures of exits count for so long."""
 MOST = 200
-"""Requests that one pass names at most."""
+"""Most requests named for one pass."""
 
 
 def passes(found: Replayed, begin: Instant, end: Instant) -> Iterator[dict[str, Any]]:
-    """Replay a time pass by pass; yield for each pass that decided anything ``at asked as_of n``, ``shift``,
+    """Replay a time pass by pass; yield for each pass that decided something ``at asked as_of n``, ``shift``,
     ``started[{request pes forced}]``, ``waits[{request queue code who text}]`` in its order of examination,
     ``queues[{queue code who text}]``: why it started no more of each, and its other decisions."""
     was, events = found.was, found.recording.events
@@ -74,7 +74,7 @@ def _name(site: Site, seq: Seq) -> str:
 
 
 def lines(step: dict[str, Any]) -> Iterator[str]:
-    """Return the lines of a pass for people."""
+    """Yield the lines of a pass for people."""
     shift = f", shift {step['shift']}" if step["shift"] else ""
     asked = "" if step["asked"] == step["at"] else f", asked for {step['asked'][11:23]}"
     made = f"pass {step['n']}, as of event {step['as_of']}"

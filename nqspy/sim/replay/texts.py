@@ -8,7 +8,7 @@ from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 
 MOST = 20
-"""Requests that are shown one by one."""
+"""Most requests that are shown one by one."""
 
 Data = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:
         return
-    if data["left"] is None or not data["differences"]:  # whatever exits would have answered besides
+    if data["left"] is None or not data["differences"]:  # whatever exits would have answered otherwise
         yield f"with {words}: nothing would have been different\n"
         return
     differs = f"different from {short(data['left'])} on, {data['differences']} events are other ones"
@@ -70,7 +70,7 @@ def elsewhere(data: Data) -> str:
 
 
 def unasked_exits(data: Data) -> Iterator[str]:
-    """Yield which versions of user exits could not be asked."""
+    """Yield lines on versions of user exits that could not be asked."""
     for each in data["exits"]["missing"]:
         since = "" if each["since"] is None else f" {short(each['since'])}"
         named = f"exit {each['exit']} ({each['digest']})"

@@ -35,7 +35,7 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Alternative:
-    """A change against the past: settings and ``exits`` (None: the same); ``label``: its text for people."""
+    """A change of the past: settings, and ``exits`` (None: the same); ``label``: its text for people."""
 
     change: WhatIfChange = WhatIfChange()
     exits: Choice | None = None
@@ -54,7 +54,7 @@ STEP = 100
 
 @dataclass
 class ReplayInput:
-    """Input of a replay. ``failures``: failures of the ``versions`` shortly before."""
+    """Input of a replay. ``failures``: failures of the ``versions`` shortly before it."""
 
     zone: Zone
     recording: Recording
@@ -64,7 +64,7 @@ class ReplayInput:
 
 @dataclass
 class Replayed(ReplayInput):
-    """A replayed time. ``before``: the site at its beginning; without a change ``was`` has followed the
+    """A replayed time. ``before``: the site at its beginning. Without a change ``was`` has followed the
     journal event by event; else ``base`` is a run without the change and ``would`` one with it, under
     ``exits``; ``wait_reasons``: why starts moved."""
 
@@ -78,7 +78,7 @@ class Replayed(ReplayInput):
 
     @property
     def site(self) -> Site:
-        """The site at the end, without the change."""
+        """Return the site at the end, without the change."""
         return self.was.site if self.base is None else self.base.site
 
 
@@ -99,7 +99,7 @@ def read_input(
 
 
 def at_beginning(source: ReplayInput) -> Replayed:
-    """Return the beginning of a recorded time. User exits run in this process (`isolated`)."""
+    """Return the site at the beginning of a recorded time. User exits run in this process (`isolated`)."""
     exits = RecordedExits(source.versions)
     was = Follower(source.recording, exits, exits)
     exits.failed_before(was.site, source.failures)
@@ -141,7 +141,7 @@ def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
 
 
 def exits_of(folder: Path) -> Choice:
-    """Use the files of a folder of exits all the time. Raises NotReplayed if it is no folder."""
+    """Return a choice of the files in a folder of exits for all times. Raises NotReplayed for no folder."""
     if not folder.is_dir():
         raise NotReplayed(f"{folder} is no folder of user exits")
     sources = files_in(folder)
@@ -167,11 +167,12 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
 
 
 def throughout(text: str) -> WhatIfChange:
-    """Apply settings all the time, whatever a shift or a person sets. Raises NotReplayed."""
+    """Return a change that applies settings all the time, whatever else sets them. Raises NotReplayed."""
     changes, lines = settings_of(text, "-c")
 
     def again(settings: Settings) -> tuple[ev.Change, ...]:
-        """Return them again, and add them to each shift, which then sets them when it comes into force."""
+        """Return the changes that repeat these settings, and add them to each shift, which then sets them
+        when it begins."""
         found = list(changes)
         for shift in settings.shifts.values():
             if lines and tuple(shift.lines[-len(lines) :]) != lines:
@@ -182,7 +183,8 @@ def throughout(text: str) -> WhatIfChange:
 
 
 def as_if_applied(text: str, source: str) -> WhatIfChange:
-    """Apply a file of commands just before the beginning; shifts still set theirs. Raises NotReplayed."""
+    """Return a change that applies a file of commands just before the beginning; shifts still set theirs.
+    Raises NotReplayed."""
     changes, _ = settings_of(text, source)
     return _change(changes, lambda settings: changes)
 
@@ -206,7 +208,7 @@ def _change(
 
 
 def other_queues(folder: Path) -> WhatIfChange:
-    """Apply the files of another folder ``queues.d``. Raises NotReplayed."""
+    """Return a change that applies the files of another folder ``queues.d``. Raises NotReplayed."""
     files = []
     for path in sorted(folder.glob("*.qmgr")):
         try:
@@ -220,7 +222,7 @@ def other_queues(folder: Path) -> WhatIfChange:
 
 
 def both(one: WhatIfChange, other: WhatIfChange) -> WhatIfChange:
-    """Combine two changes, one after the other."""
+    """Return a change that applies two changes, one after the other."""
     return WhatIfChange(
         (*one.commands, *other.commands),
         lambda settings: (*one.reapply(settings), *other.reapply(settings)),

@@ -1,1 +1,1 @@
-"""A site in the hands of whoever writes its exits: the engine under a virtual clock, with words for tests."""
+"""A site for authors of exits: the engine under a virtual clock, with words for tests."""

@@ -13,11 +13,11 @@ from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 2_000
-"""ms of CPU time that an exit has at least in a test, on a machine that may be busy; wall time: ten times."""
+"""Least CPU time in ms of an exit's call in a test, as the machine may be busy; wall time: ten times."""
 
 OneExit = str | Path | ModuleType
 Exits = OneExit | Mapping[str, str] | Sequence[OneExit]
-"""A file (or a folder of files), a module under test, texts by the names of their exits; or several."""
+"""A file (or a folder of files), a module, or texts by the names of their exits; or several of these."""
 
 
 class _Patient(Guard):
@@ -30,7 +30,7 @@ class _Patient(Guard):
 
 
 class ExitsUnderTest(SiteExits):
-    """Exits of files. ``failed`` since the last read; ``printed`` by line. Raises BadExit."""
+    """The exits of files. ``failed``: failures since the last read; ``printed``: lines. Raises BadExit."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.failed: list[ExitFailure] = []
@@ -39,7 +39,7 @@ class ExitsUnderTest(SiteExits):
         self._sound()
 
     def put(self, sources: Iterable[Source]) -> None:
-        """Add these files, each in the place of one of the same name. Raises BadExit."""
+        """Add these files; each replaces one with the same name. Raises BadExit."""
         known = {source.path.stem: source for source in self._sources or ()}
         self._sources = _in_order((known | {source.path.stem: source for source in sources}).values())
         modules, self.problems = self._load()
@@ -47,20 +47,20 @@ class ExitsUnderTest(SiteExits):
         self._install(modules)
 
     def reload(self) -> str:
-        """Read the files that there are once more, then as `SiteExits`."""
+        """Read the present files again, then reload like `SiteExits`."""
         known = self._sources or ()
         self._sources = [_read(each.path) if each.path.is_absolute() else each for each in known]
         return super().reload()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures as `SiteExits` does; store them too."""
+        """Return failures like `SiteExits`; store them too."""
         found = super().failures()
         self.failed += found
         return found
 
     @contextmanager
     def blamed(self, strict: bool) -> Iterator[None]:
-        """Fail with the failure of an exit meanwhile, where it is ``strict``. Raises ExitFailed."""
+        """Fail if an exit fails in the block and ``strict`` is set. Raises ExitFailed."""
         self.failed.clear()
         yield
         if strict and self.failed:
@@ -109,7 +109,7 @@ def _read(path: Path) -> Source:
 
 
 def under_test(test: Path) -> Path:
-    """The exit that a file of tests is about: beside it, in ``exits``, or above. Raises BadExit."""
+    """Return the exit that a file of tests is about: beside it, in ``exits``, or above. Raises BadExit."""
     name = test.stem.removeprefix("test_").removesuffix("_test").lstrip("_")
     folders = (test.parent, test.parent / "exits", test.parent.parent / "exits")
     for folder in folders:

@@ -8,5 +8,5 @@ from nqspy.sim.testing.site import StorySite
 
 @pytest.fixture(name="site")
 def site_of_test(request: pytest.FixtureRequest) -> StorySite:
-    """A site with the exit that the file of tests is about, and one open queue ``batch``."""
+    """Return a site with the exit that the file of tests is about, and one open queue ``batch``."""
     return StorySite(exits=under_test(request.path))

@@ -1,6 +1,5 @@
-"""The record of a site as a test asks for it: what started, ran and ended, in its own words; times as a test
-writes them; and errors that it may meet beside its own assertions. The errors are failed assertions, except
-`Refusal`, which a submission may meet as at a site."""
+"""The record of a site for a test: what started, ran and ended, by the test's names; times as a test writes
+them; and errors, which are failed assertions except `Refusal`, as a site too may refuse a submission."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ LINES = 30
 
 @dataclass(slots=True)
 class Stretch:
-    """A time in which one ran; ``end`` None: it does."""
+    """A time in which a request ran; ``end`` None: it runs now."""
 
     seq: Seq
     begin: Instant
@@ -31,8 +30,8 @@ class Stretch:
 
 @dataclass
 class StoryRecord:
-    """Follows the journal. ``labels``: what the test calls each request, by its number; ``starts`` in the
-    order in which it was decided; ``ends`` in theirs; ``lines``: the story, each with its instant."""
+    """Follows the journal. ``labels``: the test's names of requests, by number; ``starts`` in the order in
+    which they were decided; ``ends`` in their order; ``lines``: the story, each line with its instant."""
 
     labels: dict[int, str] = field(default_factory=dict)
     starts: list[Stretch] = field(default_factory=list)
@@ -40,7 +39,7 @@ class StoryRecord:
     lines: list[tuple[Instant, str]] = field(default_factory=list)
 
     def add(self, happened: Iterable[ev.Recorded]) -> None:
-        """Follow these events."""
+        """Add these events."""
         for recorded in happened:
             event, at = recorded.event, recorded.at
             if isinstance(event, ev.Starting):
@@ -61,7 +60,7 @@ class StoryRecord:
         return name if index is None else f"{name}[{index}]"
 
     def stretches(self, number: int) -> list[Stretch]:
-        """Return the times in which a request ran, its indices too."""
+        """Return the times in which a request, or its indices, ran."""
         return [each for each in self.starts if number_of(each.seq) == number]
 
     def _texts(self, event: ev.Event) -> Iterator[str]:
@@ -94,7 +93,8 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def moment(text: str, zone: Zone, now: Instant) -> Instant:
-    """The next ``03:00`` or ``tue 03:00`` (now, where it is), or a date with a time. Raises BadStory."""
+    """Return the next instant of ``03:00`` or ``tue 03:00`` (now, if it is that), or of a date with a time.
+    Raises BadStory."""
     day, _, clock = text.strip().lower().rpartition(" ")
     try:
         if day in ("", *_DAYS) and "-" not in clock:
@@ -119,7 +119,7 @@ def _next(day: str, clock: time, zone: Zone, now: Instant) -> Instant:
 
 
 def span(text: str | float) -> int:
-    """Read a length of time, in ms, of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory."""
+    """Return the ms of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory."""
     try:
         found = parse_time(str(text))
     except BadValue as error:
@@ -130,7 +130,7 @@ def span(text: str | float) -> int:
 
 
 def shown(zone: Zone, at: Instant) -> str:
-    """An instant as a test writes it: ``2026-03-02 20:00:00``."""
+    """Return an instant as a test writes it: ``2026-03-02 20:00:00``."""
     local = zone.local(at)
     return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{at % 1000:03d}" if at % 1000 else "")
 
@@ -140,8 +140,8 @@ class BadExit(AssertionError):
 
 
 class ExitFailed(AssertionError):
-    """An exit raised, answered nonsense or did not come back; with its traceback."""
+    """An exit raised, answered nonsense or did not return; with its traceback."""
 
 
 class BadStory(AssertionError):
-    """The test asks for what there is not: a request of that name, a time that has gone by."""
+    """The test asks for something that does not exist: a request of that name, a time that is past."""

@@ -22,32 +22,31 @@ WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 
 class StorySite(Stage):
-    """A `Stage` with what it did, as lists, and claims about it, in sentences. A claim that does not hold
-    raises AssertionError; its text has the last lines of the story; one that holds is true, so ``assert``
-    may stand before it."""
+    """A `Stage` with lists of what happened, and claims in sentences. A claim that does not hold raises
+    AssertionError, with the last lines of the story; one that holds returns True."""
 
     # ------------------------------------------------------------ what it did
 
     @property
     def shift(self) -> str | None:
-        """The shift in force."""
+        """Return the shift in force."""
         return self._site.shift.current
 
     @property
     def started(self) -> list[str]:
-        """All that have started, in the order in which that was decided; one that ran twice stands twice."""
+        """Return the requests that have started, in the order of decisions; twice if it ran twice."""
         return [self.record.label(each.seq) for each in self.record.starts]
 
     @property
     def running(self) -> list[str]:
-        """Requests that run now, in the order of their starts."""
+        """Return the requests that run now, in the order of their starts."""
         known = self._site.started
         runs = (each.seq for each in self.record.starts if each.end is None)
         return [self.record.label(seq) for seq in runs if seq in known and known[seq].state is State.RUNNING]
 
     @property
     def waiting(self) -> list[str]:
-        """Requests that wait now, in the order of the lines of their queues, held and dated ones last."""
+        """Return the requests that wait now, in the order of their queues, held and dated ones last."""
         site, places = self._site, Places(self._driver.engine, self._driver.now)
 
         def line(request: Request) -> tuple[Any, ...]:
@@ -60,16 +59,16 @@ class StorySite(Stage):
 
     @property
     def ended(self) -> list[str]:
-        """Requests that have ended, deleted ones too, in the order of their ends."""
+        """Return the requests that have ended, deleted ones too, in the order of their ends."""
         return [self.record.label(seq) for seq in self.record.ends]
 
     @property
     def printed(self) -> list[str]:
-        """Lines that exits have printed, each behind the exit's name."""
+        """Return lines that exits have printed, each behind the exit's name."""
         return self.exits.printed
 
     def most_at_once(self, owner: str | None = None, queue: str | None = None) -> int:
-        """Return the most requests that ran at the same time so far, of that owner, of that queue."""
+        """Return the most requests that ran at the same time so far, of that owner, in that queue."""
         steps = []
         for each in self.record.starts:
             request = self.found(each.seq)[0]
@@ -82,7 +81,7 @@ class StorySite(Stage):
         return most
 
     def report_night(self) -> dict[str, Any]:
-        """Return the data of ``nqspy report night --json`` as of now; exits get their notice."""
+        """Return the present data of ``nqspy report night --json``; exits get their notice."""
         __tracebackhide__ = True
         driver, events = self._driver, list(self.journal.events())
         bounds = night.night_bounds(events, self.zone, driver.now)
@@ -94,7 +93,7 @@ class StorySite(Stage):
     # ------------------------------------------------------------ now
 
     def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
-        """Claim that it waits now, and that ``because`` is part of the reason or of its source's name."""
+        """Claim that a request waits now, and that ``because`` is part of the reason or its source."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state not in WAITS:
@@ -104,7 +103,7 @@ class StorySite(Stage):
         return True
 
     def must_run(self, name: str | StoryJob) -> bool:
-        """Claim that it runs now."""
+        """Claim that a request runs now."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state != "running":
@@ -113,7 +112,7 @@ class StorySite(Stage):
         return True
 
     def must_have_ended(self, name: str | StoryJob, status: int | None = None) -> bool:
-        """Claim that it has ended, with this exit status if one is given."""
+        """Claim that a request has ended, with this exit status if one is given."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state != "ended":
@@ -124,7 +123,7 @@ class StorySite(Stage):
         return True
 
     def must_refuse(self, name: str, because: str = "", **wanted: Any) -> bool:
-        """A submission like this (`StorySite.submit`) is refused now, and ``because`` is part of why."""
+        """Claim that a submission like this (`StorySite.submit`) is refused, ``because`` is part of why."""
         __tracebackhide__ = True
         try:
             job = self.submit(name, **wanted)
@@ -138,7 +137,8 @@ class StorySite(Stage):
     # ------------------------------------------------------------ so far
 
     def ran_before(self, first: str | StoryJob, second: str | StoryJob) -> bool:
-        """Both have started, the first one earlier, or at the same instant in an earlier decision."""
+        """Claim that both have started, the first one earlier, or at the same instant by a decision
+        before."""
         __tracebackhide__ = True
         one, other = self.job(first), self.job(second)
         order = [number_of(each.seq) for each in self.record.starts]
@@ -152,7 +152,7 @@ class StorySite(Stage):
         return True
 
     def never_together(self, *names: str | StoryJob) -> bool:
-        """No two of these have run at the same time so far."""
+        """Claim that no two of these have run at the same time so far."""
         __tracebackhide__ = True
         jobs = [self.job(name) for name in names]
         runs = [(job, each) for job in jobs for each in self.record.stretches(job.number)]
@@ -168,7 +168,7 @@ class StorySite(Stage):
         return AssertionError(f"{text}\n\n{self.story(LINES)}")
 
     def story(self, most: int | None = None) -> str:
-        """Tell what has happened so far, a line each; ``most``: the last lines."""
+        """Return what has happened so far, a line each; ``most``: only the last lines."""
         lines = self.record.lines[-most:] if most is not None else self.record.lines
         left = len(self.record.lines) - len(lines)
         head = [f"({left} lines before)"] if left else []

@@ -1,4 +1,4 @@
-"""Events at a site of a story, the requests of it, and questions about each of them."""
+"""A site of a story: what happens to it, its requests, and questions about each of them."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ from nqspy.sim.testing.wish import Amount, read_after, spec_of
 from nqspy.store.memory import MemoryJournal
 
 USERS = 100
-"""The Unix group of all users of a test."""
+"""Unix group of all users in a test."""
 FIRST_UID = 1_001
 
 
 class StoryJob:
-    """A request of a test, by the test's name for it, as of now; times are like ``2026-03-02 20:00:00``."""
+    """A request of a test, by the test's name for it, now; times like ``2026-03-02 20:00:00``."""
 
     def __init__(self, site: "Stage", label: str, number: int, array: bool) -> None:
         self._site, self.label, self.number = site, label, number
@@ -44,59 +44,59 @@ class StoryJob:
 
     @property
     def id(self) -> str:
-        """Full identifier."""
+        """Return the full identifier."""
         return self._site.named(self.seq)
 
     @property
     def request(self) -> Request:
-        """All that the engine knows of it."""
+        """Return the engine's record of it."""
         return self._site.found(self.seq)[0]
 
     @property
     def spec(self) -> Spec:
-        """Request as it was accepted, changes of a submit exit included."""
+        """Return the request as it was accepted, changes of a submit exit included."""
         return self.request.spec
 
     @property
     def state(self) -> str:
-        """``queued``, ``held``, ``waiting`` (for a date), ``running``, ``suspended``, ``ended`` ..."""
+        """Return ``queued``, ``held``, ``waiting`` (for a date), ``running``, ``suspended``, ``ended`` ..."""
         return self._site.found(self.seq)[1]
 
     @property
     def queue(self) -> str:
-        """The queue it stands in, or stood in last."""
+        """Return the queue it is in, or was in last."""
         return self.request.queue
 
     @property
     def why(self) -> str:
-        """Reason why it waits, in words; empty where it does not."""
+        """Return the reason why it waits, in words; empty if it does not."""
         return self._site.why(self)
 
     @property
     def place(self) -> int | None:
-        """Place in its queue, from 1; None where it is not queued."""
+        """Return the place in its queue, from 1; None if it is not queued."""
         return self._site.place(self)
 
     @property
     def date_in_queue(self) -> str:
-        """Time as of which it counts as submitted."""
+        """Return the time as of which it counts as submitted."""
         return shown(self._site.zone, self.request.date_in_queue)
 
     @property
     def started(self) -> str | None:
-        """Time of its last start."""
+        """Return the time of its last start; None before it."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].begin if runs else None)
 
     @property
     def ended(self) -> str | None:
-        """Time at which it last stopped running."""
+        """Return the time at which it last stopped running."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].end if runs else None)
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status it ended with, never 0 after a bad end; None before, or without one."""
+        """Return the exit status, never 0 after a bad end; None before the end, or without one."""
         end = self._site.record.ends.get(self.seq)
         return None if end is None else End.of(end).shown_status
 
@@ -108,7 +108,7 @@ AfterGiven = str | StoryJob | Iterable[str | StoryJob]
 
 
 class _Driver(Simulation):
-    """Tells ``happened`` of events as soon as they are committed."""
+    """Driver that calls ``happened`` with events as soon as they are committed."""
 
     def __init__(
         self, happened: Callable[[Sequence[Recorded], EngineSite], None], *given: Any, **more: Any
@@ -125,11 +125,10 @@ class Stage:
     """A site under a virtual clock. ``qmgr``: its queues and settings in qmgr's language (none: one open
     queue ``batch``); ``exits``: files, a folder of them, modules, or texts by name, relative paths beside the
     file that makes the site; ``pes``: how many PEs it has; ``at``: when it begins, on the clocks of ``zone``
-    (a Monday); ``runs``: how long requests run of which nothing else is said. ``strict``: what an exit fails
-    with fails the test.
+    (a Monday); ``runs``: how long requests run if nothing else is given; ``strict``: failures of an exit fail
+    the test.
 
-    Raises BadExit for a file that cannot be loaded, ParseError and Refusal for wrong settings.
-    """
+    Raises BadExit for a file that cannot be loaded, ParseError and Refusal for wrong settings."""
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class Stage:
     # ------------------------------------------------------------ what happens
 
     def qmgr(self, text: str) -> None:
-        """Commands of qmgr, one a line, by a manager. Raises ParseError, Refusal."""
+        """Run commands of qmgr, one a line, as a manager. Raises ParseError, Refusal."""
         __tracebackhide__ = True
         for parsed in parse_text(text, "qmgr"):
             if not isinstance(parsed.command, cm.Command) or isinstance(parsed.command, cm.Query):
@@ -170,12 +169,12 @@ class Stage:
             self._do([(parsed.command, OPERATOR)])
 
     def open_queue(self, name: str, words: str = "") -> None:
-        """Create a batch queue and open it; ``words`` as ``create batch_queue`` has them: ``run_limit=4``."""
+        """Create and open a batch queue; ``words`` as in ``create batch_queue``: ``run_limit=4``."""
         __tracebackhide__ = True
         self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
 
     def load(self, exits: Exits) -> None:
-        """Load exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
+        """Load exits; each replaces one with the same name, as `StorySite` does at the beginning."""
         beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
         self.exits.put(sources_of(exits, beside))
         self._do([(cm.ReloadExits(), OPERATOR)])
@@ -189,16 +188,15 @@ class Stage:
         arguments: Iterable[str] = (), script: str = "", named: str | None = None,
         runs: str | float | None = None, uses: str | float | None = None, status: int = 0, **options: Any,
     ) -> StoryJob:  # fmt: skip
-        """A request is submitted by its owner. ``name``: what the test calls it, and its own name unless
-        ``named`` says another one (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``;
-        ``after``: what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables;
-        ``options``: others of `Client.submit`, such as ``contract=True``.
+        """Submit a request as its owner. ``name``: the test's name for it, and its own unless ``named`` gives
+        another (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``; ``after``: what it
+        waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables; ``options``: others of
+        `Client.submit`, such as ``contract=True``.
 
         Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
-        (else its wall time on each PE) and ends with that exit status, unless a limit ends it before.
+        (default: its wall time on each PE) and ends with that exit status, unless a limit ends it before.
 
-        Raises Refusal where it is refused.
-        """
+        Raises Refusal if the site refuses it."""
         __tracebackhide__ = True
         eligible = None if not_before is None else moment(not_before, self.zone, self._driver.now)
         word, uid = name if named is None else named, self._uids.get(owner, FIRST_UID + len(self._uids))
@@ -248,21 +246,21 @@ class Stage:
         self._do(asked)
 
     def hold(self, name: str | StoryJob) -> None:
-        """An operator holds a request."""
+        """Hold a request as an operator."""
         self._do([(cm.HoldRequests((self.job(name).id,)), OPERATOR)])
 
     def release(self, name: str | StoryJob) -> None:
-        """An operator releases a request."""
+        """Release a request as an operator."""
         self._do([(cm.ReleaseRequests((self.job(name).id,)), OPERATOR)])
 
     def delete(self, name: str | StoryJob) -> None:
-        """A request is deleted, or ended if it runs."""
+        """Delete a request, running or not."""
         self._do([(cm.Delete((self.job(name).id,), force=True), OPERATOR)])
 
     # ------------------------------------------------------------ time
 
     def at(self, when: str) -> None:
-        """Let time pass to the next ``03:00`` or ``tue 03:00``, or a date with a time. Raises BadStory."""
+        """Let time pass to the next ``03:00`` or ``tue 03:00``, or to a date with a time. Raises BadStory."""
         __tracebackhide__ = True
         self._pass(moment(when, self.zone, self._driver.now))
 
@@ -272,23 +270,23 @@ class Stage:
         self._pass(Instant(self._driver.now + span(time)))
 
     def to_the_end(self) -> None:
-        """Let time pass until nothing is due (eight days at most in which nothing does)."""
+        """Let time pass until nothing is due (at most eight days without an event)."""
         __tracebackhide__ = True
         self._pass(None)
 
     @property
     def now(self) -> str:
-        """The time: ``2026-03-02 20:00:00``."""
+        """Return the present time: ``2026-03-02 20:00:00``."""
         return shown(self.zone, self._driver.now)
 
     @property
     def _site(self) -> EngineSite:
-        """The engine's site."""
+        """Return the engine's site."""
         return self._driver.site
 
     @property
     def zone(self) -> Zone:
-        """The site's time zone."""
+        """Return the site's time zone."""
         return zone_of(self._site.timezone)
 
     def why(self, name: str | StoryJob) -> str:
@@ -298,7 +296,7 @@ class Stage:
         return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
 
     def place(self, name: str | StoryJob) -> int | None:
-        """Return its place in its queue, from 1; None where it is not queued."""
+        """Return a request's place in its queue, from 1; None if it is not queued."""
         place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
         return None if place is None else place.position
 
@@ -312,7 +310,7 @@ class Stage:
         ]
 
     def job(self, name: str | StoryJob) -> StoryJob:
-        """A request by what the test calls it. Raises BadStory where there is none."""
+        """Return a request by the test's name for it. Raises BadStory without one."""
         if isinstance(name, StoryJob):
             return name
         if name not in self._jobs:
@@ -321,7 +319,7 @@ class Stage:
         return self._jobs[name]
 
     def found(self, seq: Seq) -> tuple[Request, str]:
-        """A request and its state, whether it has ended or not."""
+        """Return a request and its state, ended or not."""
         request = self._site.to_be(seq)
         if request is not None:
             return request, request.shown_state.value
@@ -331,13 +329,13 @@ class Stage:
         return rows[0]["request"], "ended"
 
     def named(self, seq: Seq) -> str:
-        """A request's full identifier."""
+        """Return a request's full identifier."""
         return self._site.id_of(seq)
 
     # ------------------------------------------------------------ how it is done
 
     def _do(self, asked: Sequence[tuple[cm.Command, Caller]]) -> None:
-        """Carry these out now, at the same moment. Raises the first refusal."""
+        """Carry out commands now, at the same moment. Raises the first refusal."""
         __tracebackhide__ = True
         driver, handles = self._driver, [object() for _ in asked]
         with self.exits.blamed(self.strict):

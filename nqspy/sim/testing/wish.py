@@ -12,7 +12,7 @@ from nqspy.model.units import parse_size, parse_time
 from nqspy.sim.testing.record import BadStory
 
 Amount = str | int | float | None
-"""A time (``"10:00"``, seconds) or a size (``"8mw"``, bytes) as a person writes it; None: not asked for."""
+"""A time (``"10:00"``, seconds) or a size (``"8mw"``, bytes) as people write it; None: not asked for."""
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "time": lambda value: parse_time(str(value)),
     "size": lambda value: parse_size(str(value)),
@@ -26,8 +26,8 @@ _OPTIONS = {
 
 
 def spec_of(own: dict[str, Any], ask: dict[str, Any], options: Mapping[str, Any], array: str | None) -> Spec:
-    """Make a request's specification as qsub sends it: its fields, with ``options`` of the list by their
-    names in Python. Raises BadStory for an option that does not exist, or an amount that cannot be read."""
+    """Return a request's specification as qsub sends it: its fields, with ``options`` by their names in
+    Python. Raises BadStory for an unknown option, or an amount that cannot be read."""
     try:
         for name, value in options.items():
             if name not in _OPTIONS:
@@ -44,7 +44,7 @@ def spec_of(own: dict[str, Any], ask: dict[str, Any], options: Mapping[str, Any]
 
 
 def read_after(text: str) -> tuple[str, AfterWord]:
-    """The request that ``a`` or ``a:any`` names, and what must become of it. Raises BadStory."""
+    """Return the request that ``a`` or ``a:any`` names, and the condition. Raises BadStory."""
     name, _, when = text.partition(":")
     word = next((each for each in AFTER_WORDS if each == (when or "ok")), None)
     if word is None:

@@ -1,1 +1,1 @@
-"""``nqspy exits try``: what exits on trial would do at a live site, found on a copy of it."""
+"""``nqspy exits try``: what exits on trial would change at a live site, found on a copy of it."""

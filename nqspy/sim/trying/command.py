@@ -95,7 +95,7 @@ def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _call(each: Data) -> str:
-    """Name what was called, and the request."""
+    """Return the called hook and the request as text."""
     hook = f": {each['hook']}" if each["hook"] else ""
     return f"exit {each['exit']}{hook}" + (f" on {each['id']}" if each["id"] else "")
 
@@ -113,13 +113,13 @@ def try_exit(
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
     home: Annotated[str | None, typer.Option("--home", help="the home")] = None,
 ) -> None:
-    """Try a file of exits on a copy of the site: who would start, wait, change place."""
+    """Try a file of exits on a copy of the site: which requests would start, wait, change place."""
     try:
         candidate = read_file(file)
         if since is None:
             data = tried_now(home, candidate)
         else:
-            from nqspy.sim.trying.since import tried_since  # heavy, and not asked for on the usual way
+            from nqspy.sim.trying.since import tried_since  # heavy, and not needed in the usual case
 
             data = tried_since(home, candidate, since)
     except NqspyError as error:
@@ -137,7 +137,7 @@ def try_exit(
 
 
 def main() -> None:
-    """Entry point."""
+    """Run ``nqspy exits try``."""
     run(app, "nqspy exits try")
 
 

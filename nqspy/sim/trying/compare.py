@@ -1,4 +1,4 @@
-"""Compare two examinations of the waiting requests: which of them change."""
+"""Comparison of two examinations of the waiting requests: which of them change."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -115,7 +115,7 @@ def _rows(
 
 
 def _words(side: _Side, horizon: int | None, zone: Zone) -> str:
-    """``starts`` or ``waits``; of one that waits its place, and when it starts if that is known."""
+    """Return ``starts`` or ``waits``; for a waiting one its place, and when it starts if that is known."""
     if side.at_once:
         return "starts"
     place = [] if side.place is None else [f"place {side.place}"]

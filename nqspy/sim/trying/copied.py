@@ -30,7 +30,8 @@ class NotTried(NqspyError):
 
 
 class SiteCopy(Struct, frozen=True):
-    """``loaded``: exits in force, as loaded; ``scripts``: starts of waiting requests' scripts, by hash."""
+    """A copied site. ``loaded``: exits in force, as loaded; ``scripts``: heads of waiting requests'
+    scripts."""
 
     site: Site
     now: Instant

@@ -1,5 +1,5 @@
-"""Examine the waiting requests under a set of exits. For each, whatever is free: would its submission be
-accepted now, and may it start? Then simulate ahead: places, starts, reasons."""
+"""Examination of the waiting requests under a set of exits. For each, whatever is free: would its submission
+be accepted now, and may it start? Then a simulation ahead: places, starts, reasons."""
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,12 +23,12 @@ Lists = dict[str, list[Seq]]
 """The queued requests of each queue, in the order in which a pass examines them."""
 
 HALF = 0.5
-"""Fraction of its time for submissions."""
+"""Fraction of the time to use for submissions."""
 
 
 class Examination(Struct):
     """Results by request. ``submissions``: answers to a submission; ``answers``: those of jobselect (both may
-    be missing if time was short); ``places`` in its queue's order of offers; ``reasons`` why it does not
+    be missing if time was short); ``places`` in its queue's order of offers; ``reasons``: why it does not
     start now, with the source; ``starts``: probable start (at the instant of the copy: now); ``until``: end
     of the simulated time, None: all have started."""
 
@@ -52,7 +52,7 @@ def queue_lists(copy: SiteCopy, site: Site, exits: Exits) -> Lists:
 
 
 def ask(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: Lists, spent: Spent) -> None:
-    """Ask these exits about each request, while there is time."""
+    """Ask these exits about each request, as long as there is time; add the answers to ``into``."""
     for request in site.requests.values():
         if request.state not in STARTED and spent() < HALF:
             into.submissions[request.seq] = _submission_answer(copy, site, exits, request)
@@ -92,7 +92,7 @@ def _submission_answer(copy: SiteCopy, site: Site, exits: Exits, request: Reques
 
 
 def simulate(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: Lists, spent: Spent) -> None:
-    """Simulate ahead on ``site``, which changes: one pass at least, and more while there is time."""
+    """Simulate ahead on ``site``, which changes: at least one pass, and more while there is time."""
     into.places = {seq: place for line in lists.values() for place, seq in enumerate(line, 1)}
     waiting = {each.seq for each in site.requests.values() if each.state not in STARTED}
     run = AheadRun(site, probable_runs(copy.site, copy.now), copy.now, exits, replace(copy.between, due=True))

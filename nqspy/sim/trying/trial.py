@@ -1,4 +1,4 @@
-"""Examine a copy of a site twice, without and with exits on trial, in a process without rights."""
+"""Examination of a copy of a site twice, without and with exits on trial, in a process without rights."""
 
 import logging
 from collections import Counter
@@ -32,13 +32,13 @@ from nqspy.userexit.site_exits import SiteExits
 ASKING, AHEAD = 0.15, 0.2
 """Seconds of CPU time for which each examination asks about requests one by one, and simulates ahead."""
 SLOWER = 8
-"""Factor for the wall clock: the machine may be busy, exits may sleep."""
+"""Factor for real time: the machine may be busy, exits may sleep."""
 PATIENCE = 60.0
 """Real seconds after which the process counts as hanging."""
 LONG = 0.5
-"""A call is long if it took more than this fraction of its budget, by the wall clock."""
+"""Fraction of its budget, in real time, above which a call counts as long."""
 SHOWN = 100
-"""Failures and long calls that are stored, of each kind the first."""
+"""Most failures and long calls that are stored, of each kind the first ones."""
 
 Key = tuple[str, str, Seq | None]
 """Exit, hook and request of a call."""
@@ -79,7 +79,7 @@ class Tried(Struct):
 
 
 class _Stopwatch(Guard):
-    """Calls ``took`` after each call of a hook, with its duration (ns)."""
+    """Guard that calls ``took`` after each call of a hook, with its duration in ns."""
 
     def __init__(self, took: Callable[[Hook, tuple[Any, ...], int], None]) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class TriedExits(SiteExits):
         self._calls.heard = lambda hook, seq, text: self._failed((hook.who, hook.name, seq), text)
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return failures as `SiteExits` does; store those of settings too."""
+        """Return failures like `SiteExits`; store those of settings too."""
         result = super().failures()
         for each in result:
             if each.text.startswith("setting "):
@@ -191,8 +191,8 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
 
 
 class _Examiner:
-    """One examination. The exits that are asked about each request are separate objects from those of the
-    simulation: their failures shall not change it."""
+    """One examination. Each request is asked about with other exit objects than those of the simulation, so
+    that failures do not change it."""
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
         self.copy, self.omitted = copy, beyond(copy.site, MOST)
@@ -212,7 +212,7 @@ class _Examiner:
         return result
 
     def failed(self) -> Counter[tuple[Key, str]]:
-        """Return how often calls failed."""
+        """Return how often calls failed, by call and text."""
         return self.asked.failed_calls + self.exits.failed_calls
 
     def long(self) -> list[LongCall]:

@@ -1,4 +1,4 @@
-"""A job of a workload as the simulator hands it in, and what every workload is."""
+"""A job of a workload as the simulator submits it, and the interface of all workloads."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -8,22 +8,21 @@ from msgspec import Struct, field
 from nqspy.model.errors import NqspyError
 
 LONGEST = 1000 * 365 * 24 * 3_600_000
-"""Longest time of a job, ms: a thousand years. Dates end not far beyond."""
+"""Longest time of a job in ms: a thousand years. Dates end not far beyond."""
 MOST_PES = 1_000_000
-"""Of a machine, as `set machine pes` takes them."""
+"""Most PEs of a machine, as `set machine pes` accepts them."""
 MOST_JOBS = 10_000_000
-"""Of what is invented."""
+"""Most jobs that are generated."""
 
 
 class NotSimulated(NqspyError):
-    """A run that cannot be made: a bad workload, settings that are refused, a job that no queue takes."""
+    """A run that cannot be made: a bad workload, refused settings, a job that no queue accepts."""
 
 
 class SimulatedJob(Struct, frozen=True):
-    """``place``: its place among the used jobs of its list, from 0; ``number`` names it in results.
-    ``submit``, ``run`` (how long it would run) and ``estimate`` (its wall limit) in ms, ``submit`` since the
-    workload's beginning; ``width`` PEs; ``memory`` in bytes, None: not said; ``user`` and ``group`` by
-    name."""
+    """``place``: place among the used jobs of its list, from 0; ``number``: its name in results. ``submit``,
+    ``run`` (how long it would run) and ``estimate`` (its wall limit) in ms, ``submit`` since the workload's
+    beginning; ``width``: PEs; ``memory`` in bytes, None: unknown; ``user`` and ``group``: names."""
 
     place: int
     number: int
@@ -37,10 +36,10 @@ class SimulatedJob(Struct, frozen=True):
 
 
 class Workload(Struct, frozen=True):
-    """Jobs in the order in which they are handed in, made anew at each call of ``jobs``: ``count`` of them,
-    for a machine of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: what its time 0
-    is, ms since the epoch; ``zone`` of its machine; ``at_once``: so many are always there, each further one
-    comes when one has ended (their submit times do not matter)."""
+    """Jobs in the order of submission, made anew at each call of ``jobs``: ``count`` of them, for a machine
+    of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: instant of its time 0, ms since
+    the epoch; ``zone`` of its machine; ``at_once``: number of jobs that are always there, each end brings the
+    next one (submit times are ignored)."""
 
     name: str
     pes: int
@@ -53,7 +52,7 @@ class Workload(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """PEs and memory (bytes) of the machine, seed and number of invented jobs; None: the workload's own."""
+    """PEs and memory (bytes) of the machine, seed and number of generated jobs; None: the workload's own."""
 
     pes: int | None = None
     memory: int | None = None

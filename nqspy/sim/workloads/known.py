@@ -20,7 +20,7 @@ GENERATORS: Mapping[str, Callable[[Wanted], Workload]] = {
     "psched": psched,
     "t3d": t3d,
 }
-"""Generated workloads by name."""
+"""Generators of workloads by name."""
 
 FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
     ".swf": lambda path, wanted: open_swf(path, wanted.pes, wanted.memory),
@@ -30,7 +30,7 @@ FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
 
 
 def open_workload(word: str, wanted: Wanted) -> Workload:
-    """The generator of that name, else the file. Raises NotSimulated."""
+    """Return the workload of the generator of that name, else of the file. Raises NotSimulated."""
     ending = Path(word.removesuffix(".gz")).suffix.lower()
     if word in GENERATORS:
         found = GENERATORS[word](wanted)
@@ -49,11 +49,11 @@ def open_workload(word: str, wanted: Wanted) -> Workload:
 
 WEEK = 7 * DAY
 FEWEST = 4
-"""Whole weeks that there must be to draw from."""
+"""Least number of whole weeks to draw from."""
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """Return as many weeks as it has, drawn from all; jobs keep their numbers. Raises NotSimulated."""
+    """Return as many weeks, drawn by the seed from all; jobs keep their numbers. Raises NotSimulated."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)

@@ -1,10 +1,10 @@
 """The Standard Workload Format, version 2.2, of the Parallel Workloads Archive: one job a line, 18 numbers,
--1 for what is unknown; comments begin with ``;``, those of the form ``; Label: value`` are the header.
+-1 for unknown ones; comments begin with ``;``, those of the form ``; Label: value`` are the header.
 
-A log is read twice: once to learn its header, how many jobs it has, and whether they stand in the order of
-their submit times; then job by job while they are simulated. Only a log with lines out of order is held in
-memory. Besides, lists that were recorded: CSV files with a header, as `nqspy sim --requests FILE.csv` writes
-them. Needed are ``job width submit run``, all else may be missing; times in seconds."""
+A log is read twice: once for its header, its number of jobs, and whether they are in the order of their
+submit times; then job by job during the simulation. Only a log with lines out of order is stored in memory.
+Also here: recorded lists, CSV files with a header as `nqspy sim --requests FILE.csv` writes them. They need
+``job width submit run``, all else may be missing; times in seconds."""
 
 import csv
 import gzip
@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from nqspy.sim.workloads.jobs import LONGEST, NotSimulated, SimulatedJob, Wanted, Workload
 
 FIELDS = 18
-"""Numbers of a line; what comes behind them is not read."""
+"""Numbers that a line has; more are not read."""
 
 MOST = 1_000_000
-"""Characters of a line, and of the header: what is packed may be a line of many gigabytes."""
+"""Most characters of a line, and of the header: a packed file may have a line of many gigabytes."""
 
 NO_SUBMIT = "no submit time"
 NO_PROCESSORS = "no processors"
@@ -38,7 +38,8 @@ KB = 1024
 
 
 def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> Workload:
-    """A log as a workload for ``pes`` PEs (None: its header's) and ``memory`` bytes. Raises NotSimulated."""
+    """Return a log as a workload for ``pes`` PEs (None: its own) and ``memory`` bytes. Raises
+    NotSimulated."""
     labels = read_labels(path)
     size = pes or _count(labels, "MaxProcs") or _count(labels, "MaxNodes")
     if not size:
@@ -93,13 +94,13 @@ def _word(labels: Mapping[str, tuple[str, ...]], label: str) -> str:
 
 
 def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
-    """A number of the header; 0 where it is none, or has more digits than anything there is to count."""
+    """Return a number of the header; 0 if it is none, or too long for any real number."""
     word = _word(labels, label)
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else 0
 
 
 def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:
-    """A job, or why there is none, for each line that is no comment."""
+    """Yield a job, or why there is none, for each line that is no comment."""
     for line, text in enumerate(_text(path), 1):
         if text.startswith(";") or text.isspace():
             continue
@@ -111,7 +112,7 @@ def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | 
 
 
 def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJob | str:
-    """The job of a line, or why it is dropped. Raises ValueError."""
+    """Return the job of a line, or why it is dropped. Raises ValueError."""
     if len(words) < FIELDS:
         raise ValueError("too few fields")
     submit, run, estimate = (_ms(words[n]) for n in (1, 3, 8))
@@ -137,7 +138,7 @@ def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJo
 
 
 def _ms(word: str) -> int:
-    """Seconds as ms."""
+    """Return seconds as ms."""
     return int(word) * 1000 if word.isdigit() else round(_number(word) * 1000)
 
 
@@ -164,7 +165,7 @@ def _wrong(words: list[str]) -> str:
 
 
 def _text(path: Path) -> Iterator[str]:
-    """Yield its lines. Raises NotSimulated."""
+    """Yield the lines of a file. Raises NotSimulated."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -183,7 +184,7 @@ NEEDED = ("job", "width", "submit", "run")
 
 
 def open_recorded(path: Path, wanted: Wanted) -> Workload:
-    """Read a list by submit time, for PEs as asked or of its widest job. Raises NotSimulated."""
+    """Return a recorded list by submit time, for PEs as asked or of its widest job. Raises NotSimulated."""
     found = list(_read_rows(path))
     pes = wanted.pes or max((job.width for job in found), default=0)
     fitting = [job for job in found if job.width <= pes]

@@ -15,32 +15,32 @@ from random import Random
 from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 
 PES, JOBS = 128, 1_000
-"""Where nothing else is asked for."""
+"""PEs of the machine unless others are asked for."""
 
 SERIAL, POWER_OF_2 = 0.244, 0.576
-"""Part of the jobs that are serial, and that are as wide as a power of 2."""
+"""Fraction of the jobs that are serial, and fraction whose width is a power of 2."""
 LOW, BELOW_HIGH, FIRST_STAGE = 0.8, 2.5, 0.86
-"""log2 of the least width of a parallel job; of the middle below the greatest; part below the middle."""
+"""log2 of the least width of a parallel job; of the middle below the greatest; fraction below the middle."""
 
 SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
 MIX = (-0.0054, 0.78)
-"""Gammas (shape, scale) of log run times (s); part of the first one: MIX[0] * width + MIX[1]."""
+"""Gammas (shape, scale) of log run times (s); weight of the first one: MIX[0] * width + MIX[1]."""
 LONGEST = 12.0
-"""Of log run times (s)."""
+"""Bounds of log run times (s)."""
 
 BETWEEN = (10.2303 * 1.0225, 0.4871)
-"""Gamma of the log of the time (s) between jobs at the busiest hours; the factor takes it to all hours."""
+"""Gamma of the log of the time (s) between jobs at the busiest hours; the factor scales it to all hours."""
 MOST_BETWEEN = 13.0
 CYCLE = (8.1737, 3.9631)
 """Gamma whose parts over the day are those of the jobs."""
 BUCKETS, FIRST_BUCKET, BUCKET = 48, 11, 1_800.0
-"""Of the day; where the cycle begins; seconds of each."""
+"""Buckets of the day; where the cycle begins; seconds of each."""
 STEPS = 32
 """Parts of a bucket in which the cycle is integrated."""
 
 
 def lublin(wanted: Wanted) -> Workload:
-    """So many jobs for a machine of so many PEs, from midnight on."""
+    """Return a workload of so many jobs for a machine of so many PEs, from midnight on."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
 
     def jobs() -> Iterator[SimulatedJob]:
@@ -54,7 +54,7 @@ def lublin(wanted: Wanted) -> Workload:
 
 
 def width_of(rng: Random, pes: int) -> int:
-    """PEs of the next job."""
+    """Draw the number of PEs of the next job."""
     kind, high = rng.random(), log2(pes)
     if kind <= SERIAL or pes == 1:
         return 1
@@ -65,7 +65,7 @@ def width_of(rng: Random, pes: int) -> int:
 
 
 def run_of(rng: Random, width: int) -> int:
-    """Draw its run time, s."""
+    """Draw a job's run time in s."""
     part = min(1.0, max(0.0, MIX[0] * width + MIX[1]))
     while True:
         found = rng.gammavariate(*(SHORT if rng.random() <= part else LONG))
@@ -74,7 +74,7 @@ def run_of(rng: Random, width: int) -> int:
 
 
 def _arrivals(rng: Random) -> Iterator[float]:
-    """Instants in s: each bucket of the day has the number for its part of the cycle."""
+    """Yield instants in s: each bucket of the day has the number for its part of the cycle."""
     parts = cycle()
     bucket, start, points = 0, 0.0, 0.0
     while True:
@@ -89,7 +89,7 @@ def _arrivals(rng: Random) -> Iterator[float]:
 
 
 def cycle() -> list[float]:
-    """The buckets' parts, from midnight on; 1 on the mean."""
+    """Return the buckets' relative rates, from midnight on; their mean is 1."""
     edges = [FIRST_BUCKET + n - 0.5 for n in range(BUCKETS + 1)]
     (shape, scale), found = CYCLE, [0.0] * BUCKETS
     weights = [1, *([4, 2] * STEPS)[: STEPS - 1], 1]

@@ -1,11 +1,10 @@
 """Jobs of a workload as moldable ones: on which numbers of PEs each could run, and how long on each.
 
-No log says that, so it is invented, by the job's number alone: its speedup follows Downey's model
-(`model.shapes`), its average parallelism lies from the width it asks for to four times that, evenly by its
-logarithm, its variance between 0 and 2. It could run on a quarter and a half of its width, on its width, on
-twice and four times that, as far as these are whole and the machine has them. Serial jobs stay serial. On its
-own width it takes what the log says, on another as much more or less as the speedups say, its estimate too.
-"""
+No log has that, so it is invented, by the job's number only. Its speedup follows Downey's model
+(`model.shapes`): the average parallelism lies between the width it asks for and four times that, evenly by
+its logarithm, the variance between 0 and 2. It could run on a quarter, half, once, twice and four times its
+width, if these are whole and the machine has them. Serial jobs stay serial. On its own width it takes the
+time of the log, on others more or less by the speedups; its estimate likewise."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -18,33 +17,33 @@ from nqspy.model.shapes import Sizes, Speedup
 from nqspy.sim.workloads.jobs import SimulatedJob
 
 FACTORS = (0.25, 0.5, 1, 2, 4)
-"""Sizes, by the width that is asked for."""
+"""Factors of the width that give the sizes."""
 SPREAD, MOST_SIGMA = 4.0, 2.0
-"""How much above its width its average parallelism may be; its variance at most."""
+"""Most times its width that its average parallelism may be; most variance."""
 
 Molding = Callable[["MoldedJob"], Sizes]
-"""Choice of sizes that a job asks for."""
+"""Function that chooses sizes for a job to ask for."""
 
 
 class MoldedJob(Struct, frozen=True):
-    """A job's ``sizes`` and the ``speedup`` it has on them."""
+    """A job's ``sizes``, and its ``speedup`` on them."""
 
     job: SimulatedJob
     sizes: tuple[int, ...]
     speedup: Speedup
 
     def time_on(self, pes: int, time: int) -> int:
-        """Return how long (ms) it takes on so many PEs if it takes ``time`` on the width that it asks for."""
+        """Return how long (ms) it takes on so many PEs if it takes ``time`` on its own width."""
         return ceil(time * self.speedup.on(self.job.width) / self.speedup.on(pes))
 
     def mold(self, sizes: tuple[int, ...]) -> Sizes:
-        """Some of its sizes, with its estimates on them for wall limits."""
+        """Return some of its sizes, with its estimates on them as wall limits."""
         return Sizes(sizes, tuple(max(1, self.time_on(pes, self.job.estimate)) for pes in sizes))
 
 
 @lru_cache(10_000)
 def molded_job(job: SimulatedJob, pes: int) -> MoldedJob:
-    """A job on a machine of so many PEs."""
+    """Return a job as a moldable one, on a machine of so many PEs."""
     rng = Random(job.number)
     parallelism = job.width * SPREAD ** rng.random() if job.width > 1 else 1.0
     speedup = Speedup(parallelism, rng.uniform(0, MOST_SIGMA))
@@ -54,15 +53,15 @@ def molded_job(job: SimulatedJob, pes: int) -> MoldedJob:
 
 
 def narrow(found: MoldedJob) -> Sizes:
-    """Ask for its least size alone."""
+    """Ask for its least size only."""
     return found.mold(found.sizes[:1])
 
 
 def wide(found: MoldedJob) -> Sizes:
-    """Ask for its greatest size alone."""
+    """Ask for its greatest size only."""
     return found.mold(found.sizes[-1:])
 
 
 def any_size(found: MoldedJob) -> Sizes:
-    """All of them: the scheduler chooses."""
+    """Ask for all its sizes: the scheduler chooses."""
     return found.mold(found.sizes)

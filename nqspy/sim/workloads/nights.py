@@ -12,7 +12,7 @@ from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 DEPARTMENTS: Mapping[str, int] = {
     "d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4, "d6": 10, "d7": 1, "d8": 1,
 }  # fmt: skip
-"""Departments with their quotas in per cent."""
+"""Quotas of the departments in per cent."""
 
 CPUS = 8
 MW = 8 * 1024**2
@@ -20,23 +20,23 @@ MEMORY = 128 * MW
 """The machine: a Y-MP 8/128."""
 
 IO = 0.05
-"""Part of a request's time in which it waits for disks."""
+"""Fraction of a request's time in which it waits for disks."""
 
 NIGHT = 9 * HOUR
-"""From 21:00 to 06:00."""
+"""Milliseconds from 21:00 to 06:00."""
 
 MEDIAN, SIGMA = 40 * MINUTE, 0.9
 SHORTEST, LONGEST = MINUTE, 9 * HOUR
 DEPENDENT = 0.15
-"""CPU times are log-normal and cut; this part of the requests waits for the one before."""
+"""CPU times are log-normal and cut; this fraction of the requests waits for the one before."""
 
 BANDS = ((0.70, 1.0, 10.0), (0.25, 10.0, 40.0), (0.05, 60.0, 100.0))
-"""Memory: part of the requests, from, to (Mw)."""
+"""Memory: fraction of the requests, from, to (Mw)."""
 _PARTS = [part for part, _, _ in BANDS]
 
 
 class Job(Struct, frozen=True):
-    """A line of a list: CPU time in ms, memory in bytes. Equal names of one owner depend on each other."""
+    """A line of a list: CPU time in ms, memory in bytes. Jobs of an owner with equal names run in turn."""
 
     name: str
     owner: str
@@ -46,17 +46,17 @@ class Job(Struct, frozen=True):
 
     @property
     def asked(self) -> int:
-        """CPU time it asks for: half as much again as it needs, in whole minutes."""
+        """Return the CPU time it asks for: half as much again as it needs, in whole minutes."""
         return -(-self.cpu * 3 // (2 * MINUTE)) * MINUTE
 
     @property
     def wall(self) -> int:
-        """Time that it takes with a CPU for itself."""
+        """Return the time (ms) that it takes with a CPU for itself."""
         return round(self.cpu / (1 - IO))
 
 
 def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
-    """Each department's list for night ``seed``: ``load`` nights of work, in proportion to the quotas."""
+    """Return each department's list for night ``seed``: ``load`` nights of work, by the quotas."""
     rng = Random(seed)
     whole = sum(DEPARTMENTS.values())
     return {
@@ -66,13 +66,13 @@ def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
 
 
 def submit_hours(seed: int) -> dict[str, int]:
-    """Draw the time at which each department's list is handed in: ms after 17:00, before 21:00."""
+    """Draw when each department's list is submitted: ms after 17:00, before 21:00."""
     rng = Random(-seed)
     return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
 
 
 def users_of(group: str) -> list[str]:
-    """The users of a department, one for each four per cent of its quota begun."""
+    """Return the users of a department, one for each four per cent of its quota begun."""
     return [f"{group}u{n}" for n in range(1, 2 + DEPARTMENTS[group] // 4)]
 
 
@@ -93,18 +93,18 @@ def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
 
 
 def submissions(seed: int) -> list[tuple[int, Job]]:
-    """The jobs of a night in the order in which departments hand them in, each with its time (ms)."""
+    """Return the jobs of a night in the order of submission, each with its time (ms)."""
     lists, at = night_lists(seed), submit_hours(seed)
     return [(at[group], job) for group in sorted(lists, key=at.__getitem__) for job in lists[group]]
 
 
 def simulated(job: Job, at: int, place: int, memory: int | None) -> SimulatedJob:
-    """Return a job as the simulator hands it in; its estimate is the CPU time that is asked for."""
+    """Return a job as the simulator submits it; its estimate is the CPU time that it asks for."""
     return SimulatedJob(place, place + 1, at, job.wall, job.asked, 1, memory, job.owner, job.group)
 
 
 def night(wanted: Wanted) -> Workload:
-    """The lists of night number ``seed``, in the order in which departments hand them in."""
+    """Return the lists of night number ``seed`` as a workload, in the order of submission."""
     most = wanted.memory
     fitting = [(at, job) for at, job in submissions(wanted.seed) if most is None or job.memory <= most]
     jobs = [

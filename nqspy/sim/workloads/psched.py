@@ -1,4 +1,4 @@
-"""PSched's unlimited source of applications: 33 at a time, 8 to 128 PEs, 180 to 2,048 seconds."""
+"""PSched's endless source of applications: 33 at a time, 8 to 128 PEs, 180 to 2,048 seconds."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,11 +11,11 @@ PES, JOBS, AT_ONCE = 128, 2_000, 33
 SIZES = {8: 240, 12: 200, 16: 160, 20: 120, 24: 80, 32: 60, 40: 40, 48: 30, 64: 20, 96: 6, 128: 4}
 """Weights of the sizes (PEs): the paper does not give them."""
 SHORTEST, LONGEST = 180, 2_048
-"""Of the run times, s; their logarithms are uniform."""
+"""Bounds of the run times in s; their logarithms are uniform."""
 
 
 def psched(wanted: Wanted) -> Workload:
-    """Return so many of its applications that the machine has PEs for. Raises NotSimulated."""
+    """Return so many of its applications that fit the machine. Raises NotSimulated."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
         raise NotSimulated(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
@@ -30,7 +30,7 @@ def psched(wanted: Wanted) -> Workload:
 
 
 def applications(rng: Random) -> Iterator[tuple[int, int]]:
-    """(PEs, seconds), without end."""
+    """Yield (PEs, seconds), without end."""
     sizes, weights = list(SIZES), list(SIZES.values())
     while True:
         size = rng.choices(sizes, weights)[0]

@@ -26,7 +26,7 @@ _WIDTHS = {2: 18, 4: 18, 8: 18, 16: 18, 32: 18, 64: 10}
 
 
 class T3dQueue(Struct, frozen=True):
-    """A batch queue of the machine: its weight among the jobs that come, wall limit (s), PEs."""
+    """A batch queue of the machine: its weight among the arriving jobs, wall limit (s), PEs."""
 
     weight: int
     limit: int
@@ -47,7 +47,7 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 
 def t3d(wanted: Wanted) -> Workload:
-    """Return five weeks or so many jobs that fit the machine; a group is a queue. Raises NotSimulated."""
+    """Return five weeks, or so many jobs, that fit the machine; a group is a queue. Raises NotSimulated."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
         raise NotSimulated(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
