@@ -11,7 +11,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
-from nqspy.model.facts import Promise, made
+from nqspy.model.facts import Promise, stored_by
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import SettingsObject, Stamp, Status, Words, declare
@@ -72,7 +72,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             dues.append(_until(site, request))
         else:
             draft.resume(request, REST)
-    for key in made(site, NAME).keys() - {str(request.seq) for request in resting(site)}:  # has gone on
+    for key in stored_by(site, NAME).keys() - {str(request.seq) for request in resting(site)}:  # has gone on
         draft.store_fact(key, None)
     return Instant(min(dues)) if dues else None
 
@@ -83,7 +83,7 @@ def resting(site: Site) -> Iterator[Request]:
 
 
 def _until(site: Site, request: Request) -> Instant:
-    return Instant(made(site, NAME).get(str(request.seq), 0))
+    return Instant(stored_by(site, NAME).get(str(request.seq), 0))
 
 
 def _why(site: Site, request: Request) -> Reason:
