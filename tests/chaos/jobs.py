@@ -4,7 +4,7 @@ The file ``marks`` is the order of things without a clock: a line is appended wh
 file at any moment is a time that clients can note.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -74,6 +74,14 @@ def make_job(token: str, work: Path, chance: Random, kind: str = "") -> Job:
     if kind == "overrunner":
         return Job(token, kind, script, None, None, "wall_limit", output, {**options, "wall": 1})
     return Job(token, kind, script, status, None, "exit", output, options)
+
+
+def make_array(token: str, work: Path, chance: Random) -> list[Job]:
+    """Return the jobs of an array's indices, from 1 upward. They have one script, which knows its index."""
+    gap = "$PBS_ARRAY_INDEX"
+    job, count = make_job(f"{token}i{gap}", work, chance), chance.randint(2, 6)
+    texts = [(f"{token}i{index}", job.output.replace(gap, str(index))) for index in range(1, count + 1)]
+    return [replace(job, token=own, output=output) for own, output in texts]
 
 
 def furnish(work: Path) -> None:

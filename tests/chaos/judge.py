@@ -10,7 +10,8 @@ from chaos.jobs import Mark, read_marks
 from chaos.ledger import Ledger, Promise
 
 from nqspy.model import events as ev
-from nqspy.model.ids import Seq
+from nqspy.model import indices
+from nqspy.model.ids import Seq, array_of, is_array, member
 from nqspy.model.requests import Reservation
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal
@@ -68,6 +69,15 @@ def _seqs(event: ev.Event) -> tuple[Seq, ...]:
     return many or ((one,) if one else ())
 
 
+def _submitted(event: ev.Submitted) -> Iterator[tuple[Seq, str]]:
+    """Yield a request and its token; of an array each index."""
+    if event.spec.array is None:
+        yield event.seq, event.spec.name
+    else:
+        for index in indices.each(event.spec.array.indices):
+            yield member(event.seq, index), f"{event.spec.name}i{index}"
+
+
 class History:
     """All that the journal says."""
 
@@ -81,17 +91,28 @@ class History:
     def _take(self, recorded: ev.Recorded) -> None:
         event, n = recorded.event, recorded.n
         if isinstance(event, ev.Submitted):
-            self.stories[event.seq] = Story(event.seq, event.spec.name, recorded.at, recorded.at)
+            for seq, token in _submitted(event):
+                self.stories[seq] = Story(seq, token, recorded.at, recorded.at)
         elif isinstance(event, ev.DaemonStarted):
             self.restarts += 1
             for story in self.stories.values():
                 if story.attempts and not story.attempts[-1].fate:
                     story.attempts[-1].carried = True
-        for seq in _seqs(event):
+        for seq in self._concerned(event):
             if seq in self.stories:
                 if not isinstance(event, ev.Redated):
                     self.stories[seq].lines.append(_line(recorded))
                 self._tell(self.stories[seq], event, n)
+
+    def _concerned(self, event: ev.Event) -> Iterator[Seq]:
+        """Yield the requests of an event; of an array the indices that it deletes."""
+        for seq in _seqs(event):
+            if is_array(seq) and isinstance(event, ev.Deleted):
+                members = [s.seq for s in self.stories.values() if array_of(s.seq) == seq and s.end is None]
+                deleted = {member(seq, index) for index in indices.each(event.indices)}
+                yield from (each for each in members if each in deleted or not deleted)
+            else:
+                yield seq
 
     def _tell(self, story: Story, event: ev.Event, n: int) -> None:
         match event:

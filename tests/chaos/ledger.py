@@ -11,6 +11,8 @@ from typing import Any
 
 from chaos.jobs import Job
 
+from nqspy.model.ids import Seq, request_named
+
 
 @dataclass(slots=True)
 class Bar:
@@ -26,9 +28,9 @@ class Promise:
     """One request as its client knows it.
 
     ``standing``: acknowledged, refused (it must not exist) or unknown (no answer came, or one after a
-    repetition). ``line``: the list it is in, and its place there. ``after``: what it waits for.
-    ``bars``: when it must not begin. ``asked``: what was asked of it, answered or not. ``wish``: the
-    application that it is, ``inner``: those that it calls.
+    repetition). ``line``: the list it is in, and its place there. ``after``: what it waits for. ``index``:
+    which of its array it is. ``bars``: when it must not begin. ``asked``: what was asked of it, answered or
+    not. ``wish``: the application that it is, ``inner``: those that it calls.
     """
 
     job: Job
@@ -37,6 +39,7 @@ class Promise:
     id: str = ""
     line: tuple[str, int] | None = None
     after: tuple[str, str] | None = None
+    index: int | None = None
     bars: list[Bar] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
@@ -45,8 +48,8 @@ class Promise:
     inner: list[Any] = field(default_factory=list)
 
     @property
-    def seq(self) -> int:
-        return int(self.id.partition(".")[0])
+    def seq(self) -> Seq | None:
+        return request_named(self.id, {self.id.partition(".")[2]})
 
 
 @dataclass(frozen=True, slots=True)

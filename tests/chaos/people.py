@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from chaos.jobs import make_job
+from chaos.jobs import make_array, make_job
 from chaos.ledger import Bar, Ledger, Promise
 
 from nqspy.model.errors import Refusal, Unreachable
@@ -59,7 +59,7 @@ class Person(threading.Thread):
         try:
             while not self.enough.wait(self.chance.uniform(0.0, self.pause)):
                 deed = self.chance.choice(deeds)
-                if deed in (self.submit, self.submit_after, self.submit_list) and len(self.open) > MOST_OPEN:
+                if deed.__name__.startswith("submit") and len(self.open) > MOST_OPEN:
                     deed = self.look
                 deed()
         except Exception as error:
@@ -68,7 +68,8 @@ class Person(threading.Thread):
             self._client.close()
 
     def deeds(self) -> list[Callable[[], None]]:
-        return [*[self.submit] * 10, *[self.submit_after] * 3, *[self.submit_list] * 2, *[self.hold] * 3,
+        return [*[self.submit] * 10, *[self.submit_after] * 3, *[self.submit_list] * 2, self.submit_array,
+                *[self.hold] * 3,
                 *[self.release] * 3, *[self.delete] * 3, *[self.move] * 2, self.rerun, self.suspend,
                 *[self.look] * 4]  # fmt: skip
 
@@ -117,7 +118,8 @@ class Person(threading.Thread):
 
     def _take(self, promise: Promise, number: int, answer: Answer) -> None:
         if answer.how == "done":
-            promise.standing, promise.id = "acknowledged", answer.result["ids"][number]
+            id = answer.result["ids"][number if promise.index is None else 0]
+            promise.standing, promise.id = "acknowledged", id.replace("[]", f"[{promise.index}]")
             self.open.append(promise)
         elif answer.how == "refused" and not answer.doubt:
             promise.standing = "refused"
@@ -148,6 +150,16 @@ class Person(threading.Thread):
         for number, promise in enumerate(promises):
             promise.line = (name, number)
         self._submit(promises, [self._item(promise, "lists") for promise in promises])
+
+    def submit_array(self) -> None:
+        """An array; each index is ordered about by itself."""
+        self._count += 1
+        token = f"c{self.number}x{self._count}"
+        jobs = make_array(token, self.ledger.work, self.chance)
+        promises = [Promise(job, self.number, index=index) for index, job in enumerate(jobs, 1)]
+        out = self.ledger.work / "out" / f"{token}i%a"
+        more = {"name": token, "array": f"1-{len(jobs)}", "stdout": out, "stderr": f"{out}.err"}
+        self._submit(promises, [self._item(promises[0], self.chance.choice(QUEUES), **more)])
 
     # ------------------------------------------------------------ what was submitted
 
@@ -207,7 +219,7 @@ class Person(threading.Thread):
     def move(self) -> None:
         """Moves one into a queue that starts nothing, or between queues."""
         promise = self._one()
-        if promise is None:
+        if promise is None or promise.index is not None:  # an array moves as a whole
             return
         queue = self.chance.choice(("fast", "slow", "parking"))
         if queue != "parking":

@@ -130,16 +130,17 @@ def _drain(live: Live, ledger: Ledger) -> None:
                 live.client.call("suspend", ids=[row["id"]], resume=True)
             elif row["state"] == "held" and set(row["held"]) - {"s"}:
                 live.client.call("release", ids=[row["id"]], letter="u")
-            elif row["state"] == "held" and "never" in (row["reason"] or {}).get("text", ""):
+            elif row["state"] == "held" and (row["reason"] or {}).get("code") == "DEPENDENCY":
                 _give_up(live, ledger, row["id"], row["name"])
+            elif row.get("array"):  # it waits for its held indices
+                live.client.call("release", ids=[row["id"]], letter="u")
         time.sleep(0.1)
     for each in live.client.requests()[:5]:
         ledger.broken("does not end", str(each.data["name"]), f"{each.data['state']}: {each.data['reason']}")
 
 
 def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
-    promise = ledger.promises.get(token)
-    if promise is not None:
+    for promise in [p for t, p in ledger.promises.items() if t == token or t.startswith(f"{token}i")]:
         promise.asked.add("delete")
         ledger.tell(promise, "its dependency can never be met: deleted")
     live.client.call("delete", ids=[id], force=True)

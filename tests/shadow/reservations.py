@@ -48,7 +48,8 @@ class Plan:
             if queues[requests[seq].queue].started  # nothing is held for others
         }
         self._now = moment.first if starts else moment.last
-        self._grace = STARTING if starts else 0
+        # What began to run meanwhile, unseen by the pass, ends by so much later.
+        self._grace = STARTING + moment.last - moment.first if starts else 0
 
     def delays(self, request: Request) -> Blocked | None:
         """Return why a request must not start because of a reservation."""
