@@ -55,7 +55,7 @@ def sizes(view: View) -> tuple[int, float, float]:
 
 
 def memory(request: Request, view: View) -> float:
-    """What it asks for; unlimited counts as its queue's limit, else as hmax."""
+    """Return the memory (bytes) that a request asks for; unlimited: its queue's limit, else hmax."""
     if (size := request.memory) is not None:
         return size
     limit = view.queue(request.queue).per_request.memory_limit
@@ -67,5 +67,5 @@ def is_large(size: float) -> bool:
 
 
 def in_line(request: Request, view: View) -> bool:
-    """Large, and not so large that it never fits: that one keeps nobody back."""
+    """True if a request is large and may fit some time; one that never fits blocks no other."""
     return is_large(size := memory(request, view)) and size <= hmax.value

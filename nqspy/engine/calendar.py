@@ -1,10 +1,10 @@
-"""Shifts of a site in time: the one in force, those that come, when they stop queues, which days count as
-Sundays (interfaces.md 7). All are pure functions of settings, zone and instant.
+"""Shifts of a site in time: the one in force, coming ones, when they stop queues, and days that count as
+Sundays (interfaces.md 7). All functions depend only on settings, zone and instant, except `note_stops`.
 
 A day that the calendar names (a public holiday, a date set by hand) counts as a Sunday in every cron
 expression; clock times on it are as on any other day.
 
-`cron` says which days and minutes of the wall an expression means, `wall` at which instants they come.
+`cron` gives the days and minutes of an expression on the clock, `wall` the instants of these.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -29,14 +29,14 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Firing:
-    """Moment at which a shift begins."""
+    """Instant at which a shift begins."""
 
     at: Instant
     shift: str
 
 
 def check_cron(text: str) -> None:
-    """Raises BadValue unless ``text`` is a cron expression of five fields that fires at some time."""
+    """Raise BadValue unless a text is a cron expression of five fields that fires at some time."""
     read(text)
 
 
@@ -44,7 +44,7 @@ def check_cron(text: str) -> None:
 
 
 def special_days(days: Calendar, year: int) -> Mapping[date, str]:
-    """The days of a year that count as Sundays, with their names."""
+    """Return the days of a year that count as Sundays, with their names."""
     return _special(days.holidays, days.extra, days.workdays, year)
 
 
@@ -59,7 +59,7 @@ def _special(
 
 @lru_cache(maxsize=256)
 def _public(country: str, year: int) -> dict[date, str]:
-    """Public holidays of a country or part; none if this version of the package does not know it."""
+    """Return the public holidays of a country or a part of it; none if the package does not know it."""
     from holidays import country_holidays
 
     code, _, part = country.partition("-")
@@ -72,14 +72,14 @@ def _public(country: str, year: int) -> dict[date, str]:
 
 
 def sundays(settings: Settings, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
-    """The days that count as Sundays from the one of ``after`` to the one of ``until``, with their names."""
+    """Return the days from ``after`` to ``until`` that count as Sundays, with their names."""
     first, last = local(after, zone).date(), local(until, zone).date()
     years = [special_days(settings.calendar, year).items() for year in range(first.year, last.year + 1)]
     return [(day, name) for days in years for day, name in days if first <= day <= last]
 
 
 def check_country(text: str) -> None:
-    """Raises BadValue unless ``text`` is a country with known holidays, or a part of one (DE-BY)."""
+    """Raise BadValue unless a text is a country with known holidays, or a part of one (DE-BY)."""
     from holidays import list_supported_countries
     from holidays.registry import COUNTRIES
 
@@ -99,7 +99,7 @@ def check_country(text: str) -> None:
 
 
 def check_day(text: str) -> None:
-    """Raises BadValue unless ``text`` is a date like 2026-12-24."""
+    """Raise BadValue unless a text is a date like 2026-12-24."""
     try:
         good = date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -112,8 +112,8 @@ def check_day(text: str) -> None:
 
 
 def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
-    """The latest firing not after ``now`` that counts (`Shift.counts`); None where there is none. Times that
-    a clock change skips all fire at the change: then the one that is latest by the clock on the wall."""
+    """Return the latest firing, not after ``now``, that counts (`Shift.counts`); None: there is none. Times
+    that a clock change skips all fire at the change; of these the latest by the clock is returned."""
     found = []
     for shift, cron in _crons(settings.shifts.values()):
         latest = wall.latest(read(cron), _sundays_of(settings.calendar), zone_of(zone), now)
@@ -133,7 +133,7 @@ def _crons(shifts: Iterable[Shift]) -> Iterator[tuple[Shift, str]]:
 def next_firing(
     settings: Settings, zone: str, after: Instant, shifts: Iterable[Shift] | None = None
 ) -> Firing | None:
-    """The first firing later than ``after``, of these shifts (None: of all)."""
+    """Return the first firing of these shifts (None: of all) later than ``after``; None: there is none."""
     days = settings.calendar
     holidays = days.holidays, days.extra, days.workdays
     found = [
@@ -148,7 +148,7 @@ def next_firing(
 def _next(
     cron: str, country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], zone: str, after: Instant
 ) -> Instant | None:
-    """The first instant later than ``after`` at which an expression fires."""
+    """Return the first instant later than ``after`` at which an expression fires; None: there is none."""
     days = Calendar(country, extra, worked)
     return next(wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after), None)
 
@@ -161,7 +161,8 @@ def coming(
     most: int | None = None,
     shifts: Iterable[Shift] | None = None,
 ) -> list[Firing]:
-    """The first ``most`` firings after ``after`` and up to ``until``, of these shifts (None: of all)."""
+    """Return the first ``most`` firings of these shifts (None: of all) later than ``after``, up to
+    ``until``."""
     crons = _crons(settings.shifts.values() if shifts is None else shifts)
     series = [_from(shift.name, cron, settings.calendar, zone, after) for shift, cron in crons]
     return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))
@@ -184,8 +185,8 @@ def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...
 
 
 def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) -> str | None:
-    """Names two shifts that fire in the same minute on some day, by the clock on the wall, and what to do
-    about it; None when there are none. ``those``: one of the two is among these."""
+    """Return a text that names two shifts that fire in the same minute on some day, and a remedy; None: no
+    two do. ``those``: one of the two must be among these."""
     crons = [(shift.name, cron) for shift, cron in _crons(shifts)]
     for (one, cron), (two, other) in combinations(crons, 2):
         compared = one != two and (those is None or one in those or two in those)
@@ -196,7 +197,7 @@ def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) ->
 
 
 def until_of(text: str, zone: str, now: Instant) -> Instant:
-    """The next ``HH:MM`` after ``now`` in the zone. Raises BadValue."""
+    """Return the next instant after ``now`` at which the clock of a zone shows ``HH:MM``. Raises BadValue."""
     hours, colon, minutes = text.partition(":")
     digits = text.isascii() and hours.isdigit() and minutes.isdigit()
     if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
@@ -209,7 +210,8 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
 
 
 def note_stops(site: Site, now: Instant) -> None:
-    """Note on the site when its queues are stopped next, with ``spill`` and by any shift (``closings``)."""
+    """Store in the site when its queues are stopped next: with a ``spill``, and by any shift
+    (``closings``)."""
     settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
     firings, after, until = [], now, site.shift.until
     if until is not None and until > now:
@@ -228,7 +230,7 @@ def note_stops(site: Site, now: Instant) -> None:
 
 
 def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:
-    """The first of these firings that stops a queue, by queue."""
+    """Return the first of these firings that stops a queue, by queue."""
     found: dict[str, Firing] = {}
     for firing in sorted(firings):
         leaving = settings.shifts[firing.shift].leaving()

@@ -1,4 +1,4 @@
-"""Effects of a plan's actions: the events that say they were decided, and what the executor is to do."""
+"""Effects of the actions of a plan: the events that record them, and the orders for the executor."""
 
 from collections.abc import Callable, Iterator
 
@@ -25,8 +25,9 @@ def enact(
     emit: Callable[[ev.Event], object],
     stands: Callable[[Action], bool] | None = None,
 ) -> Iterator[Action]:
-    """Makes a plan's actions happen one by one while it is iterated: each that ``stands`` then (None: all do)
-    gives ``emit`` its event and yields the executor's order. Why a start is late is told before it."""
+    """Carry out the actions of a plan one by one while the result is iterated. For each action that
+    ``stands`` then (None: for all) it emits the event and yields the order for the executor. Before a start
+    that is late it emits an event with the cause."""
     for action in plan.actions:
         if stands is None or stands(action):
             late = _missed(site, action, now) if isinstance(action, Start) else None
@@ -35,7 +36,7 @@ def enact(
             event = event_of(site, action)
             if event is not None:
                 emit(event)
-            if isinstance(action, Requeue):  # it is ended first
+            if isinstance(action, Requeue):  # its attempt must end first
                 yield Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
             else:
                 yield action
@@ -46,7 +47,7 @@ MISSED = "nqsd was stopped or busy at that time, or the clock was changed"
 
 
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
-    """The event that tells of a start later than its reservation, if no pass has found a cause."""
+    """Return the event about a start later than its reservation, if no pass found a cause; else None."""
     request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
     reservation = request.reservation
     if reservation is None or reservation.at is None or reservation.late or now <= reservation.at + MOMENT:
@@ -56,14 +57,15 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
 
 
 def is_recorded(plan: Plan, short_before: bool) -> bool:
-    """True if the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
+    """True if a plan belongs into the journal; ``short_before``: the plan before was short of PEs."""
     return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
 def decided(
     plan: Plan, wait: tuple[Blocked, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:
-    """The event that says a pass acted; ``wait`` and ``asked`` as there; ``exits`` are those it asked."""
+    """Return the event of a plan. ``wait``, ``asked``: as in the event; ``exits``: its hooks that were asked
+    are recorded."""
     hooks = None if exits is None else tuple(filter(exits.has, HOOKS))
     return ev.Decided(
         plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, hooks, asked
@@ -71,11 +73,11 @@ def decided(
 
 
 HOOKS = ("jobselect", "elected", "shrpri", "route")
-"""Hooks of exits that have a say in passes."""
+"""Hooks of exits that passes ask."""
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:
-    """The event of an action; None for one that changes nothing by itself (a notice, a signal)."""
+    """Return the event that records an action; None: it changes nothing by itself (a message, a signal)."""
     match action:
         case Start(seq, attempt, pes, forced, units, until, passing, lacked):
             return ev.Starting(seq, attempt, pes, forced, units, until, passing, lacked)

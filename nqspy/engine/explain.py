@@ -19,7 +19,7 @@ from nqspy.model.requests import AfterWord, Request, State
 
 
 class Places:
-    """Factors and positions of a site's queued requests at one instant; queues are read when asked for."""
+    """Factors and places of a site's queued requests at one instant, computed by queue when asked for."""
 
     def __init__(self, engine: Engine, now: Instant) -> None:
         self._engine = engine
@@ -27,7 +27,7 @@ class Places:
         self._queues: dict[str, tuple[int, QueueOrder]] = {}
 
     def of(self, request: Request) -> Place | None:
-        """The place of a queued request, None in other states."""
+        """Return the place of a queued request; None: it is in another state."""
         if request.slot < 0:
             return None
         columns = self._engine.site.columns(request.queue)
@@ -51,11 +51,12 @@ class ChainLink(Struct, frozen=True):
 
 
 CHAIN = 10
-"""Links of a chain that are told."""
+"""Most links of a chain."""
 
 
 def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
-    """The links of what a request waits for, nearest first, each prerequisite once, at most CHAIN."""
+    """Return the prerequisites of a request, directly or not, as links, the nearest first: at most CHAIN,
+    each once."""
     requests, found, visited = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
@@ -72,12 +73,12 @@ _BY_EXITS = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:
-    """Return the reason why a request waits; None when it does not wait."""
+    """Return the reason why a request waits; None: it does not wait."""
     return reasons_of(engine, (request.seq,)).get(request.seq)
 
 
 def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
-    """Return the reason why each of these requests waits, without those that do not."""
+    """Return the reasons why these requests wait, without those that do not."""
     site = engine.site
     seqs = tuple(seqs)
     found = explain(site, seqs, engine.plan.reasons)
@@ -102,7 +103,7 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
 
 
 def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
-    """Return why the indices of an array wait: each cause with its indices, the array's own first."""
+    """Return why the indices of an array wait: each reason with its indices, that of the array first."""
     site = engine.site
     array = site.requests.get(seq)
     if array is None or array.array is None:
@@ -123,11 +124,12 @@ def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
 
 
 _INDICES = 100
-"""Indices with a request of their own of which the causes are told."""
+"""Most indices with a request of their own whose reasons are given."""
 
 
 def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
-    """Requests that would wait however much were free, and why, as far as that is known."""
+    """Return the requests that would wait even if everything were free, with their reasons, as far as
+    known."""
     site, reasons = engine.site, engine.plan.reasons
     found, others, gate = dict[Seq, Reason | None](), list[Seq](), Gate(site)
     for seq in seqs:
@@ -144,4 +146,4 @@ def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None
 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY, ReasonCode.NEVER)
-"""What keeps a request back however much is free."""
+"""Codes of reasons that block a request however much is free."""

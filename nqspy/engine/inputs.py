@@ -1,4 +1,4 @@
-"""Inputs of the engine, and what a call leaves for its driver."""
+"""Inputs of the engine, and the result of a call for its driver."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from nqspy.model.requests import Used
 
 
 class CommandAsked(Struct, frozen=True):
-    """A command with the caller's identity; the reply comes back with ``handle`` (None: no caller waits)."""
+    """A command with its caller's identity. The reply comes back with ``handle`` (None: no caller waits)."""
 
     command: cm.Command
     caller: Caller
@@ -25,15 +25,16 @@ class CommandAsked(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """A plan that a decider in another process sent; None: there will be none, it is to be asked again."""
+    """A plan sent by a decider in another process; None: there is none, and it must be asked again."""
 
     plan: Plan | None
 
 
 class Between(Struct, frozen=True):
-    """Knowledge of an engine between two passes beside its site: whether one is due or under way; when the
-    last one asked for another look (``woken``: the last such instant seen to) and whether it had too few PEs
-    (`Plan`); use of running attempts; ``moved``: how far (ms) the clock was set while attempts ran."""
+    """State of an engine between two passes beside its site. ``due``: a pass is due or under way.
+    ``wake_at``: when the last plan wants a pass; ``woken``: the last such instant that was handled.
+    ``short_of_pes``: as in `Plan`. ``samples``: use of running attempts. ``moved``: how far (ms) the clock
+    was set while attempts ran."""
 
     due: bool = True
     wake_at: Instant | None = None
@@ -45,39 +46,38 @@ class Between(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Events of a journal: they happen again, as they did, with all that follows. A person or exit that was
-    asked then is not asked again, and nothing is refused."""
+    """Recorded events, which happen again with all that follows. No person or exit is asked again, and
+    nothing is refused."""
 
     events: tuple[ev.Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of many running attempts so far, by request with the number of the attempt."""
+    """Use of many running attempts so far, by request, with the number of the attempt."""
 
     uses: Mapping[Seq, tuple[int, Used]]
 
 
 class PassDue(Struct, frozen=True):
-    """A pass is asked for now, for drivers that say when (`Engine.by_hand`)."""
+    """Order to run a pass now, for drivers that determine when (`Engine.by_hand`)."""
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
 
 
 def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
-    """Yield what is asked, and note each as it is taken."""
+    """Yield inputs, and append each to ``received`` when it is yielded."""
     for each in asked:
         received.append(each)
         yield each
 
 
 class Outcome(Struct):
-    """Result of a call of `Engine.feed` for its driver: replies to send, notices to give, and when to
-    call again.
+    """Result of a call of `Engine.feed` for its driver: replies and notices to send, and when to call again.
 
-    ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
-    no caller waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
+    ``again``: at once (a pass is due). ``wake_at``: at that instant at the latest. ``pending``: applied
+    events for which no caller waits are not committed yet: call `Engine.flush` soon unless more inputs come.
     ``happened``: what was committed.
     """
 

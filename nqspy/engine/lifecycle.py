@@ -1,8 +1,8 @@
 """The one place where the state changes: `apply(site, recorded)`. Replaying the journal's events gives the
 same state.
 
-What an event makes of a request is said in `transitions`; here the site follows: columns, indexes, accounts,
-counts, and which rows are to be written.
+`transitions` changes the requests of an event; here the site follows: columns, indexes, accounts, counts, and
+the rows to be written.
 """
 
 import heapq
@@ -26,14 +26,14 @@ from nqspy.model.site import Site, concerned
 from nqspy.model.transitions import STEPS, Transition, born, is_in, part, submitted, wait_state
 
 _NOTHING: Sequence[Transition] = ()
-# To look up a member takes as long as a call.
+# Looking up a member takes as long as a call.
 _QUEUED, _WAITING = State.QUEUED, State.WAITING
 _ARRIVING, _SUSPENDED = State.ARRIVING, State.SUSPENDED
 
 
 def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
-    """Changes the site by one event and notes in ``site.touched`` which rows that concerns; what became of
-    which requests. An event about a request that is no longer there changes nothing."""
+    """Change the site by one event, and record in ``site.touched`` the rows to be written. Return the
+    requests that changed, with their states before. An event about an unknown request changes nothing."""
     site.n, site.at = recorded.n, recorded.at
     event, kind = recorded.event, type(recorded.event)
     if kind not in _RECORDS:
@@ -51,7 +51,7 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
 
 
 def place(site: Site, request: Request) -> None:
-    """Files a request under its state: columns, started, dates, those awaited (used when rows are loaded)."""
+    """Add a request to the indexes of its state: columns, started, dates, dependants."""
     state = request.state
     if state is _QUEUED:
         site.columns(request.queue).add(request, site.numbers)
@@ -73,7 +73,7 @@ def place(site: Site, request: Request) -> None:
 
 
 def ages_when_eligible(site: Site, name: str) -> bool:
-    """True if age counts from when a request of that queue could start (``age_from``)."""
+    """True if age in that queue counts from when a request could start (``age_from``)."""
     queue = site.settings.queues.get(name)
     return queue is not None and queue.age_from == "eligible"
 
@@ -107,7 +107,7 @@ _Also = Callable[[Site, Request, Any, Instant], None]
 def _change(
     site: Site, event: Any, at: Instant, first: _Also | None = None, then: _Also | None = None
 ) -> Sequence[Transition]:
-    """Change requests and file them anew; ``first`` is done before, ``then`` before they are filed."""
+    """Change requests and index them anew; ``first`` is called before each change, ``then`` after it."""
     made = []
     for request in concerned(site, event):
         if first is not None:
@@ -133,14 +133,14 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
 
 
 def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """Change requests that count in another queue, or as fewer, from now on."""
+    """Change requests that from now on count in another queue, or as fewer."""
     return _change(
         site, event, at, lambda _, r, *more: site.tally.leave(r), lambda _, r, *more: site.tally.enter(r)
     )
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
-    """Redate many at once: their rows stay where they are."""
+    """Change the dates of many requests at once: their rows stay."""
     made, by_queue = _noted(site, event, at), defaultdict[str, list[Request]](list)
     for request in (each.request for each in made if each.request.slot >= 0):
         by_queue[request.queue].append(request)
@@ -150,7 +150,7 @@ def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]
 
 
 def _noted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """Change requests that stay where they stand."""
+    """Change requests that keep their places in the indexes."""
     requests = list(concerned(site, event))
     site.touched.requests.update(request.seq for request in requests)
     return [_make(site, request, event, at) for request in requests]
@@ -187,7 +187,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
     array = site.requests.get(array_of(event.seq) or 0)
     if array is not None and array.state is State.QUEUED and event.seq not in site.requests:
         bring_forth(site, array, event.seq, at)
-    site.reserved.pop(event.seq, None)  # what was kept for it is its own now: nothing is free by that
+    site.reserved.pop(event.seq, None)  # its reservation is used up: nothing becomes free
     made = _change(site, event, at, then=_run)
     if event.forced and site.reserved:
         site.freed = site.n  # it may hold what is reserved
@@ -198,7 +198,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
-    """A start that took long ends later than expected: reservations behind it are examined again."""
+    """Record a start; after a long one the end comes later, so reservations behind it are examined again."""
     request = site.requests.get(event.seq)
     decided = at if request is None or request.started is None else request.started
     made = _noted(site, event, at)
@@ -254,7 +254,8 @@ def _removed(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[
 
 
 def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
-    """Make an index of an array a request of its own, not filed yet (`place`), if the array still has it."""
+    """Make an index of an array a request of its own, not indexed yet (`place`), if it is still in the
+    array."""
     if not is_in(array, seq):
         return
     made = born(array, seq)
@@ -285,7 +286,7 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
 
 _ABSENT = object()
 _RECORDS = {ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
-"""Events that record something and change nothing that a decision rests on, except usage."""
+"""Events that record something and change nothing on which decisions rest, except use."""
 _FREEING = {
     ev.SettingsChanged,
     ev.ShiftChanged,
@@ -297,7 +298,7 @@ _FREEING = {
     ev.Restored,
     ev.ResourceChanged,
 }
-"""Events of the site that may leave something to others."""
+"""Events of the site that may free something."""
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,
     ev.Routed: _recounted,
@@ -315,7 +316,7 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Requeued: partial(_change, first=_settle),
     ev.Deleted: _removed,
     Parted: _parted,
-    # Indices of an array that are held for it wait for nobody any more.
+    # Indices of an array that it holds no longer wait for other requests.
     ev.DependencyFailed: lambda site, event, at: (_change if event.indices else _noted)(site, event, at),
 }
-"""What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
+"""Functions for events with more effects than changed requests that are indexed anew or stay (`_noted`)."""

@@ -1,9 +1,9 @@
-"""Estimated starts of waiting requests: at the latest, and probably. Both are runs of the real engine on a
-copy of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing
-else.
+"""Estimated starts of waiting requests: the latest start, and the probable one. Both come from runs of the
+real engine on a copy of the site under a virtual clock (`virtual.ahead`), which differ only in how long
+requests run.
 
-At the latest: as long as they may (`runtime.planned_wall`); without a wall limit they never end. Probably: as
-long as those like them did (`runtime.expected_wall`).
+For the latest start each runs as long as it may (`runtime.planned_wall`); without a wall limit it never ends.
+For the probable start it runs as long as similar requests did (`runtime.expected_wall`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ from nqspy.model.site_copy import beyond, copy_site
 from nqspy.ports import Exits
 
 MOST = 10_000
-"""Waiting requests that are looked at: of more, those in front by date."""
+"""Most waiting requests that are simulated: those with the earliest dates."""
 SHOWN = 3
-"""Requests that are named as those of which nobody knows when they end."""
+"""Most requests without a known end that a text names."""
 
 Spent = Callable[[], float]
-"""Which part of the time that a look may take has gone by: from 1 on it is broken off."""
+"""Function that returns the used part of the time for an estimate; from 1 on it is stopped."""
 
 LATEST = "if every request runs to its wall limit and no later request goes first"
 CHANCES = "; not guaranteed, as queue {queue} has backfill=probable"
@@ -52,7 +52,7 @@ BY_LIMITS = "if requests run as long as their best guesses or limits; no request
 
 
 def never() -> float:
-    """For a look that may take as long as it takes."""
+    """Return 0: for an estimate without a time limit."""
     return 0.0
 
 
@@ -97,9 +97,9 @@ def unknown(why: str) -> Outlook:
 
 
 class LookAhead:
-    """A site as it is at ``now``, copied at once: what it foresees may be asked in another thread.
-    ``request`` is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``:
-    requests that are looked at however many wait."""
+    """Estimates for a site as it is at ``now``. The site is copied at once, so another thread may ask.
+    ``request``: one that is not submitted yet; ``changes``: of settings, made before; ``wanted``: requests
+    that are simulated however many wait."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class LookAhead:
         left = beyond(site, MOST).difference(wanted)
         self._site, self._now, self._between, self._left = copy_site(site, left), now, between, left
         self._moves = site.moves  # runs add their own moves to their sites
-        # What is made up in a run is no evidence of how long requests run.
+        # Results of a simulation are no evidence of how long requests run.
         self._past = site.lifetimes.copy(closed=True)
         self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
@@ -134,7 +134,8 @@ class LookAhead:
     # ------------------------------------------------------------ what is asked
 
     def outlooks(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Outlook]:
-        """Return both for each of these requests that waits (None: all), an array until an index begins."""
+        """Return both estimates for each of these requests that waits (None: for all), for an array until an
+        index begins. ``spent``: used part of the time."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
@@ -154,7 +155,7 @@ class LookAhead:
         return found
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
-        """Return the probable starts of the waiting requests that start in the time there is to look."""
+        """Return the probable starts of the waiting requests that start in the simulated time."""
         with self._asking(exits):
             run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
@@ -172,7 +173,7 @@ class LookAhead:
 
     @contextmanager
     def _asking(self, exits: Exits) -> Iterator[None]:
-        """Ask the exits about an imagined site, and leave no trace."""
+        """Ask exits about a simulated site, without effects on them."""
         try:
             with exits.rehearsal(self._now):
                 yield
@@ -211,7 +212,7 @@ class LookAhead:
             ]
 
     def _at_once(self, request: Request) -> Foreseen | None:
-        """Return what can be said of a request without letting time pass."""
+        """Return the estimate of a request that needs no simulation; None: it needs one."""
         if request.holds and request.state is State.HELD:
             return Foreseen(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
@@ -222,13 +223,13 @@ class LookAhead:
         return None
 
     def _how(self, exits: Exits) -> str:
-        """Say what else the answer rests on."""
+        """Return text about the conditions of the estimate."""
         asked = exits.has("jobselect") or exits.has("shrpri")
         said = "; user exits were asked about that time" if asked else ""
         return said + (self._bound and f"; {self._bound}")
 
     def _lucky(self) -> dict[str, str]:
-        """Say, by queue, that chances are taken beside its requests: what comes of them is not known."""
+        """Return text, by queue, that starts by chance may delay its requests, with unknown results."""
         site, taking = self._site, dict[str, str]()
         for name, queue in site.settings.queues.items():
             if queue.kind == "batch" and not guarantees_times(site, name):
@@ -242,13 +243,13 @@ class LookAhead:
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
     ) -> dict[Seq, Foreseen]:
-        """Return why a run tells of these no start; what holds them up all alike is found once: requests that
-        go on for ever."""
+        """Return why a run gives no start of these requests. What holds all of them, requests without an end,
+        is found once."""
         settings, going, held = run.site.settings, list(run.site.started.values()), None
         paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
         endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
         endless = tuple(seq for seq in endless if seq not in paused)
-        # A script that holds no PEs is named only where nobody who holds some goes on for ever.
+        # A script that holds no PEs is named only if no request that holds some has no end.
         endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
             held = Foreseen(None, lengths.endless, endless[:SHOWN])
@@ -279,8 +280,7 @@ class LookAhead:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
-        """Estimate the start of a request that was not reached: roughly, by the work that is still before
-        it."""
+        """Estimate roughly the start of a request that the run did not reach, by the work ahead of it."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
             left: dict[str, int] = {}  # PE ms that those which run have still to do, by domain
@@ -310,9 +310,10 @@ class LookAhead:
 
 
 class _Lengths(Struct, frozen=True):
-    """Lengths of attempts in all, in words too; ``per_move``: how long one takes for each PE that it leaves,
-    by the last moves, ``moved`` in words; ``endless``: of requests of unknown length; ``guesses``: a rough
-    figure will do where a run does not reach."""
+    """Run times of attempts for an estimate, with texts. ``of``: whole run time (ms), None: unknown.
+    ``per_move``: time (ms) of a move for each PE, from the last moves, ``moved``: text about it. ``basis``:
+    text about the run times; ``endless``: about unknown ones. ``guesses``: give a rough estimate beyond the
+    run."""
 
     of: Callable[[Settings, Request], int | None]
     per_move: Callable[[Sequence[MeasuredMove]], float | None]
@@ -339,7 +340,7 @@ def _latest(now: Instant) -> _Lengths:
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
-    """Return how long requests probably run on a copy of this site."""
+    """Return a function that returns how long requests probably run on a copy of this site."""
     return _probably(site.lifetimes.copy(closed=True), now)
 
 
@@ -355,11 +356,11 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
 
 
 class AtOnce(Passes):
-    """`ports.Decider`: asks are answered with a plan immediately."""
+    """Decider that answers each ask with a plan at once (`ports.Decider`)."""
 
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Outlook]:
-        """Tells when a request that may be submitted would start, and what that rests on."""
+        """Return a function that estimates the start of a request that may be submitted."""
         ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
         return lambda seconds: ahead.outlooks((request.seq,), self._exits, never)[request.seq]

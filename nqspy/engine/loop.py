@@ -1,7 +1,7 @@
-"""The heartbeat: `Engine.feed(inputs, now)` turns inputs into events, commits them, and only then answers
-and acts.
+"""The heartbeat: `Engine.feed(inputs, now)` turns inputs into events and commits them before it replies and
+acts.
 
-It never sleeps and never asks the time. Its drivers are the daemon (an inbox, the site's clock) and the
+It never sleeps and never reads the time. Its drivers are the daemon (an inbox, the site's clock) and the
 simulator (a heap, a virtual clock).
 """
 
@@ -57,30 +57,30 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 }
 
 SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
-"""Commands after which a plan asked for before is void, and the shifts are checked again."""
+"""Commands after which a plan in flight is void, and the shifts are checked again."""
 
 
 _RESETTLING = (ev.SettingsChanged, ev.FilesApplied, ev.ShiftChanged, ev.ShiftFailed)
-"""Events that do the same."""
+"""Events with the same effect."""
 _RECORDS = (ev.Alarm, ev.DaemonStarted, ev.Reported)
 """Events that change nothing that a pass examines."""
 _NEWS = (ob.Observation, ob.SiteObservation)
 _APPLIED = (Notify, Redate, Reserving, Move, Hold, Promise)
-"""Actions that need nothing of the executor."""
+"""Actions without work for the executor."""
 
 INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
-"""Time after which what could not be committed is tried again, ms."""
+"""Time (ms) after a failed commit until the next try."""
 FIRST_PAUSE, LONGEST_PAUSE = 1_000, 64_000
-"""Time until the next pass if actions of plan after plan do not stand, ms: doubled from plan to plan."""
+"""Back-off (ms) until the next pass while plans have actions that do not stand: doubled each time."""
 
 
 class Engine:
-    """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
-    raises ends the call. ``patient``: nobody minds to be answered after the pass that follows. ``plan`` is
-    the last pass's: its reasons answer *why not*. ``paused``: no pass is run (a stop is under way),
-    ``by_hand``: none but what the driver asks for (`PassDue`). ``notes``: what is to be said of attempts
-    that were started; ``samples``: use of running attempts as last told; ``commits``: how many there were."""
+    """The engine owns the site. ``failed`` gets each internal error before it is logged; if it raises, the
+    call ends. ``patient``: replies may wait for the pass that follows. ``plan``: of the last pass; its
+    reasons answer *why not*. ``paused``: no pass is run (the daemon stops); ``by_hand``: only those that the
+    driver orders (`PassDue`). ``notes``: notes of the executor on started attempts; ``samples``: last
+    reported use of running ones; ``commits``: number of commits."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Engine:
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.notes: dict[Seq, str] = {}
-        # How far (ms) the clock was set while attempts ran, by request; its driver knows.
+        # Function of the driver: how far (ms) the clock was set while attempts ran, by request.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.commits = 0
         self.paused = self.by_hand = False
@@ -121,7 +121,7 @@ class Engine:
         self._retry: list[ob.Observation | ob.SiteObservation] = []
         self._applying: ob.Observation | ob.SiteObservation | None = None
         self._again_at: Instant | None = None
-        # The last instant at which a plan asked for another look, and that was seen to.
+        # The last instant for which a plan asked for a pass, and that was handled.
         self._woken: Instant | None = None
         self.outage = Outage()
         # When the shifts were last checked (None: check now), and when to check them again.
@@ -129,13 +129,13 @@ class Engine:
         self._shift_at: Instant | None = None
 
     def go_on(self, between: Between) -> None:
-        """It goes on where another one was between two passes."""
+        """Continue where another engine was between two passes."""
         self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
         self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
 
     @property
     def between(self) -> Between:
-        """Where it is."""
+        """State between two passes, for `go_on`."""
         used, due = tuple(self.samples.items()), self._dirty or self._asked
         moved = tuple(self.clock_moved().items())
         return Between(due, self.plan.wake_at, self._woken, self.plan.short_of_pes, used, moved)
@@ -143,7 +143,8 @@ class Engine:
     # ------------------------------------------------------------ feeding
 
     def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
-        """Takes inputs at ``now``, then what is ``asked``. A commit that fails refuses the whole group."""
+        """Process inputs at ``now``, then those of ``asked``, and return the outcome. A commit that fails
+        refuses the whole group."""
         tx = self.transaction(now)
         group, received = tx.group, list(inputs)
         try:
@@ -189,18 +190,18 @@ class Engine:
         return self._dirty and not self._asked and not self.paused and not self.by_hand
 
     def _waits(self, now: Instant) -> bool:
-        """True if a commit failed just now: what people ask is tried all the same, the rest later."""
+        """True if a commit failed just now: commands are tried all the same, the rest later."""
         at = self._again_at
         return at is not None and at - RETRY_COMMIT <= now < at
 
     def _watch(self, events: Sequence[ev.Recorded], begin: int) -> None:
-        """While a plan is in flight: notes which requests something happens to."""
+        """Record the requests concerned by events while a plan is in flight."""
         for recorded in events[begin:]:
             event: Any = recorded.event
             self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
     def flush(self, now: Instant) -> Outcome:
-        """Commits what nobody waits for."""
+        """Commit events for which no caller waits."""
         group = self._group
         try:
             self._commit(group)
@@ -210,7 +211,7 @@ class Engine:
         return self._outcome(group, now, True)
 
     def note(self, event: ev.Event, now: Instant) -> Outcome:
-        """Record what the driver has to tell (an alarm); it is committed with what comes next."""
+        """Record an event of the driver (an alarm); it is committed with the next group."""
         tx = self.transaction(now)
         tx.emit(event)
         if isinstance(event, ev.Alarm):
@@ -218,7 +219,7 @@ class Engine:
         return self._outcome(tx.group, now, False)
 
     def transaction(self, now: Instant) -> Transaction:
-        """A transaction of the group that is being gathered."""
+        """Return a transaction of the group that is being collected."""
         return Transaction(
             self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples
         )
@@ -248,7 +249,7 @@ class Engine:
     # ------------------------------------------------------------ one input
 
     def _apply(self, tx: Transaction, each: Input) -> None:
-        if isinstance(each, Use):  # no event comes of it, nor of the next
+        if isinstance(each, Use):  # no event follows from it, nor from the next
             self._sample(each.uses)
         elif isinstance(each, ob.ObservedUse):
             self._sample({each.seq: (each.attempt, each.used)})
@@ -271,7 +272,7 @@ class Engine:
             self._pass(tx)
 
     def happen_again(self, tx: Transaction, events: Sequence[ev.Event]) -> None:
-        """Make happen what a journal says has happened, with what each event brings about besides."""
+        """Apply recorded events again, with all that follows from each."""
         for event in events:
             tx.emit(event)
         submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
@@ -291,7 +292,7 @@ class Engine:
         self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
-        """Takes an observation of a scan after a restart, or one whose commit failed."""
+        """Apply an observation of a scan after a restart, or one whose commit failed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})
         self._observe(tx, observation, observations.adopt)
@@ -335,7 +336,7 @@ class Engine:
     # ------------------------------------------------------------ time
 
     def _time(self, tx: Transaction) -> None:
-        """What comes about by time alone: dates that have come, shifts that are due."""
+        """Apply what is due by time alone: dates that have come, shifts."""
         first = self.site.next_date()
         if first is not None and first <= tx.now:
             tx.emit(ev.Eligible(self.site.due(tx.now)))
@@ -373,14 +374,14 @@ class Engine:
             self._carry_out(tx, plan, None)
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
-        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped
-        except for its failures; the others are looked at again: another process made them."""
+        """Apply a plan that comes late. One that was not asked for, or from before a change of settings, is
+        dropped except for its failures; others are re-checked, because another process made them."""
         if not self._asked:
             return
         self._asked = False
         if plan is None or self._void or self.paused:
             if plan is not None and plan.failures:
-                # The exits are not asked again about what they failed on, so it would never be told.
+                # Exits are not asked again about what they failed on, so these must be reported now.
                 short, asked = self.plan.short_of_pes, self._asked_earlier(tx)
                 tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=short, asked=asked))
                 exits_desk.report_failures(tx, plan.failures)
@@ -391,7 +392,7 @@ class Engine:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
-        """Turn a plan into events and orders, action by action, each looked at again if it comes late."""
+        """Turn a plan into events and orders, action by action; each is re-checked if the plan comes late."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not is_recorded(plan, short_before):
             self._drops = 0
@@ -412,8 +413,9 @@ class Engine:
             self._decide_again(recheck.fallen, tx.now)
 
     def _decide_again(self, fallen: Mapping[Seq, Reason], now: Instant) -> None:
-        """Have another pass decide on the actions that do not stand: at once after one plan, as something may
-        have changed since it was asked for; later and later while plan after plan has such actions."""
+        """Order another pass because of actions that do not stand: at once after one plan, as something may
+        have changed since it was asked for; with a growing back-off while plan after plan has such actions.
+        """
         if self._drops == 0:
             self._mark()
         pause = min(FIRST_PAUSE << self._drops, LONGEST_PAUSE)
@@ -426,7 +428,7 @@ class Engine:
         self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own={**reasons.own, **waiting}))
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:
-        """When the pass was asked for whose plan comes now, if that was at another instant."""
+        """Return when the pass of the present plan was asked for, if at another instant; else None."""
         return self._asked_at if self._asked_at != tx.now else None
 
     # ------------------------------------------------------------ committing
@@ -439,8 +441,9 @@ class Engine:
             self.log(text)
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
-        """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, if
-        it is ``passing``: they ask again), observations come again, but one that broke its handler."""
+        """Undo a group that could not be committed: the site is rebuilt from the rows, callers get a refusal
+        (busy, if ``passing``: they ask again), and observations are applied again, except one that broke its
+        handler."""
         self.log(text)
         unapplied = [
             e for e in inputs if isinstance(e, _NEWS) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))

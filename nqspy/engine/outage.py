@@ -1,4 +1,5 @@
-"""Times in which what people asked was refused because it could not be kept: told when they are over."""
+"""Outages: times in which commands were refused because nothing could be stored; reported when they are
+over."""
 
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model.actions import Notify
@@ -8,31 +9,32 @@ from nqspy.model.units import format_span
 
 
 class Outage:
-    """``since``: the instant from which on nothing can be committed, with the error; None while it can."""
+    """State of an outage. ``since``: the first instant at which a commit failed, with the error; None:
+    commits work."""
 
     def __init__(self) -> None:
         self.since: tuple[Instant, str] | None = None
         self._full: Instant | None = None
-        # What an alarm tells that is not committed yet.
+        # Content of an alarm that is not committed yet.
         self._reporting: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
 
     def failed(self, error: str, now: Instant) -> None:
-        """A commit failed."""
+        """Record that a commit failed."""
         since, full = self._reporting
         self.since = self.since or since or (now, error)
         self._full = self._full or full
         self._reporting = (None, None)
 
     def full(self, now: Instant) -> None:
-        """A submission was refused: there is no room for it."""
+        """Record that a submission was refused because the disk is full."""
         self._full = self._full or now
 
     def committed(self) -> None:
-        """Note that what was told is on the disk."""
+        """Record that the report is committed."""
         self._reporting = (None, None)
 
     def report(self, tx: Transaction) -> None:
-        """Tells of what is over, with the first group that may be committed again."""
+        """Report an outage that is over, in the first group that may be committed again."""
         if self.since is None and (self._full is None or tx.journal.low()):
             return
         self._reporting, since, full = (self.since, self._full), self.since, self._full

@@ -1,5 +1,5 @@
-"""Reasons of requests that wait while a later one of their own list is started: journaled with the pass, so
-that the night report can tell whether a list's order was kept (semantics.md 1)."""
+"""Reasons of requests that wait while a later one of their own list is started. They are recorded with the
+pass, so that the night report can check the order of lists (semantics.md 1)."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
@@ -15,17 +15,18 @@ from nqspy.model.site import Site
 from nqspy.model.specs import sized
 
 MOST = 1_000
-"""Reasons journaled with one pass at most."""
+"""Most reasons recorded with one pass."""
 
 Blocked = tuple[Seq, str, str, str]
-"""A request with what keeps it back: code, who, text."""
+"""A request with its reason: code, source, text."""
 _CHANGED_BY_STARTS = (ReasonCode.LIMIT, ReasonCode.NO_PES)
 _List = tuple[str, str]
 _Place = tuple[Instant, Seq]
 
 
 def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
-    """Requests of the lists (queue and group) of a plan's starts that stand before these, still waiting."""
+    """Return the requests that wait ahead of a plan's starts in their lists (queue and group), with
+    reasons."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)
     for seq in starts:
@@ -37,12 +38,12 @@ def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
     seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts][:MOST]
     if not seqs:
         return ()
-    # What keeps these back. What runs is counted only where it matters to one of them.
+    # Their reasons. What runs is counted only if it matters to one of them.
     requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
     gate = Gate(site)
     found = {seq: of_itself(gate, requests[seq], plan.reasons) for seq in seqs}
     others = [seq for seq, why in found.items() if why is None]
-    given = {id(why): why for why in found.values() if why is not None}  # one is often many's
+    given = {id(why): why for why in found.values() if why is not None}  # many may share one
     changed = {key for key, why in given.items() if why.code in _CHANGED_BY_STARTS}
     unsure = {seq for seq, why in found.items() if id(why) in changed}
     if others or unsure:
@@ -60,8 +61,8 @@ def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
 def _in_their_turns(
     site: Site, plan: Plan, passed: Iterable[Request], gate: Gate
 ) -> dict[Seq, tuple[str, str, str]]:
-    """Return what kept requests back when the first of their list behind them was chosen: too few PEs, or a
-    limit. After the pass another may be reached, by those that were started past them. These are counted."""
+    """Return the reasons of requests at the moment when the first of their list behind them was chosen: too
+    few PEs, or a limit. Later another limit may be reached by those that started past them."""
     lists: dict[_List, deque[Request]] = defaultdict(deque)
     for request in sorted(passed, key=_place):
         lists[_list(request)].append(request)
@@ -81,7 +82,7 @@ def _in_their_turns(
 
 
 def _in_line(site: Site, seq: Seq) -> Request | None:
-    """Return what stands in the line: of an index of an array that has not begun the array."""
+    """Return the request that waits for this number: for an index that has not begun its array."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 
@@ -94,7 +95,7 @@ def _place(request: Request) -> _Place:
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Queued requests of the same list that stand before one, a bounded number of them, in their order."""
+    """Return the queued requests of the same list ahead of one, in order, a bounded number of them."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.spec.group)
     date, turn = columns.date, columns.turn
     # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.

@@ -1,5 +1,6 @@
-"""The second look at a plan that comes back late: each action stands only if what mattered to it is the same.
-States, PEs, units and limits are looked at here; the feature says whether it still wants an action."""
+"""Re-check of a plan that comes back late: an action stands only if everything that matters to it is
+unchanged. States, PEs, units and limits are checked here; the feature that proposed an action confirms that
+it still wants it."""
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -21,13 +22,14 @@ from nqspy.shares import FairShare
 
 
 class Recheck:
-    """Looks at a plan's actions in their order, each before it is carried out.
+    """Re-check of the actions of a plan in order, each before it is carried out.
 
-    ``changed``: requests to which something happened since the plan was asked for; ``now``: the instant at
-    which it was asked for, at most a `MOMENT` ago. A change of settings or shift voids a whole plan: that is
-    not asked here. ``samples``: use of running attempts as last reported. Whoever made the plan is not
-    trusted: whatever it says, the site stays sound.
-    ``drops``: actions that do not stand so far, ``fallen``: the starts among them, each with its reason.
+    ``changed``: requests with events since the plan was asked for. ``now``: when it was asked for, at most a
+    `MOMENT` ago. A change of settings or shift voids a whole plan, which is not checked here. ``samples``:
+    last reported use of running attempts. The maker of the plan is not trusted: whatever it contains, the
+    site stays sound.
+
+    ``drops``: number of actions so far that do not stand; ``fallen``: the starts among them, with reasons.
     """
 
     def __init__(
@@ -50,12 +52,10 @@ class Recheck:
         return FairShare(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
-        """Return True if an action may be carried out now: its request is unchanged, its PEs are free, and no
-        limit and no reservation is in its way.
-
-        What a start brings about (a re-dating) falls with the start. If the request of a start that falls
-        keeps its reservation, later reservations of the plan fall too: they may have been given that room.
-        """
+        """True if an action may be carried out now: its request is unchanged, its PEs are free, and no limit
+        and no reservation prevents it. What follows from a start (a re-dating) is dropped with it. If the
+        request of a dropped start keeps its reservation, later reservations of the plan are dropped too, as
+        they may need its room."""
         if self._has_reserved:  # by now the site has the reservations of the plan so far
             self._gate = self._gate_of_now()
         holds = self._holds(action) and features.stands(self._site, action)
@@ -129,14 +129,14 @@ class Recheck:
         return len(pes) == len(set(pes)) == wanted and inside
 
     def _to_be(self, seq: Seq, pes: int) -> Request | None:
-        """The request, on so many PEs if it may run on several numbers of them; an index of an array that has
-        not begun as it would be, if nothing happened to the array either."""
+        """Return a request on so many PEs if it has several sizes; an index that has not begun as it would
+        be, if its array did not change. None: there is none."""
         found = self._site.to_be(seq)
         changed = seq not in self._site.requests and array_of(seq) in self._changed
         return None if changed or found is None else sized(found, pes)
 
     def _refusal(self, action: Start) -> Reason | None:
-        """Return why a request may not start."""
+        """Return why a request may not start; None: it may."""
         site, request = self._site, self._to_be(action.seq, len(action.pes))
         queue = None if request is None else site.settings.queues.get(request.queue)
         if request is None or queue is None or not queue.started or action.seq in self._changed:

@@ -1,4 +1,4 @@
-"""After a restart: what the rows say runs is compared with what the executor finds (architecture.md 5.8)."""
+"""Restart: compares what runs by the rows with what the executor finds (architecture.md 5.8)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,12 +24,9 @@ from nqspy.model.site_checks import check_site
 
 
 class Later(Struct, frozen=True):
-    """Knowledge of a time after the last event of the rows: an older database was put in place, or its
-    log is gone. ``subject``: of the mail about it.
-
-    ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of each request
-    that was started then, the known and the unknown ones.
-    """
+    """Facts from after the last event of the rows, because an older database was installed or its log is
+    lost. ``subject``: of the mail about it. ``next_seq``: first number that was never given out;
+    ``attempts``: last attempt of each request started in that time, known or unknown."""
 
     text: str
     next_seq: Seq = 1
@@ -38,8 +35,8 @@ class Later(Struct, frozen=True):
 
 
 def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = None) -> Later | None:
-    """Return what the spool's attempts (``spooled``: the last of each request) and a restore's note tell of
-    a time that the rows know nothing of; None when there is none: the usual case."""
+    """Return facts from a time that the rows do not know, found in the spool's attempts (``spooled``: the
+    last of each request) and a restore's note; None, as usual: there are none."""
     later = {
         seq: attempt
         for seq, attempt in spooled.items()
@@ -59,14 +56,14 @@ def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = Non
 def begin(
     engine: Engine, found: Found, host: str, zone: str, now: Instant, later: Later | None = None
 ) -> Outcome:
-    """Adopts what runs, ends what ended meanwhile, queues again what was never begun; then the site must be
-    sound. Raises BrokenSite when it is not.
+    """Adopt what runs, end what ended meanwhile, and queue again what was never begun; then check the site.
+    Raises BrokenSite.
 
-    ``later``: what happened after the rows were written (`later_than`). No number is given out again then,
-    and requests that were started in that time are held until an operator releases them.
+    ``later``: what happened after the rows were written (`later_than`). Then no number is given out again,
+    and requests started in that time are held until an operator releases them.
 
-    The executor claims every attempt that was not begun as void first, so nothing can run twice. A commit
-    that fails leaves nothing undone: what the executor found is taken again later.
+    The executor first claims every attempt that was not begun as void, so nothing can run twice. After a
+    failed commit the observations are applied again later.
     """
     site = engine.site
     expected = {seq: request.attempts for seq, request in site.started.items()}
@@ -85,7 +82,7 @@ def begin(
 
 
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
-    """Do as `begin`, with the events that a journal tells of it."""
+    """Repeat `begin` with its recorded events."""
     engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 

@@ -1,7 +1,5 @@
-"""Effects of events beside the requests themselves: settings, shifts, health, the machine.
-
-Called by `lifecycle` only.
-"""
+"""Effects of events on the site other than on requests: settings, shifts, health, the machine. Called by
+`lifecycle` only."""
 
 import dataclasses
 
@@ -23,7 +21,7 @@ from nqspy.model.site import Site
 
 
 def remember(site: Site, request: Request, event: ev.Ended) -> None:
-    """Keep what a request used and how long it ran: those like it are expected to run about as long."""
+    """Store use and run time of an ended request, as estimates for similar ones."""
     ask = request.spec.ask
     run = run_of(event, planned_wall(site.settings, request.queue, ask), ask.best_guess)
     if run is not None:
@@ -32,13 +30,13 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
 
 
 def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
-    """Remembers how long it took to leave its PEs: the next ones will take about as long."""
+    """Store the time of a move off PEs, as an estimate for the next ones."""
     site.moves = with_move(site.moves, len(request.pes), event.took)
     site.touched.state = True
 
 
 def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
-    """Carry the changes out; what hangs on them is counted anew."""
+    """Carry out the changes, and compute anew what depends on them."""
     heads = {renamed(change.path).partition("/")[0] for change in event.changes}
     if "server" in heads:
         _note_name(site)
@@ -57,20 +55,20 @@ def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> Non
 
 
 def _note_name(site: Site) -> None:
-    """Remember the host part of identifiers before it may change."""
+    """Store the host part of identifiers before it may change."""
     if site.name not in site.former:
         site.former = (*site.former, site.name)
         site.touched.state = True
 
 
 def pressure_answered(site: Site) -> None:
-    """A request gave way or came back: whether that sufficed the next reading tells."""
+    """Record that a request gave way or returned: the next decision needs a new reading."""
     site.pressure = replace(site.pressure, answered=True)
     site.touched.state = True
 
 
 def change(site: Site, event: ev.Event, at: Instant) -> None:
-    """Change the site by an event that is about no request."""
+    """Change the site by an event that concerns no request."""
     match event:
         case ev.Decided():
             samples = ((site.started.get(seq), used) for seq, used in event.samples)
@@ -96,7 +94,7 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
         case ev.ShiftChanged():
             shares.begin_period(site, at)
             site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
-        case ev.ShiftFailed():  # remembered, so that it is told once, and why
+        case ev.ShiftFailed():  # stored, so that it is reported once, with the cause
             site.shift = dataclasses.replace(site.shift, failed=event.shift, failed_text=event.text)
         case ev.MachineFound():
             shares.advance_all(site, at)
@@ -117,7 +115,7 @@ def change(site: Site, event: ev.Event, at: Instant) -> None:
             site.note_away()
         case ev.PressureChanged(level, used, text, resident, total, people):
             site.pressure = Pressure(level, at, used, text, resident, total, people)
-        case ev.Restored():  # no number and no attempt that was given out is given out again
+        case ev.Restored():  # no number or attempt is given out twice
             site.next_seq = max(site.next_seq, event.next_seq)
             for seq, attempt in event.attempts:
                 request = site.requests.get(seq)

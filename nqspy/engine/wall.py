@@ -1,11 +1,11 @@
-"""Times on the wall as instants, over every change of a zone's clock, summer time or not.
+"""Times on the clock of a zone as instants, over every change of that clock, summer time or not.
 
-A certain time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: so
-one that a change skips fires at the change, and one that comes twice fires once. What begins with a star in
-minute or hour follows the clock as it runs: skipped times are none, repeated ones come again. Debian's cron
-does the same for changes of less than three hours; here it holds for all (Apia left out a whole day).
+A fixed time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: a time
+that a change skips fires at the change, and one that comes twice fires once. An expression with a star in
+minute or hour follows the clock as it runs: skipped times do not fire, repeated ones fire again. Debian's
+cron does the same for changes of less than three hours; here it holds for all (Apia left out a whole day).
 
-Every search is bounded by the 41 years of `cron.YEARS`, and skips the days on which nothing fires.
+Every search is limited to the 41 years of `cron.YEARS`, and skips days on which nothing fires.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,16 +23,17 @@ _STEP = _DAY // 4
 _SLACK = _DAY
 """More than any clock of the world differs from UTC, s."""
 _FAR = YEARS * 366 * _DAY
-"""How far the clock is followed, s: every day of an expression may fall where a change skips it."""
+"""Longest search (s): a clock change may skip every day of an expression."""
 
 
 def local(second: float, zone: ZoneInfo) -> datetime:
-    """Time that the clock shows at a second since 1970, without its zone; ``fold`` 1: for the second time."""
+    """Return the time that the clock shows at a second since 1970, without zone; ``fold`` 1: the second
+    time."""
     return datetime.fromtimestamp(second, zone).replace(tzinfo=None)
 
 
 def first_shown(wall: datetime, zone: ZoneInfo) -> int:
-    """The second since 1970 at which the clock first shows a time, or jumps over it."""
+    """Return the second since 1970 at which the clock first shows a time, or jumps over it."""
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if second.utcoffset() <= first.utcoffset():  # type: ignore[operator]
         return int(first.timestamp())
@@ -41,7 +42,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> int:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first second after ``low`` from which on something holds; it holds at ``high``."""
+    """Return the first second after ``low`` from which on ``holds`` is true; it is true at ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -55,7 +56,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Iterator[Instant]:
-    """The instants later than ``after`` at which an expression fires, in order."""
+    """Yield the instants later than ``after`` at which an expression fires, in order."""
     found = _wild_ahead if cron.wild else _certain_ahead
     for second in found(cron, sundays, zone, after // 1000):
         if second * 1000 > after:
@@ -63,7 +64,7 @@ def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Itera
 
 
 def latest(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: Instant) -> tuple[Instant, datetime] | None:
-    """The last firing not after ``now``, and its time on the wall; None: there is none."""
+    """Return the last firing not after ``now``, and its time on the clock; None: there is none."""
     found = (_wild_back if cron.wild else _certain_back)(cron, sundays, zone, now // 1000)
     return None if found is None else (Instant(found[0] * 1000), found[1])
 
@@ -127,7 +128,7 @@ def _wild_back(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: int) -> tuple[
 
 
 def _stretches(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
-    """(begin, stop, offset) of times without a jump of the clock between these seconds (whole steps)."""
+    """Return (begin, stop, offset) of times without a jump of the clock between these seconds."""
     found, begin, offset = [], start, _offset(zone, start)
     for at in range(start, end, _STEP):
         later = _offset(zone, at + _STEP)

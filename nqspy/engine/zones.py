@@ -8,7 +8,7 @@ from nqspy.model.ids import Instant
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The zone of that name. Raises BadValue."""
+    """Return the time zone of that name. Raises BadValue."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -16,5 +16,5 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def local(at: Instant, zone: str) -> datetime:
-    """An instant as local time."""
+    """Return an instant as local time of a zone."""
     return datetime.fromtimestamp(at / 1000, zone_of(zone))

@@ -19,17 +19,18 @@ from nqspy.userexit.errors import sayable
 
 
 class Changes(Struct, frozen=True):
-    """Changed fields of a submission, as `changes` makes them."""
+    """Changed fields of a submission, made by `changes`."""
 
     fields: dict[str, Any]
 
 
 class Nonsense(Exception):
-    """An exit answered something that its hook does not know; the text says what it may answer."""
+    """An exit gave an answer that its hook does not know; the text says which answers it knows."""
 
 
 def force() -> Answer:
-    """jobselect: start it, past run, user and memory limits; never past a stopped queue, a hold, a date."""
+    """Answer of jobselect: start it past run, user and memory limits, never past a stopped queue, a hold or a
+    date."""
     return Answer("force")
 
 
@@ -39,17 +40,17 @@ def refuse(
     within: Mapping[str, tuple[float | None, float | None]] | None = None,
     until: Instant | datetime | None = None,
 ) -> Answer:
-    """jobselect: not now; submit: not at all. The text tells the owner why.
+    """Answer of jobselect: not now; of submit: not at all. The text tells the owner why.
 
     ``until`` (jobselect): the instant (ms, as of ``view.at("06:00")``) or datetime with its zone at which the
     exit is asked again, whatever else happens; ``qstat --why`` shows it.
 
-    ``alike`` (jobselect) says how far the answer reaches: all waiting requests of the same queue that are
-    alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
-    pass. ``within`` narrows that (without ``alike`` all of the queue) to those with numbers within
-    bounds, both included: ``{"memory": (least, most)}``; whole numbers, of cpu and wall ms, of memory bytes.
-    ``most`` None, or infinity as of a setting that is ``unlimited``: however much, but not unlimited;
-    ``least`` None, as of a request without a limit: those without one.
+    ``alike`` (jobselect): the answer also applies, for the rest of the pass, to all waiting requests of the
+    same queue with equal values in these fields (`reasons.ALIKE`; ``()``: to all of the queue). ``within``
+    narrows that (without ``alike`` all of the queue) to requests with numbers within bounds, both included:
+    ``{"memory": (least, most)}``; whole numbers: cpu and wall in ms, memory in bytes. ``most`` None, or
+    infinity as of an ``unlimited`` setting: any number, but not unlimited. ``least`` None, as of a request
+    without a limit: only requests without one.
     """
     if until is not None:
         return structs.replace(refuse(text, alike, within), until=_instant("refuse", until))
@@ -78,7 +79,7 @@ def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bo
 
 
 def _in_reach(number: Any) -> int | None:
-    """No request has a number beyond: nor could one be compared in the columns, or told to the daemon."""
+    """Return a number limited to what columns and messages can hold; None: it is infinite or none."""
     return max(-_GREATEST, min(number, _GREATEST)) if type(number) is int else None  # none, or infinite
 
 
@@ -86,18 +87,18 @@ _GREATEST = (1 << 63) - 1
 
 
 def never(text: str) -> Answer:
-    """jobselect: not under the present settings; submit: not at all. The text tells the owner why."""
+    """Answer of jobselect: not under present settings; of submit: not at all. The text tells why."""
     return Answer("never", _sentence(text))
 
 
 def hold_line(text: str, until: Instant | datetime | None = None) -> Answer:
-    """jobselect: not now, and look no further in this queue, and why; ``until`` as of `refuse`."""
+    """Answer of jobselect: not now, and no further request of this queue either; ``until`` as in `refuse`."""
     at = None if until is None else _instant("hold_line", until)
     return Answer("hold_line", _sentence(text), until=at)
 
 
 def _instant(function: str, until: Any) -> Instant:
-    """Return an instant of what an exit names as one. Raises TypeError."""
+    """Return the instant in an argument ``until``. Raises TypeError."""
     if type(until) is int and 0 <= until <= LATEST:
         return Instant(until)
     if isinstance(until, datetime) and until.tzinfo is not None:
@@ -113,8 +114,8 @@ LATEST = 253_370_764_800_000
 
 
 def redate(what: RequestView | Selection, date: Instant) -> Redate:
-    """elected: this date in queue for a waiting request, or for all of a selection (one event, however
-    many), those included that would be in it but wait for other requests."""
+    """Answer of elected: set the date in queue of a waiting request, or of all of a selection (in one event),
+    with matching requests that wait for other requests."""
     reach = getattr(what, "reach", None)
     if type(date) is not int:
         raise TypeError(f"redate() needs an instant as its date, such as now, not {date!r}")
@@ -127,12 +128,12 @@ def redate(what: RequestView | Selection, date: Instant) -> Redate:
 
 
 def changes(**fields: Unpack[ChangedFields]) -> Changes:
-    """submit: these fields of the submission become others; what is not named stays.
+    """Answer of submit: change these fields of the submission; others stay.
 
     ``date``: not before this instant; ``hold``: held as by its owner, or not; ``cpu`` and ``wall``: ms,
     ``memory``: bytes, or each as a person writes it (``"10:00"``, ``"8mw"``, ``"unlimited"``), of the whole
-    request; ``output`` and ``error``: paths, relative ones to the folder it was submitted from. Raises
-    TypeError, BadValue.
+    request; ``output`` and ``error``: paths, relative ones to the folder of submission. Raises TypeError,
+    BadValue.
     """
     made = dict[str, Any]()
     for word, value in fields.items():
@@ -185,21 +186,21 @@ def _said(text: str) -> str:
 
 _known = lru_cache(1_000)(_said)
 SHORT = 500
-"""Characters of the texts that are remembered with what they come to: a pass refuses many for one reason."""
+"""Longest text (characters) whose checked form is cached: a pass refuses many for one reason."""
 
 
-# What each hook may answer. These run under the guard, as part of the exit's call.
+# Checks of the answers of each hook; they run under the guard, as part of the exit's call.
 
 
 def check_jobselect(answer: Any, _: tuple[Any, ...]) -> Answer | None:
-    """None, force(), refuse(...), never(...) or hold_line(...). Raises Nonsense."""
+    """Return a jobselect answer: None, force(), refuse(...), never(...), hold_line(...). Raises Nonsense."""
     if answer is None or type(answer) is Answer:
         return answer
     raise _nonsense("jobselect", "None, force(), refuse(...), never(...) or hold_line(...)", answer)
 
 
 def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
-    """None, refuse(...), never(...) or changes(...). Raises Nonsense."""
+    """Return an answer of submit: None, refuse(...), never(...) or changes(...). Raises Nonsense."""
     if answer is None or type(answer) is Changes:
         return answer
     if type(answer) is Answer and answer.verdict in ("refuse", "never"):
@@ -208,7 +209,7 @@ def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
-    """A list of what redate() makes; None is the empty list. Raises Nonsense."""
+    """Return the actions of an elected answer, a list of redate(...); None is empty. Raises Nonsense."""
     request, _view, now = args
     if answer is None:
         return ()
@@ -221,7 +222,7 @@ def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
 
 
 def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
-    """A finite number from 0, or None. Raises Nonsense."""
+    """Return an answer of shrpri: a finite number from 0, or None. Raises Nonsense."""
     if answer is None or (type(answer) is float and 0 <= answer < math.inf):
         return answer
     if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not 0 <= answer < math.inf:
@@ -230,7 +231,7 @@ def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
 
 
 def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
-    """Some of the destinations in another order, or None. Raises Nonsense."""
+    """Return an answer of route: some of the destinations in any order, or None. Raises Nonsense."""
     destinations: Sequence[str] = args[1]
     if answer is None:
         return None
@@ -241,7 +242,7 @@ def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
 
 
 def check_notice(_: Any, __: tuple[Any, ...]) -> None:
-    """Take any answer of a notice: none counts."""
+    """Accept any answer of a notice, because none counts."""
 
 
 CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
@@ -255,7 +256,7 @@ CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
 
 
 def _words(answer: Any) -> str:
-    """An answer as site code writes it."""
+    """Return an answer as site code writes it."""
     if type(answer) is Answer:
         text = '"' + answer.text.replace('"', "'") + '"' if answer.text else ""
         return f"{answer.verdict}({text})"

@@ -1,4 +1,4 @@
-"""Memory of the exits: figures, answers, failures; and what of it outlives their process (`SavedMemory`)."""
+"""Memory of exits: figures, answers, failures; and the part that outlives their process (`SavedMemory`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,26 +9,26 @@ from msgspec import Struct
 from nqspy.model.ids import Instant
 
 RETRY = 5 * 60_000
-"""ms of the site's time after which an exit is asked again about a request it failed on."""
+"""Time (ms) after a failure on a request until the exit is asked about it again."""
 
 IN_A_ROW = 5
 """Failures on so many different requests, without an answer between them, switch an exit off where they are
 of at least two owners; where they are of one alone it is not asked about theirs for RETRY."""
 
 TRACED = 10_000
-"""Latest answers that are kept for `Trace.of`, of all exits together."""
+"""Number of latest answers stored for `Trace.of`, of all exits together."""
 
 Subject = object
-"""What a call is about: a sequence number, or (owner, group) for shrpri; None: nothing that comes again."""
+"""Subject of a call: a sequence number, or (owner, group) for shrpri; None: one that does not return."""
 
 
 LONGEST_TEXT = 500
-"""Characters of an answer or an error that are remembered."""
+"""Most characters of an answer or an error that are stored."""
 
 
 class Mark(Struct, frozen=True):
-    """Since when an exit is not asked about something, and what it failed with. ``lost``: because processes
-    were lost, which their parent remembers; else because it failed."""
+    """When an exit's back-off on a subject or owner began, with its error. ``lost``: because its process was
+    lost, which the parent process remembers; else because it failed."""
 
     at: Instant
     text: str = ""
@@ -40,14 +40,14 @@ class Mark(Struct, frozen=True):
         return Instant(self.at + RETRY)
 
     def holds(self, now: Instant, really: Instant | None = None) -> bool:
-        """True if it is not asked then; ``really``: the instant from which that is looked ahead to."""
+        """True if the back-off still lasts at ``now``; ``really``: present instant in a simulation ahead."""
         return 0 <= (really if self.lost and really is not None else now) - self.at < RETRY
 
 
 @dataclass(slots=True)
 class Record:
-    """Figures and failures of a hook of an exit. Times in ns of real time; ``changes``: how often its row of
-    failures became another one; ``marked``: whether `back_off_of` and `skipped` need to be asked at all."""
+    """Figures and failures of one hook of an exit. Times in ns of real time. ``changes``: how often its row
+    of failures changed; ``marked``: there may be back-offs (`back_off_of`, `skipped`)."""
 
     calls: int = 0
     failures: int = 0
@@ -60,27 +60,27 @@ class Record:
     _backed_off: dict[str, Mark] = field(default_factory=dict)
 
     def took(self, ns: int) -> None:
-        """A call took so long."""
+        """Count a call that took so long (ns)."""
         self.calls += 1
         self.total += ns
         if ns > self.longest:
             self.longest = ns
 
     def resume(self, figures: Mapping[str, Any]) -> None:
-        """Goes on counting from figures as a listing shows them."""
+        """Continue counting from the figures of a listing."""
         self.calls, self.failures = figures["calls"], figures["failures"]
         self.total, self.longest = round(figures["total_ms"] * 1e6), round(figures["longest_ms"] * 1e6)
 
     def answered(self, ns: int) -> None:
-        """A call came back with an answer after so long: the row of failures is broken."""
+        """Count a call with an answer after so long (ns); the row of failures is over."""
         self.took(ns)
         if self._row:
             self._row.clear()
             self.changes += 1
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
-        """A call failed. True: the fifth different request in a row, of two owners or more. If all are of
-        ``owner``, that owner is backed off: no owner alone has an exit switched off."""
+        """Count a failed call. Return True at the fifth different request in a row, of two owners or more, so
+        that the exit is switched off. If all are of ``owner``, there is only a back-off for that owner."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
@@ -98,45 +98,45 @@ class Record:
         return off
 
     def back_off(self, owner: str, mark: Mark) -> None:
-        """Do not ask it about this owner's requests for a while; the latest mark counts."""
+        """Begin a back-off for this owner's requests; the latest mark counts."""
         _later(self._backed_off, owner, mark)
         self.marked = True
 
     def back_off_of(self, owner: str, now: Instant, really: Instant | None = None) -> Mark | None:
-        """Return the mark by which it is not asked about this owner; None: it is asked. Instants: `Mark`."""
+        """Return the mark of a back-off for this owner at ``now``, or None. ``really``: as in `Mark`."""
         mark = self._backed_off.get(owner)
         return mark if mark is not None and mark.holds(now, really) else None
 
     def skip(self, subject: Subject, mark: Mark) -> None:
-        """Do not ask it about this subject for a while; its failure counts; marks as in `back_off`."""
+        """Begin a back-off for this subject: the failure counts as the answer. The latest mark counts."""
         _later(self._skipped, subject, mark)
         self.marked = True
 
     def skipped(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
-        """Return its failure on this subject, while it is not asked about it again; else None."""
+        """Return the error on this subject while its back-off lasts; None: it is asked."""
         mark = self._skipped.get(subject)
         return mark.text if mark is not None and mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
-        """Return the subjects that it failed on in a row, each with its owner."""
+        """Return the subjects on which it failed in a row, each with its owner."""
         return list(self._row)
 
     def backed_off(self) -> list[tuple[str, int]]:
-        """Return the owners that it is not asked about, because it failed, and since when."""
+        """Return the owners in back-off after failures, and since when."""
         return [(owner, int(mark.at)) for owner, mark in self._backed_off.items() if not mark.lost]
 
     def skips(self) -> list[tuple[Any, int, str]]:
-        """Return the subjects that it is not asked about, since when and why; for its failures."""
+        """Return the subjects in back-off after failures, since when, and the error."""
         return [
             (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._skipped.items() if not mark.lost
         ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
-        """Take over the subjects that it failed on in a row before, each with its owner."""
+        """Set the subjects on which it failed in a row before, each with its owner."""
         self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
-        """Forgets where it failed: the file or its settings are others now."""
+        """Drop all failures and back-offs, because its file or its settings changed."""
         self._row.clear()
         self._skipped.clear()
         self._backed_off.clear()
@@ -158,7 +158,7 @@ class Trace:
         self._last: dict[tuple[int, str, str], tuple[Instant, Any, str | None]] = {}
 
     def note(self, seq: int, exit: str, hook: str, now: Instant, answer: Any, error: str | None) -> None:
-        """An exit answered (or failed) about a request."""
+        """Record the answer (or error) of an exit about a request."""
         key = (seq, exit, hook)
         last = self._last
         last.pop(key, None)
@@ -167,19 +167,19 @@ class Trace:
             del last[next(iter(last))]
 
     def dump(self) -> list[tuple[int, str, str, int, str | None, str | None]]:
-        """All of them, earliest first, as texts."""
+        """Return all answers as texts, earliest first."""
         return [
             (seq, exit, hook, int(at), _cut(_shown(answer)), _cut(error))
             for (seq, exit, hook), (at, answer, error) in self._last.items()
         ]
 
     def load(self, rows: Iterable[tuple[int, str, str, int, str | None, str | None]]) -> None:
-        """Answers from before, as `dump` gave them."""
+        """Add answers from before, as `dump` returned them."""
         for seq, exit, hook, at, answer, error in rows:
             self.note(seq, exit, hook, Instant(at), None if answer is None else ShownAnswer(answer), error)
 
     def of(self, seq: int) -> list[dict[str, Any]]:
-        """The answers about one request, earliest first: ``at exit hook answer error``."""
+        """Return the answers about one request, earliest first: ``at exit hook answer error``."""
         return [
             {"at": int(at), "exit": exit, "hook": hook, "answer": _shown(answer), "error": error}
             for (who, exit, hook), (at, answer, error) in self._last.items()
@@ -188,7 +188,7 @@ class Trace:
 
 
 class ShownAnswer(str):
-    """An answer of an earlier process, as it was shown."""
+    """Text of an answer from an earlier process."""
 
     __slots__ = ()
 
@@ -212,14 +212,14 @@ def _shown(answer: Any) -> str | None:
 
 
 Named = int | tuple[str, str] | None
-"""A subject as it is written down."""
+"""A subject as it is stored."""
 
 
 class SavedMemory(Struct):
-    """Memory of exits over their process: ``files``: content hash of each when this was so; rows
-    of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
-    text]``), the latest answers (``[request, exit, hook, at, answer, error]``). ``owners``: those of the
-    subjects of each row; ``resting``: owners with requests that are not asked about, and since when."""
+    """Memory of exits that outlives their process. ``files``: content hash of each exit at that time.
+    ``rows``: failures in a row (``[exit, hook, subjects]``), ``owners``: of these subjects. ``spared``:
+    subjects in back-off (``[exit, hook, subject, at, text]``). ``answers``: the latest (``[request, exit,
+    hook, at, answer, error]``). ``resting``: owners in back-off, and since when."""
 
     files: dict[str, str]
     rows: list[tuple[str, str, list[Named]]]
@@ -230,7 +230,7 @@ class SavedMemory(Struct):
 
 
 class Skipped(Struct, frozen=True):
-    """Subject that ended the process of an exit: the exit is not asked about it for a while."""
+    """Subject that ended the process of an exit, with the back-off that began then."""
 
     exit: str
     hook: str
@@ -240,7 +240,7 @@ class Skipped(Struct, frozen=True):
 
 
 class OwnerBackoff(Struct, frozen=True):
-    """Owner whose requests ended the process of an exit more than once: back-off for them."""
+    """Owner whose requests ended the process of an exit more than once, with the back-off that began."""
 
     exit: str
     owner: str
@@ -248,13 +248,13 @@ class OwnerBackoff(Struct, frozen=True):
 
 
 class CallWatch:
-    """Called before and after each piece of site code. This one does nothing."""
+    """Observer that is called before and after each piece of site code; this one does nothing."""
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Code of this exit is about to run: a hook (or ``load``) about its subject, of this owner."""
+        """Report that code of this exit will run: a hook (or ``load``), about a subject of this owner."""
 
     def leave(self) -> None:
-        """The code has come back."""
+        """Report that the code has returned."""
 
 
 UNWATCHED = CallWatch()

@@ -1,4 +1,4 @@
-"""Calls of deciding exits: whether one it is asked at all, its budget, and what comes of a failure."""
+"""Calls of deciding exits: back-offs, budgets, and the effects of failures."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,9 +17,9 @@ from nqspy.userexit.view import View
 
 
 class Calls:
-    """Calls exits, in a ``with guard``. ``trace``: the latest answers; ``failures`` since `begin`, each of
-    them told to ``heard``; ``really``: the instant from which is looked ahead, None outside of a look ahead;
-    ``again``: when an exit is asked again about an owner after it was not asked for a while."""
+    """Calls exits, in a ``with guard``. ``trace``: the latest answers. ``failures``: since `begin`; each is
+    also passed to ``heard``. ``really``: present instant in a simulation ahead, else None. ``again``: when
+    the first back-off for an owner ends."""
 
     def __init__(self, guard: Guard, watch: CallWatch) -> None:
         self.guard = guard
@@ -34,17 +34,17 @@ class Calls:
         self._views: dict[str, View] = {}
 
     def begin(self, zone: str) -> None:
-        """A pass or a submission begins."""
+        """Begin a pass or a submission."""
         self.failures, self.again, self._zone = [], None, zone
         self.forget()
 
     def forget(self) -> None:
-        """Forget what was seen so far."""
+        """Drop the views made so far."""
         self._view = None
         self._views.clear()
 
     def view_for(self, who: str, view: PassView) -> View:
-        """Return the view that the exit of that name sees."""
+        """Return the view for the exit of that name."""
         if view is not self._view:
             self._view = view
             self._views.clear()
@@ -54,7 +54,8 @@ class Calls:
         return found
 
     def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
+        """Return the answer of an exit; None also if it is not asked in this pass. Failed: it failed on this
+        subject, or there is a back-off."""
         record = hook.record
         if record.marked:  # it may not be asked about this or its owner for a while
             owner, now = whose(args), args[-1]
@@ -75,7 +76,7 @@ class Calls:
             self._watch.leave()
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """Ask as `ask` does, in any case."""
+        """Ask an exit as `ask` does, without regard to back-offs."""
         record = hook.record
         try:
             answer = self.guard.call(hook.run, (args,), hook.exit.budget)
@@ -98,7 +99,7 @@ class Calls:
     def failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
     ) -> Failed:
-        """Record a call that failed with that text and traceback."""
+        """Record a failed call with its text and traceback."""
         self.heard(hook, seq, text)
         now, owner = args[-1], whose(args)
         off = hook.record.failed(subject, owner, now, text)
@@ -113,13 +114,13 @@ class Calls:
 
 
 def whose(args: tuple[Any, ...]) -> str:
-    """The owner a call of a deciding hook is about: of its request, or of the share term."""
+    """Return the owner that a call of a deciding hook is about: of its request, or of the share term."""
     first = args[0]
     return first if isinstance(first, str) else str(first.owner)
 
 
 def back_off_text(owner: str, mark: Mark | None, zone: str) -> str:
-    """Return what follows "exit NAME failed ": when it is asked again, rounded up; empty where it is."""
+    """Return the text behind "exit NAME failed ": when it is asked again, rounded up; empty: no back-off."""
     if mark is None:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)

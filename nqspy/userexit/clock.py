@@ -1,4 +1,4 @@
-"""The clock of the site as exits read it: local time, the next time of day, the end of a shift."""
+"""The site's clock for exits: local time, the next time of day, the end of a shift."""
 
 import re
 from datetime import datetime, time, timedelta
@@ -13,8 +13,8 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 
 
 def next_at(text: str, zone: str, now: Instant) -> Instant:
-    """Return the next instant, later than ``now``, at which the clock of a zone first shows a time of day. A
-    time that a change of the clock skips comes at the change. Raises ValueError, TypeError."""
+    """Return the next instant later than ``now`` at which the clock of a zone first shows a time of day. A
+    time that a clock change skips comes at the change. Raises ValueError, TypeError."""
     if not isinstance(text, str):
         raise TypeError(f'view.at() takes a time of day such as "06:00", not {text!r}')
     found = _TIME.fullmatch(text.strip())
@@ -29,12 +29,12 @@ def next_at(text: str, zone: str, now: Instant) -> Instant:
 
 
 def local_time(site: Site, now: Instant) -> datetime:
-    """Return an instant in the site's time zone."""
+    """Return an instant as local time of the site."""
     return local(now, site.timezone)
 
 
 def end_of_shift(site: Site, now: Instant) -> Instant | None:
-    """Return when another shift than the one in force begins, as far as is known; None where none does."""
+    """Return when another shift than the present one begins, as far as known; None: none does."""
     state, zone = site.shift, site.timezone
     if state.until is not None and state.until > now:
         return state.until

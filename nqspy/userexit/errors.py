@@ -1,4 +1,4 @@
-"""Errors of exits in words, which are site code themselves; and why files of exits do not count."""
+"""Texts about errors of exits (whose own text is site code), and about files that are no exits."""
 
 import traceback
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from nqspy.userexit.guard import Guard
 
 
 def sayable(text: str) -> str:
-    """Return a text that can be sent and kept: half characters (of file names) are spelled out."""
+    """Return a text that can be sent and stored: half characters (of file names) are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line: its class and its text."""
+    """Return an error in one line: its class and its text."""
     try:
-        # A request or a view says itself what it has not.
+        # A request or a view has its own text for a missing name.
         lacks = getattr(type(error.obj), "_lacks", None) if isinstance(error, AttributeError) else None
         message = str(error) if lacks is None else str(lacks(getattr(error, "name", "")))
         text = sayable(" ".join(message.split()).split(" (/")[0])
@@ -30,14 +30,14 @@ def describe(error: BaseException) -> str:
 
 
 def unloadable(problems: Sequence[str]) -> Refusal:
-    """Return the refusal of files, all or none: the first of these lines, and how many more there are."""
+    """Return the refusal of a reload: the first of these lines, and how many more there are."""
     if len(problems) == 1:
         return Refusal("bad_exit", said=problems[0])
     return Refusal("bad_exits", said=problems[0], more=len(problems) - 1)
 
 
 def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]:
-    """The error in a line with the exit's own line number, and its traceback."""
+    """Return an error in one line with the line number in the exit, and its traceback."""
     file = str(path)
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     try:  # an error's own text is site code too
@@ -49,7 +49,7 @@ def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]
 
 
 def traceback_of(error: BaseException, file: str) -> str:
-    """The error with its traceback from the exit's own file on."""
+    """Return an error with its traceback from the exit's own file on."""
     where = error.__traceback__
     while where is not None and where.tb_frame.f_code.co_filename != file:
         where = where.tb_next

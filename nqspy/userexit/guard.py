@@ -1,13 +1,13 @@
-"""The guard around a call of an exit: a budget of CPU time, ten times that of wall time, real interruption.
+"""Guard around a call of an exit: a budget of CPU time, ten times that of wall time, and real interruption.
 
-In the main thread one interval timer (ITIMER_REAL, SIGALRM) watches the call; its handler looks at the CPU
-time of the thread and at the wall time, and raises in the exit's own code when a budget is used up. Whoever
-had the timer and the handler before has them back afterwards. In another thread Python cannot be interrupted:
-there a call that ran too long is found out when it returns, its answer does not count, and an endless loop
-stays one. So the live engine runs its exits in the main thread.
+In the main thread an interval timer (ITIMER_REAL, SIGALRM) watches the call. Its handler reads the CPU time
+of the thread and the wall time, and raises in the exit's own code when a budget is used up. Afterwards the
+former timer and handler are restored. In another thread Python cannot be interrupted: there a call that ran
+too long is detected when it returns, its answer does not count, and an endless loop never ends. So the live
+engine runs its exits in the main thread.
 
-What cannot be interrupted anywhere is a single long call into C code that does not look at signals
-(``sum(range(10**12))``); it is found out when it returns.
+Nothing can interrupt a single long call into C code that does not check signals (``sum(range(10**12))``); it
+is detected when it returns.
 """
 
 import _thread
@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 WALL_FACTOR = 10
-"""How many times its budget of CPU time an exit may take of wall time."""
+"""Budget of wall time as a multiple of that of CPU time."""
 
 NS = 1_000_000
 _STORM = (1e-3, 1e-3, 37e-6, 53e-6, 71e-6, 29e-6, 113e-6, 43e-6)
@@ -32,7 +32,7 @@ _DROPPED = signal.SIGVTALRM
 
 
 class Overrun(Exception):
-    """An exit used up its budget; the text says which one."""
+    """An exit used up its budget; the text says which budget."""
 
 
 class _Interrupt(BaseException):
@@ -42,27 +42,26 @@ class _Interrupt(BaseException):
 
 
 class _Trip:
-    """Hangs on an interruption: an exit that swallows and drops it is interrupted again at that moment, which
-    is outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards.
-    Its signal is one that is not handled outside a guard: an interruption that an exit has kept, or that the
-    collector finds later, does nothing when it goes."""
+    """Interrupts an exit again that swallows and drops an interruption: at that moment, which is outside the
+    ``try`` that caught it. All C, so that the interpreter handles signals only afterwards. Its signal is not
+    handled outside a guard, so an interruption dropped later does nothing."""
 
     __slots__ = ()
     __del__ = staticmethod(functools.partial(_thread.interrupt_main, _DROPPED))
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """True if a person at the keyboard stops the program. Where SIGINT is handled otherwise, as in the
-    daemon, a KeyboardInterrupt can only be the exit's own and is a failure like any other."""
+    """True if a person at the keyboard stops the program. If SIGINT is handled otherwise, as in the daemon, a
+    KeyboardInterrupt can only be the exit's own and is a failure like any other."""
     return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class Guard:
     """Calls functions under a budget: ``with guard: guard.call(...)``, several calls in one ``with``.
-    ``took``: ns of wall time of the last call.
+    ``took``: wall time (ns) of the last call.
 
-    The ``with`` takes over timer and handler (about 4 us), each call only sets the timer (under 1 us). The
-    garbage collector waits meanwhile: a full collection of the daemon's memory is not the exit's time.
+    The ``with`` takes over timer and handler (about 4 us); each call only sets the timer (under 1 us). The
+    garbage collector is off meanwhile, so that a full collection does not count as the exit's time.
     """
 
     def __init__(self) -> None:
@@ -102,10 +101,8 @@ class Guard:
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """Return what the function returns. ``budget`` ms of CPU time, ``wall`` ms of wall time (None: ten
-        times).
-
-        Raises Overrun, or whatever the function raises, BaseExceptions included."""
+        """Return what the function returns. ``budget``: ms of CPU time; ``wall``: ms of wall time (None: ten
+        times that). Raises Overrun, or whatever the function raises, BaseExceptions included."""
         self._begin(budget, budget * WALL_FACTOR if wall is None else wall)
         try:
             self._active = True
@@ -126,7 +123,7 @@ class Guard:
         raise Overrun(self._over).with_traceback(where)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method, never interrupted half-way: for our own code that an exit calls."""
+        """Return the method protected from interruption, for our own code that an exit calls."""
 
         def call(*args: Any, **words: Any) -> Any:
             self._shield += 1
@@ -149,7 +146,7 @@ class Guard:
         self._cpu, self._wall = thread_time_ns(), perf_counter_ns()
 
     def _late(self) -> bool:
-        """Return True if a budget is used up; says so in ``_over``."""
+        """True if a budget is used up; the text is in ``_over``."""
         if perf_counter_ns() - self._wall >= self._limit:
             self._over = f"ran longer than {self._limit // NS} ms of wall time"
         elif thread_time_ns() - self._cpu >= self._budget:
@@ -174,14 +171,14 @@ class Guard:
 
 
 class Unguarded(Guard):
-    """Calls functions and lets them take what they take: where time is virtual, an unlucky moment of the
-    computer must not change what is decided. An endless loop is one; Ctrl-C ends it."""
+    """Calls functions without a budget: under virtual time, load of the computer must not change a decision.
+    An endless loop never ends; Ctrl-C stops it."""
 
     def __enter__(self) -> "Unguarded":
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing was taken over."""
+        """Do nothing: there is nothing to restore."""
 
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
@@ -190,5 +187,5 @@ class Unguarded(Guard):
         return function(*args)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method itself: nothing interrupts it."""
+        """Return the method itself: nothing interrupts it."""
         return method

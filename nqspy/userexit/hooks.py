@@ -1,4 +1,4 @@
-"""The loaded exits at work: one `Exit` for each file, one `Hook` for each of its functions."""
+"""The loaded exits: an `Exit` for each file, a `Hook` for each of its functions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from nqspy.userexit.loader import Module
 
 
 class Failed(Struct, frozen=True):
-    """Stands for the answer of an exit that has none. ``backed_off``: it is not asked about this owner."""
+    """Replacement for a missing answer of an exit. ``backed_off``: because of a back-off for this owner."""
 
     text: str
     backed_off: bool = False
@@ -22,7 +22,7 @@ class Failed(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Exit:
-    """A loaded exit at work. ``down``: it failed in this pass."""
+    """A loaded exit with its settings. ``down``: it failed in this pass."""
 
     module: Module
     enabled: bool = True
@@ -33,7 +33,8 @@ class Exit:
 
 
 class Hook:
-    """A function of an exit: arguments taken, check of answers; ``of_group``: its answers know no owner."""
+    """A function of an exit, with the arguments that it takes and the check of its answers. ``of_group``: its
+    answers do not depend on the owner."""
 
     __slots__ = ("_picks", "_quiet", "check", "exit", "function", "name", "of_group", "record", "who")
 
@@ -51,8 +52,8 @@ class Hook:
         self._quiet = name == "jobselect" and not exit.module.forces
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        """Return its checked answer; runs under the guard as a whole."""
-        # Not called as if they were methods, for which each call would look.
+        """Return its checked answer; all of this runs under the guard."""
+        # Local names: calls as methods would be looked up each time.
         function, picks, check = self.function, self._picks, self.check
         answer = check(function(*picks(args)), args)
         if self._quiet and answer is not None and answer.verdict == "force":
@@ -61,7 +62,7 @@ class Hook:
 
 
 def entry(one: Exit) -> dict[str, Any]:
-    """Return its row of a listing; ``by_hook`` has the figures of each hook."""
+    """Return the row of an exit in a listing; ``by_hook`` has the figures of each hook."""
     hooks = {
         name: {"calls": of.calls, "failures": of.failures, "total_ms": of.total / 1e6,
                "longest_ms": of.longest / 1e6}
@@ -84,7 +85,7 @@ def entry(one: Exit) -> dict[str, Any]:
 
 
 def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each exit that is on behind another one's ``shrpri`` (rows of `hooks.entry`)."""
+    """Return a line for each enabled exit with a ``shrpri`` after another one's (rows of `hooks.entry`)."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
         f"{name}: its shrpri is asked only where {names[0]}.py answers None, which sorts before it; to scale "

@@ -1,9 +1,10 @@
-"""Faults that can be seen in an exit's code without running it: attributes that nothing has, calls and
-answers that fit no hook. For `nqspy exits check`.
+"""Errors that can be found in an exit's code without running it: unknown attributes, calls and answers that
+fit no hook. For `nqspy exits check`.
 
-What exists is read off the code: the annotations of requests, views and settings, the signatures of what
-makes answers, the checks of answers. Kinds are followed through assignments, loops and calls of the view;
-where a kind is not known nothing is said."""
+Known names come from the code: annotations of requests, views and settings, signatures of functions that make
+answers, checks of answers. Kinds are followed through assignments, loops and calls of the view; for an
+unknown kind nothing is reported.
+"""
 
 import ast
 import contextlib
@@ -24,24 +25,24 @@ from nqspy.userexit.settings import Setting
 from nqspy.userexit.view import View
 
 Problem = tuple[int, str]
-"""Line and what is wrong there."""
+"""Line and error."""
 
 _KINDS: Mapping[Any, str] = {
     RequestView: "a request", View: "the view", Setting: "a setting", Answer: "an answer",
     Selection: "a selection", Machine: "the machine", Settings: "settings", Queue: "a queue",
 }  # fmt: skip
-"""What people call them."""
+"""Names of kinds for people."""
 
 
 class _Unknown:
-    """A kind of which nothing is known."""
+    """An unknown kind."""
 
 
 def inspect_module(
     module: Module, source: bytes, fields: typing.Iterable[str], submit_field: str
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the code of a loaded module, by line. ``fields``: what a request has;
-    ``submit_field``: what only submit exits see of it."""
+    """Yield the errors in the code of a loaded module, by line. ``fields``: of a request; ``submit_field``:
+    the one that only submit exits see."""
     tree, requests = ast.parse(source), tuple(fields)
     imported = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
                 for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
@@ -76,7 +77,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 class _Body(ast.NodeVisitor):
-    """Goes through one function in the order of its lines."""
+    """Inspection of one function, in the order of its lines."""
 
     def __init__(self, node: ast.FunctionDef, hook: str, kinds: dict[str, Any],
                  makers: Mapping[str, Any], of_request: tuple[str, ...]) -> None:  # fmt: skip
@@ -87,7 +88,7 @@ class _Body(ast.NodeVisitor):
             self._kinds = {k: v for k, v in kinds.items() if k not in {a.arg for a in node.args.args}}
 
     def problems(self) -> list[Problem]:
-        """Return what is wrong in it."""
+        """Return the errors in the function."""
         for each in self._node.body:
             self.visit(each)
         return self._found
@@ -98,12 +99,12 @@ class _Body(ast.NodeVisitor):
     # ------------------------------------------------------------ names and their kinds
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """A function inside another: nothing is known of its arguments."""
+        """Inspect a function inside another; the kinds of its arguments are unknown."""
         inner = {k: v for k, v in self._kinds.items() if k not in {a.arg for a in node.args.args}}
         self._found += _Body(node, "", inner, self._makers, self._of_request).problems()
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """A lambda: nothing is known of its arguments."""
+        """Inspect a lambda; the kinds of its arguments are unknown."""
         before = dict(self._kinds)
         for argument in node.args.args:
             self._kinds.pop(argument.arg, None)
@@ -111,13 +112,13 @@ class _Body(ast.NodeVisitor):
         self._kinds = before
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """A name takes the kind of what it is given."""
+        """Give names the kind of the assigned value."""
         self.visit(node.value)
         for target in node.targets:
             self._bind(target, self._kind(node.value))
 
     def visit_For(self, node: ast.For) -> None:
-        """A loop's name has the kind of the elements."""
+        """Give the names of a loop the kind of the elements."""
         self.visit(node.iter)
         self._bind(node.target, _element(self._kind(node.iter)))
         for each in (*node.body, *node.orelse):
@@ -159,10 +160,10 @@ class _Body(ast.NodeVisitor):
             return _element(self._kind(node.value))
         return _Unknown
 
-    # ------------------------------------------------------------ what is looked at
+    # ------------------------------------------------------------ what is inspected
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """An attribute that its owner does not have."""
+        """Report an attribute that its object does not have."""
         kind = _plain(self._kind(node.value))
         names = self._of_request if kind is RequestView else ()
         if kind in (View, Setting, Answer, Selection) or _is_settings(kind):
@@ -177,7 +178,7 @@ class _Body(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """A call of the view, or of what makes an answer, with arguments it does not take."""
+        """Report a call of the view, or of a function that makes an answer, with wrong arguments."""
         function: Any = None
         bound: tuple[Any, ...] = ()
         if isinstance(node.func, ast.Attribute) and _plain(self._kind(node.func.value)) is View:
@@ -206,7 +207,7 @@ class _Body(ast.NodeVisitor):
                 self._wrong(node, f"{function.__name__}(): {error}")
 
     def visit_Return(self, node: ast.Return) -> None:
-        """An answer that its hook does not know."""
+        """Report an answer that the hook does not know."""
         if node.value is not None:
             self.visit(node.value)
             check = answers.CHECKS.get(self._hook)
@@ -218,14 +219,14 @@ class _Body(ast.NodeVisitor):
                     self._wrong(node, str(error))
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Nothing is known of it."""
+        """Do nothing: its kinds are unknown."""
 
 
 # ---------------------------------------------------------------- kinds
 
 
 def _plain(kind: Any) -> Any:
-    """A kind without None."""
+    """Return a kind without None."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         others = [each for each in typing.get_args(kind) if each is not type(None)]
         return others[0] if len(others) == 1 else _Unknown
@@ -246,7 +247,7 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "elected": (types.SimpleNamespace(seq=0), None, Instant(1)),
     "route": (None, (), None, None),
 }
-"""What the checks of answers look at besides the answer."""
+"""Arguments of the checks in addition to the answer."""
 
 
 def _constant(node: ast.expr) -> Any:
@@ -254,7 +255,7 @@ def _constant(node: ast.expr) -> Any:
 
 
 def _sample(node: ast.expr, makers: Mapping[str, Any]) -> Any:
-    """An answer of the kind that an expression gives; _Unknown where that cannot be told."""
+    """Return an answer of the kind that an expression gives; _Unknown: that cannot be found out."""
     with contextlib.suppress(ValueError):
         return ast.literal_eval(node)
     if isinstance(node, ast.JoinedStr):

@@ -1,4 +1,4 @@
-"""Loads the files of a site's exits, each fresh, and verifies them: one file, one exit module."""
+"""Loading of exit files, each anew, and their verification: one file is one exit module."""
 
 import ast
 import difflib
@@ -29,13 +29,13 @@ from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.settings import Setting, read
 
 IMPORT_BUDGET = 5_000
-"""ms of CPU time that the top level of a file may take when it is loaded."""
+"""Budget of CPU time (ms) for the top level of a file when it is loaded."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class LoadError(NqspyError):
-    """A file cannot be an exit; one line with file, line and what is wrong."""
+    """A file cannot be an exit; one line with file, line and error."""
 
     def __init__(self, path: Path, line: int | None, text: str) -> None:
         where = f"{Path(*path.parts[-2:])}" + (f", line {line}" if line else "")
@@ -56,19 +56,16 @@ class Module:
 
 
 class Source(Struct, frozen=True):
-    """A file of the exits' folder that was read and not yet run."""
+    """A file of the folder of exits that was read and not run yet."""
 
     path: Path
     text: bytes
 
 
 def read_folder(folder: Path) -> tuple[list[Source], list[str]]:
-    """The files of a folder in name order, and one line for each that may not be an exit; nothing of them is
-    run.
-
-    Dot files and names that start with ``_`` are left alone. A file that others than the owner of the home
-    (the folder's parent) and root may write is no exit.
-    """
+    """Return the files of a folder in name order, and one line for each that may not be an exit; none is run.
+    Dot files and names that begin with ``_`` are skipped. A file that others than the owner of the home (the
+    folder's parent) and root may write is no exit."""
     sources, problems = [], []
     if not folder.is_dir():
         return [], []
@@ -87,8 +84,8 @@ def read_folder(folder: Path) -> tuple[list[Source], list[str]]:
 def load_sources(
     sources: Iterable[Source], printed: Callable[[str, str], None], watch: CallWatch = UNWATCHED
 ) -> tuple[list[Module], list[str]]:
-    """The exits of files that were read, and one line for each that cannot be one. What the exits print goes
-    to ``printed(exit, text)``; ``watch`` is told which exit's code runs."""
+    """Return the exits in files that were read, and one line for each file that is none. ``printed(exit,
+    text)``: gets what exits print; ``watch``: is told which exit's code runs."""
     modules, problems = [], []
     for source in sources:
         watch.enter(source.path.stem, "load", None)
@@ -102,12 +99,12 @@ def load_sources(
 
 
 def read_file(path: Path) -> Source:
-    """A candidate file, whoever owns it; nothing of it is run. Raises LoadError."""
+    """Return a candidate file, whoever owns it; it is not run. Raises LoadError."""
     return Source(path, _read(path, None))
 
 
 def load_source(source: Source) -> tuple[Module | None, list[str]]:
-    """A candidate file, run here, or what is wrong with it, one line each."""
+    """Return the module of a candidate file, after running it; else what is wrong with it, one line each."""
     try:
         return _load(source, lambda _exit, _text: None), []
     except LoadError as error:
@@ -118,7 +115,7 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     path = source.path
     if not _NAME.fullmatch(path.stem):
         raise LoadError(path, None, "an exit's name has letters, digits, - and _ only, a letter first")
-    # Tracebacks show the lines that were loaded, also where the file cannot be read or is another one by now.
+    # Tracebacks show the loaded lines, even if the file cannot be read or has changed since.
     text = source.text.decode("utf-8", "replace")
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     parsed = _parsed(path, source.text)
@@ -133,7 +130,7 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
-    """Say which others than its owner and root may write it, as the end of a sentence; None: no others."""
+    """Return text about others than owner and root who may write it, as the end of a sentence, or None."""
     if of.st_uid not in (owner, 0):
         return "belongs to another user than the home"
     if of.st_mode & stat.S_IWOTH:
@@ -144,7 +141,7 @@ def writable_by_others(of: os.stat_result, owner: int) -> str | None:
 
 
 def _private_group(gid: int, owner: int) -> bool:
-    """True if the owner is alone in this group, as where each user has a group of their own."""
+    """True if the owner is the only member of this group, as where each user has an own group."""
     import grp  # only where a file is writable by its group
 
     try:
@@ -170,7 +167,7 @@ def _read(path: Path, owner: int | None) -> bytes:
 
 
 class _Parsed(NamedTuple):
-    """Contents of a file, before it is run: all that is in it, its docstring, and what runs."""
+    """Contents of a file before it is run: all nodes, docstring, code."""
 
     nodes: Sequence[ast.AST]
     doc: str | None
@@ -205,7 +202,7 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
 
 def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str | None = None,
            file: Any = None, **_: Any) -> None:  # fmt: skip
-    """The print of an exit: into the log, as the daemon's own output is no place for it."""
+    """Print function of an exit: writes into the log instead of the daemon's output."""
     text = (" " if sep is None else sep).join(map(str, words))
     if file is None:
         printed(name, text)
@@ -267,7 +264,7 @@ def _line_of(nodes: Iterable[ast.AST], name: str) -> int | None:
 
 
 def _register(path: Path, module: ModuleType, found: Module) -> None:
-    """pluggy's own verification, and the arguments that each function takes."""
+    """Verify the functions of a module by pluggy, and store the arguments that each takes."""
     registry = specs.REGISTRY
     try:
         registry.register(module, path.stem)
@@ -283,7 +280,7 @@ def _register(path: Path, module: ModuleType, found: Module) -> None:
 
 
 def _wrong(name: str, function: Any) -> str | None:
-    """Say what is wrong with a function that was marked as the exit ``name``."""
+    """Return what is wrong with a function marked as the exit ``name``; None: nothing."""
     wanted = specs.ARGUMENTS.get(name)
     if wanted is None:
         return f"{name} is no exit{meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
@@ -303,13 +300,13 @@ def _wrong(name: str, function: Any) -> str | None:
 
 
 def meant(word: str, words: Iterable[str]) -> str:
-    """Return a guess at the word that was meant, in brackets."""
+    """Return a guess at the intended word, in brackets; empty: there is none."""
     near = difflib.get_close_matches(word, list(words), 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """Say which exits were loaded; ``notes``: what else of them is worth knowing."""
+    """Return text about the loaded exits; ``notes``: further lines."""
     if not names:
         return "no exits loaded: the standard rules decide alone"
     text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
@@ -317,7 +314,7 @@ def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
 
 
 def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
-    """Values in force that the new files would not take."""
+    """Return a line for each value in force that the new files do not accept."""
     problems = []
     for module in modules:
         for name, text in (known[module.name].values if module.name in known else {}).items():

@@ -16,14 +16,14 @@ as infinity. number: any number; percent: 0 to 100; text; flag: on or off; names
 
 UNITS: tuple[str, ...] = get_args(Unit)
 RESERVED = ("enabled", "budget")
-"""Words that ``set exit NAME`` itself understands."""
+"""Settings that every exit has."""
 
 _put = object.__setattr__
 _FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 
 
 def read(unit: str, text: str) -> Any:
-    """The value of a setting as its text says it. Raises BadValue."""
+    """Return the value in the text of a setting. Raises BadValue."""
     if unit in ("memory", "size", "time", "count"):
         parse = {"time": parse_time, "count": parse_count}.get(unit, parse_size)
         value = parse(text.strip())
@@ -47,8 +47,8 @@ def read(unit: str, text: str) -> Any:
 
 
 class Setting(Generic[T]):
-    """A setting of an exit module. ``value`` is its value in force, calling it gives the same; ``text`` is it
-    as it was written. Read only: what is read thousands of times in a pass stands there to be read.
+    """A setting of an exit module. ``value`` is its value in force, and so is a call; ``text``: as it was
+    written. It is read only, because passes read it thousands of times.
 
     The setting itself is not its value: testing or comparing it raises TypeError, so that a forgotten
     ``.value`` shows at once.
@@ -76,7 +76,7 @@ class Setting(Generic[T]):
         return self.value
 
     def apply(self, text: str | None) -> None:
-        """Makes this text its value, None its default. Raises BadValue and keeps what was."""
+        """Set the value from a text; None: its default. Raises BadValue and leaves the value as it was."""
         text = self.default if text is None else text
         _put(self, "value", read(self.unit, text))
         _put(self, "text", text)
@@ -106,10 +106,10 @@ def setting(name: str, unit: Literal["names"], default: str, doc: str) -> Settin
 
 
 def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
-    """Declares a setting of this exit module, at the top level of its file; its value is ``.value``.
+    """Declare a setting of this exit module, at the top level of its file; its value is ``.value``.
 
-    ``default`` is written as a person would: ``setting("hmax", "memory", "115mw", "what it means")``.
-    Raises BadValue for an unknown unit, a name that cannot be one, a default that does not fit.
+    ``default`` is written as a person would: ``setting("hmax", "memory", "115mw", "what it means")``. Raises
+    BadValue for an unknown unit, a bad name, or a default that does not fit.
     """
     if not name.isidentifier() or name in RESERVED:
         raise BadValue(f"{name!r} cannot be the name of a setting")
@@ -119,8 +119,8 @@ def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
 
 
 def check(declared: Mapping[str, Mapping[str, str]], exit: str, name: str, text: str) -> None:
-    """Raises BadValue when that exit is not among the loaded ones (with their settings' units), has no such
-    setting, or the text is no value for it."""
+    """Raise BadValue unless an exit is ``declared`` (with the units of its settings), has this setting, and
+    accepts the text as its value."""
     if exit not in declared:
         raise BadValue(f"no exit {exit} is loaded; loaded are {listed(declared)}")
     known = declared[exit]

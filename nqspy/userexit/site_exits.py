@@ -1,14 +1,14 @@
-"""The site's user exits behind their guard: what the engine sees as ``ports.Exits``.
+"""The site's user exits behind their guard: the engine uses them as ``ports.Exits``.
 
-What a failure means (an exit that raises, answers nonsense or overruns its budget):
+Effects of a failure (an exit that raises, gives a wrong answer or overruns its budget):
 
 - Its answer is the fallback of the hook: jobselect refuses this request, the others leave the stock rule.
-- The exit is not called again in this pass; candidates on which it has not answered wait for the next one,
-  which comes at once. So no request passes an exit by having it fail, and an endless loop costs one budget.
-- What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
-  this exit's settings change: meanwhile the fallback counts for it without a call.
-- Failures on five different requests of two owners or more, without an answer between them, switch the exit
-  off. After five of one owner alone it is not asked about theirs for five minutes: they stay refused.
+- The exit is not called again in this pass; candidates without its answer wait for the next one, which comes
+  at once. So no request passes an exit by making it fail, and an endless loop costs one budget.
+- For five minutes of the site's time, or until exits are reloaded or its settings change, the fallback counts
+  for that request without a call.
+- Failures on five different requests in a row, of two owners or more, switch the exit off. After five of one
+  owner it is not asked about that owner's for five minutes: they stay refused.
 """
 
 import dataclasses
@@ -36,13 +36,13 @@ from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits,
 from nqspy.userexit.view import View
 
 NOTICE_WALL = 30_000
-"""ms of wall time that a notice may take."""
+"""Budget of wall time (ms) of a notice."""
 
 _AS_IT_COMES = ExitSettings("")
-"""The settings of an exit of which none are set."""
+"""Settings of an exit of which none is set."""
 
 Asked = tuple[Hook, View, dict[Any, Any]]
-"""An exit that is asked for share terms, what it sees, and what it said in this round."""
+"""An exit that is asked for share terms, its view, and its answers of this round."""
 
 _log = logging.getLogger("nqspy.userexit")
 
@@ -51,8 +51,8 @@ class SiteExits:
     """``ports.Exits`` for a folder of exit files.
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
-    from starting). ``sources``: these files instead, which were read before; ``watch`` is told which exit's
-    code runs; ``guard`` holds calls to their budgets.
+    from starting). ``sources``: use these files, read before, instead. ``watch``: is told which exit's code
+    runs; ``guard``: holds calls to their budgets.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SiteExits:
     # ------------------------------------------------------------ files
 
     def reload(self) -> str:
-        """Load the files again, all or none; return a sentence. Raises Refusal with file and line."""
+        """Load the files again, all or none; return text about them. Raises Refusal with file and line."""
         modules, problems = self._load()
         problems = problems or misfits(modules, self._settings)
         if problems:
@@ -100,13 +100,13 @@ class SiteExits:
         return modules, sorted(unread + problems)
 
     def unfit(self, known: Mapping[str, ExitSettings]) -> list[str]:
-        """Values in force that the loaded files would not take, one line each."""
+        """Return a line for each value in force that the loaded files do not accept."""
         return misfits([one.module for one in self._exits.values()], known)
 
     # ------------------------------------------------------------ what outlives the process
 
     def lost(self, skips: Iterable[Skipped], backoffs: Iterable[OwnerBackoff]) -> None:
-        """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
+        """Begin back-offs for what ended processes: subjects and owners. Call it after `begin`."""
         for each in skips:
             for record in self._records(each.exit, each.hook):
                 record.skip(each.subject, Mark(each.at, each.text, lost=True))
@@ -115,12 +115,12 @@ class SiteExits:
                 record.back_off(owned.owner, Mark(owned.at, lost=True))
 
     def _records(self, exit: str, hook: str | None = None) -> list[Record]:
-        """Return the record of a hook of an exit (None: of each); none where that is not loaded."""
+        """Return the record of a hook of an exit (None: of each); empty: it is not loaded."""
         hooks = self._exits[exit].hooks if exit in self._exits else {}
         return [each.record for name, each in hooks.items() if hook in (None, name)]
 
     def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
-        """Goes on counting from the figures of an earlier `listing`."""
+        """Continue counting from the figures of an earlier `listing`."""
         for row in listing:
             for name, figures in row["by_hook"].items():
                 for record in self._records(row["name"], name):
@@ -128,11 +128,11 @@ class SiteExits:
 
     @property
     def stamp(self) -> int:
-        """Another number when a failure was added to what is remembered, or forgotten."""
+        """Number that changes when stored failures change."""
         return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
     def memory(self, files: Mapping[str, str]) -> SavedMemory:
-        """Return what is to be remembered over this process; ``files``: content hash of each exit."""
+        """Return what must outlive this process; ``files``: content hash of each exit."""
         hooks = [(name, hook) for name, one in self._exits.items() for hook in one.hooks.values()]
         rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
         return SavedMemory(
@@ -145,7 +145,7 @@ class SiteExits:
         )
 
     def recollect(self, former: SavedMemory, files: Mapping[str, str]) -> None:
-        """Goes on from an earlier process's memory, without failures of changed files; after `begin`."""
+        """Continue from an earlier process's memory, less failures of changed files; call after `begin`."""
         self._calls.trace.load(former.answers)
         same = {name for name, digest in files.items() if former.files.get(name) == digest}
         for (name, hook, row), owners in zip(former.rows, former.owners, strict=True):
@@ -175,7 +175,7 @@ class SiteExits:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Begin a pass or a submission: take over settings of exits, forget failures of the last pass."""
+        """Begin a pass or a submission: apply settings of exits, drop failures of the last pass."""
         self._calls.begin(site.timezone)
         for one in self._exits.values():
             one.down = False
@@ -213,14 +213,14 @@ class SiteExits:
         return {name: one.module.text for name, one in self._exits.items()}
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Loaded exits: name -> setting -> unit."""
+        """Return the loaded exits: name -> setting -> unit."""
         return {
             name: {setting.name: setting.unit for setting in one.module.settings.values()}
             for name, one in self._exits.items()
         }
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
-        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        """Raise BadValue unless the loaded exit has this setting and accepts the text as its value."""
         settings.check(self.declared(), exit, setting, text)
 
     # ------------------------------------------------------------ decisions
@@ -230,7 +230,8 @@ class SiteExits:
         return hook in self._had
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
-        """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
+        """Return the answer about a request: a refusal before a force, else the first in file-name order. A
+        failure refuses; None: no exit has an answer."""
         first = unasked = None
         seq, now = request.seq, view.now
         with self._guard:
@@ -251,7 +252,7 @@ class SiteExits:
         return unasked or first
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """Actions of all exits after a request was chosen; a failure counts as none."""
+        """Return the actions of all exits after a request was chosen; a failed exit has none."""
         actions: list[Action] = []
         with self._guard:
             for hook in self._active["elected"]:
@@ -262,25 +263,26 @@ class SiteExits:
         return actions
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """The share term before normalising, of the first exit that has one; None: the stock rule."""
+        """Return the share term of a user in a group, from the first exit with one; None: the stock rule."""
         return self.shrpris(((owner, group),), view)[0]
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
-        """Return the share terms of many; an exit is asked once about pairs that it cannot tell apart."""
+        """Return the share terms of many; an exit is asked once about pairs that it cannot distinguish."""
         view_for, hooks, now = self._calls.view_for, self._active["shrpri"], view.now
         asked = [(hook, view_for(hook.who, view), dict[Any, Any]()) for hook in hooks]
-        # True if the answer about a group holds for each owner in it, while nothing changes.
+        # True if an answer about a group is valid for each owner in it.
         of_group = all(hook.of_group and not (hook.exit.down or hook.record.marked) for hook in hooks)
         with self._guard:
             found = self._shares_of_groups(pairs, asked, now) if of_group else []
-            # Once an exit has failed each owner is asked about.
+            # After a failure exits are asked about each owner.
             found += [self._share(pair, asked, now) for pair in pairs[len(found) :]]
         return found
 
     def _shares_of_groups(
         self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
     ) -> list[float | None]:
-        """Ask about each group by its first pair: no exit takes an owner. Stop after a failure."""
+        """Return the terms of groups, asked by their first pair, because no exit takes an owner. A failure
+        ends it."""
         of_group: dict[str, float | None] = {}
         found, failed = [], list[Hook]()
         for pair in pairs:
@@ -304,13 +306,13 @@ class SiteExits:
         return None
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """Return the answer to a submission: the first refusal, else the changes of all."""
+        """Return the answer to a submission: the first refusal, else the changes of all; None: no answer."""
         changed: dict[str, Any] = {}
         who: list[str] = []
         with self._guard:
             for hook in self._active["submit"]:
                 args = (request, self._calls.view_for(hook.who, view), view.now)
-                # No subject: the number may be another's yet.
+                # No subject: another request may get the number.
                 answer = self._calls.ask(hook, None, request.seq or None, args)
                 if type(answer) is Answer:
                     text = f"never: {answer.text}" if answer.verdict == "never" else answer.text
@@ -321,7 +323,7 @@ class SiteExits:
         return SubmitAnswer(None, ", ".join(who), changed) if changed else None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """The destinations to try, in the order of the first exit that has one; else as they are."""
+        """Return the destinations to try, from the first exit that has an answer; else unchanged."""
         with self._guard:
             for hook in self._active["route"]:
                 args = (request, destinations, self._calls.view_for(hook.who, view), view.now)
@@ -332,29 +334,29 @@ class SiteExits:
         return destinations
 
     def forces(self) -> bool:
-        """True if an exit that is switched on may force."""
+        """True if an exit that is switched on may force a start."""
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
-        """Return the rounds of offers that the last pass left unfinished; a look ahead has none."""
+        """Return the rounds of offers that the last pass left unfinished; none in a simulation ahead."""
         of, rounds = self._rounds
         return rounds if of is site and self._calls.really is None else {}
 
     def store(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
-        """Keep the rounds of offers that a pass did not finish; a look ahead keeps none."""
+        """Store the rounds of offers that a pass did not finish; a simulation ahead stores none."""
         if self._calls.really is not None:
             return False
         self._rounds = (site, rounds)
         return True
 
     def asks_again(self) -> Instant | None:
-        """Instant from which an exit is asked again about an owner that was left out since `begin`."""
+        """Return when the first back-off of an owner ends that left out a request since `begin`, or None."""
         return self._calls.again
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
-        """Ask without leaving a mark: a look ahead is no evidence of how an exit behaves. What ends
-        the process is not asked either that it is not asked at ``now``, however far it looks."""
+        """Ask exits without recording failures: a simulation is no evidence of their behaviour. What ends a
+        process and is in back-off at ``now`` is never asked about in it."""
         self._calls.really = now
         try:
             yield
@@ -364,11 +366,9 @@ class SiteExits:
     # ------------------------------------------------------------ notices
 
     def notify(self, hook: str, **arguments: Any) -> list[ExitFailure]:
-        """Calls a notice of every exit that has it, after the commit; each failure is logged and returned.
-
-        A notice may do I/O and has 30 s of wall time. May be called in another thread; there one that does
-        not return cannot be interrupted.
-        """
+        """Call a notice of every exit that has it, after the commit; log each failure and return all. A
+        notice may do I/O and has 30 s of wall time. In another thread a notice that does not return cannot be
+        interrupted."""
         args = tuple(arguments.get(name) for name in specs.ARGUMENTS[hook])
         failures = []
         for one in self._active[hook]:
@@ -388,14 +388,14 @@ class SiteExits:
     # ------------------------------------------------------------ what became of it
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Failures since `begin`; taking them forgets them."""
+        """Return the failures since `begin`, and clear them."""
         failures, self._calls.failures = tuple(self._calls.failures), []
         return failures
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
-        """The latest answers about a request, earliest first: ``at exit hook answer error``."""
+        """Return the latest answers about a request, earliest first: ``at exit hook answer error``."""
         return self._calls.trace.of(seq)
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return an entry for each loaded exit, as `hooks.entry` describes it."""
+        """Return an entry for each loaded exit, as in `hooks.entry`."""
         return [entry(one) for one in self._exits.values()]

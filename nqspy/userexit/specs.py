@@ -23,7 +23,7 @@ from nqspy.userexit.view import View
 PROJECT = "nqspy"
 MARK = f"{PROJECT}_impl"
 FORCES = f"{PROJECT}_forces"
-"""Attribute of a function that says whether it may force."""
+"""Attribute of a function: True if it may force."""
 
 _hookspec = pluggy.HookspecMarker(PROJECT)
 _hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -36,10 +36,10 @@ def userexit(function: F) -> F: ...
 @overload
 def userexit(*, forces: bool | None = None) -> Callable[[F], F]: ...
 def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Callable[[F], F]:
-    """Marks a function of a site's file as the exit of its name.
+    """Mark a function of a site's file as the exit of its name.
 
-    ``forces`` (jobselect): whether it may answer force(); None: it may if its file imports ``force``. While
-    no exit forces, no request is offered any more once nothing can start.
+    ``forces`` (jobselect): True if it may answer force(); None: if its file imports ``force``. While no exit
+    forces, requests are no longer offered once nothing can start.
     """
 
     def marked(function: F) -> F:
@@ -58,13 +58,13 @@ def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Ca
 def jobselect(request: RequestView, view: View, now: Instant) -> Answer | None:
     """Called for each candidate of a pass, best priority first.
 
-    None leaves it to the standard rules; ``force()`` starts it past run, user and memory limits, never past a
-    stopped queue, a hold or a date; ``refuse("why")`` keeps it back, and with ``alike=("owner", ...)`` all of
-    its queue that are alike in these fields, with ``within={"memory": (least, most)}`` those with numbers
-    that lie in these bounds; ``until=view.at("06:00")`` has it asked again then; ``never("why")`` says that
-    waiting will not help; ``hold_line("why")`` refuses too and closes its queue's line behind it. Of several
-    exits' answers refusing beats forcing, else the first one other than None in file-name order counts. An
-    answer is kept until something changes that it rests on. Fallback: this request is refused for now.
+    None leaves it to the standard rules. ``force()`` starts it past run, user and memory limits, never past a
+    stopped queue, a hold or a date. ``refuse("why")`` keeps it waiting; with ``alike=("owner", ...)`` also
+    all of its queue with equal values in these fields, with ``within={"memory": (least, most)}`` those with
+    numbers within these bounds; ``until=view.at("06:00")``: it is asked again then. ``never("why")``: waiting
+    does not help. ``hold_line("why")`` refuses, and closes its queue behind it. Of several answers a refusal
+    goes before a force, else the first other than None in file-name order counts. An answer is stored until
+    something changes on which it depends. Fallback: this request is refused for now.
     """
 
 
@@ -73,19 +73,19 @@ def elected(request: RequestView, view: View, now: Instant) -> Sequence[Redate] 
     """Called after a request was chosen to start.
 
     Returns a list of actions: ``redate(request or selection, date)`` sets the date in queue of waiting
-    requests (the chosen one itself is left out; not later than now). They fall with the start if that fails.
-    The actions of all exits count. Fallback: no actions.
+    requests (never of the chosen one; not later than now). They are dropped with the start if that fails. The
+    actions of all exits count. Fallback: no actions.
     """
 
 
 @_hookspec
 def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
-    """Called for each owner in a group with requests waiting, again after each start of a pass; once for
-    all that differ in nothing that it takes, where the file can remember nothing of its own.
+    """Called for each owner in a group with waiting requests, again after each start of a pass; once for all
+    owners that differ in nothing that it takes, if the file can store nothing of its own.
 
     Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
-    the stock rule (``set global share_rule``), which ``view.stock_shrpri(owner, group)`` tells. The first
-    answer other than None counts; loading tells of files behind it. Fallback: the stock rule.
+    the stock rule (``set global share_rule``), whose value is ``view.stock_shrpri(owner, group)``. The first
+    answer other than None counts; loading reports files after it. Fallback: the stock rule.
     """
 
 
@@ -95,9 +95,9 @@ def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes |
 
     None accepts it; ``refuse("why")`` and ``never("why")`` tell the owner why not; ``changes(queue=,
     priority=, group=, account=, name=, shell=, date=, hold=, cpu=, memory=, wall=, pes=, attributes=,
-    output=, error=)`` accepts it changed, as far as it could have been submitted so (`answers.changes`). The
-    request has ``script`` besides, the first 64 KiB of it as text. One refusal refuses; of changes to the
-    same field the first in file-name order counts. Fallback: accepted as it is.
+    output=, error=)`` accepts it changed, if it could have been submitted so (`answers.changes`). The request
+    has ``script`` in addition, its first 64 KiB as text. One refusal refuses; of changes to the same field
+    the first in file-name order counts. Fallback: accepted as it is.
     """
 
 
@@ -105,7 +105,7 @@ def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes |
 def route(
     request: RequestView, destinations: Sequence[str], view: View, now: Instant
 ) -> Sequence[str] | None:
-    """Called when a request stands in a pipe queue.
+    """Called when a request is in a pipe queue.
 
     Returns the destinations to try, in order: some or all of ``destinations``; or None. The first answer
     other than None counts. Fallback: the queue's own order.
@@ -129,8 +129,8 @@ def shift_changed(old: str | None, new: str | None) -> None:
 
 @_hookspec
 def night_report(report: Any) -> None:
-    """A notice: the report of the night is made and its files are written. ``report``: the operators' data as
-    ``nqspy report night --json`` prints it, mappings and tuples that can only be read."""
+    """A notice: the night's report is made and its files are written. ``report``: the operators' data as
+    ``nqspy report night --json`` prints it, read-only mappings and tuples."""
 
 
 REGISTRY = pluggy.PluginManager(PROJECT)

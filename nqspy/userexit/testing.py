@@ -1,8 +1,8 @@
-"""For tests of a site's exits: ``Site``, the daemon's engine under a virtual clock, and the fixture ``site``.
+"""Tests of a site's exits: ``Site``, the daemon's engine under a virtual clock, and the fixture ``site``.
 
-A file of tests that says ``pytest_plugins = "nqspy.userexit.testing"`` has the fixture. This is a door and no
-more: what stands behind it is found by its name when it is asked for (`testing.pyi` says what), for it
-stands far above this room; pytest is loaded for the fixture only. PYTEST_DONT_REWRITE
+A file of tests with ``pytest_plugins = "nqspy.userexit.testing"`` has the fixture. This module only finds the
+names (`testing.pyi`) when they are used, because their code is far above this room; pytest is loaded for the
+fixture only. PYTEST_DONT_REWRITE
 """
 
 from importlib import import_module
@@ -27,5 +27,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Names in which pytest looks for fixtures."""
+    """Return the names in which pytest searches for fixtures."""
     return __all__

@@ -1,5 +1,5 @@
-"""The site as an exit sees it: the pass's view, read only, never interrupted half-way; and the request that
-is submitted. An editor completes these kinds, and mypy checks them."""
+"""The site as an exit sees it: the view of a pass, read only and never interrupted half-way; and the
+submitted request. Editors complete these types, and mypy checks them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class SubmittedRequest(RequestView, Protocol):
-    """A request as the exit ``submit`` sees it: with its script, the first 64 KiB of it as text."""
+    """A request as the exit ``submit`` sees it: with the first 64 KiB of its script as text."""
 
     script: str
 
 
 class _Lazy:
-    """A field of a view that is made when it is first looked at."""
+    """A field of a view that is made at its first use."""
 
     __slots__ = ("_make", "_name")
 
@@ -43,23 +43,23 @@ class _Lazy:
 
 
 def _called(name: str) -> Any:
-    """A method of the pass's view."""
+    """Return a field that is a method of the pass's view."""
     return _Lazy(lambda view: view._shield(getattr(view._site, name)))
 
 
 def _shown(name: str) -> Any:
-    """A field of the pass's view."""
+    """Return a field that is a field of the pass's view."""
     return _Lazy(lambda view: view._shield(getattr)(view._site, name, None))
 
 
 def _by_clock(name: str) -> Any:
-    """A result of a function of `clock`."""
+    """Return a field that is the result of a function of `clock`."""
     return _Lazy(lambda view: view._shield(getattr(view._clock, name))(view._site.site, view._site.now))
 
 
 class ViewFields:
-    """Fields of the site. ``local``: the instant of the pass in the site's time zone; ``shift_ends``: the
-    instant, ms, at which another shift begins; None where no shift does."""
+    """Fields of the site. ``local``: instant of the pass in the site's time zone; ``shift_ends``: the instant
+    (ms) at which another shift begins; None: none does."""
 
     __slots__ = ()
 
@@ -78,13 +78,13 @@ class ViewFields:
 
 
 class View(ViewFields, Struct, dict=True, eq=False):
-    """The site in this pass, with what the pass has decided so far. Read only.
+    """The site in this pass, with the decisions of the pass so far. Read only.
 
-    ``now``: the instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the
-    machine; ``settings``: settings of the whole site (an exit's own are its ``setting(...).value``);
-    ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own);
-    ``_aheads``: how often it called `ahead`; ``_clock``: the module `clock`, which loads parts of the engine
-    that a file alone does not need. (A Struct: a pass makes several.)
+    ``now``: instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the machine;
+    ``settings``: of the whole site (an exit's own are its ``setting(...).value``); ``exit``: name of the exit
+    that uses the view (``answer.who == view.exit``: an answer of its own); ``_aheads``: number of its calls
+    of `ahead`; ``_clock``: the module `clock`, which loads parts of the engine that a file alone does not
+    need. (A Struct: a pass makes several.)
     """
 
     _site: PassView
@@ -96,7 +96,7 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     @staticmethod
     def _lacks(name: str) -> str:
-        """Say that it has no such name. (With ``__getattr__`` all that it has would be dear.)"""
+        """Return the text about a missing name. (``__getattr__`` would slow all other fields down.)"""
         return f"a view has no {name}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -106,17 +106,18 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     @property
     def now(self) -> Instant:
-        """The instant of the pass, ms."""
+        """Instant of the pass, ms."""
         return self._site.now
 
     def at(self, time: str) -> Instant:
-        """Return the next instant, ms, at which the site's clock shows ``"06:00"``. Raises ValueError."""
+        """Return the next instant (ms) at which the site's clock shows ``"06:00"``. Raises ValueError."""
         found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
         return found
 
     def once(self, make: Callable[["View"], T]) -> T:
-        """Return a function's result for the view, made once for all calls of this exit, and again when the
-        pass has changed something. It may look at the view and settings alone; callers keep it as it is."""
+        """Return a function's result for the view, computed once for all calls of this exit, and again after
+        the pass has changed something. The function may read only the view and settings; callers must not
+        change its result."""
         version, aheads = getattr(self._site, "version", None), self._aheads
         kept = self._made.get(make)
         if kept is not None and version is not None and kept[0] == version:
@@ -133,28 +134,28 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Requests in state queued that this pass has not chosen, by date; narrowed by what is given."""
+        """Return the queued requests that this pass has not chosen, by date, narrowed by the given values."""
         return self._waiting(queue=queue, owner=owner, group=group, name=name)
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Started requests, and those this pass has chosen; narrowed by what is given."""
+        """Return the started requests, and those that this pass has chosen, narrowed by the given values."""
         return self._running(queue=queue, owner=owner, group=group, name=name)
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
-        """The candidates of its queue offered before it in this pass, with their answers."""
+        """Return the candidates of its queue offered before it in this pass, with their answers."""
         force_setattr(self, "_aheads", self._aheads + 1)
         return self._ahead(request)
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Decayed use as a fraction of the whole, running and committed use included."""
+        """Return decayed use as a fraction of the whole, running and committed use included."""
         return self._usage(group=group, owner=owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Entitlement as a fraction of the whole."""
+        """Return entitlement as a fraction of the whole."""
         return self._share(group=group, owner=owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return what the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1];
-        without a user the group: what a site may scale."""
+        """Return the value of the stock share rule (``set global share_rule``) for a user in a group, from 0
+        to 1; without a user for the group."""
         return self._stock_shrpri(owner, group)

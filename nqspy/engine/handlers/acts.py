@@ -1,4 +1,5 @@
-"""Acts of people on running requests that do not end them, and an exchange of two waiting ones."""
+"""Commands on running requests that do not end them (signal, message), and the exchange of two waiting
+requests."""
 
 from typing import Any
 
@@ -19,12 +20,12 @@ from nqspy.model.requests import Request, State
 from nqspy.model.transitions import WAITING
 
 LINE_MAX = 4_000
-"""Characters of a message: what a datagram takes, however it is written."""
+"""Most characters of a message: a datagram can carry them in any encoding."""
 _RUNNING = (State.RUNNING, State.SUSPENDED)
 
 
 def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
-    """All processes of running requests get the signal; by 0 it is only seen whether they could."""
+    """Send a signal to all processes of running requests; with 0 only check that they run."""
     if not 0 <= command.signal <= SIGNALS:
         raise Refusal("bad_signal", signal=command.signal)
 
@@ -40,7 +41,7 @@ def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
 
 
 def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
-    """A line into the output of running requests, one after the other as they are asked for."""
+    """Write a line into outputs of running requests, in the order of the commands."""
     text = command.message.removesuffix("\n")
     plain = text.replace("\t", "").replace("\n", "")
     if not plain or not plain.isprintable() or len(text) > LINE_MAX or not command.streams:
@@ -57,7 +58,8 @@ def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
 
 
 def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> Any:
-    """Exchange date in queue and, of one owner, priority of two requests. Both or none."""
+    """Exchange dates in queue, and priorities if they have one owner, of two waiting requests: both or
+    none."""
     if len(command.ids) != 2:
         raise Refusal("two_requests", count=len(command.ids))
     found: list[Request] = []

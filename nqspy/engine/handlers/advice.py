@@ -1,5 +1,5 @@
-"""Warnings about what is accepted and yet probably not meant: part of the answer, for people at a
-terminal."""
+"""Warnings about what is accepted and yet probably not meant, for people at a terminal; a part of the
+answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -15,22 +15,22 @@ from nqspy.model.site import Site
 from nqspy.model.texts import some_of
 
 MOST = 20
-"""Warnings of one submission; of more their number is told."""
+"""Most warnings of one submission; the others are counted."""
 NAMED = 3
 """Requests that a warning names."""
 EXAMINED = 100
-"""Requests that are looked at of those that write one file."""
+"""Most requests with the same output file that are examined."""
 
 
 def advice(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> list[str]:
-    """Warnings about requests that are accepted (number, specification, queue), each once."""
+    """Return warnings about accepted requests (number, specification, queue), each once."""
     found = dict.fromkeys((*_accounts(tx, [spec for _, spec, _ in rows]), *_outputs(tx, rows, caller)))
     lines = list(islice(found, MOST))
     return [*lines, f"and {len(found) - MOST} more warnings"] if len(found) > MOST else lines
 
 
 def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
-    """Yield warnings about ``-A`` that names no group of the owner's."""
+    """Yield warnings about ``-A`` with a name that is no group of the owner."""
     groups = tx.site.settings.groups
     for owner, account, group in dict.fromkeys((s.owner, s.account, s.group) for s in specs):
         if account is None or (account in groups and owner in groups[account].members):
@@ -66,7 +66,7 @@ def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Cal
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
-    """Output files that other requests write too, as far as ``sees`` shows them; empty: none."""
+    """Return the output files of a request that others write too, those that ``sees`` allows; empty: none."""
     found = []
     for file in files(request.seq, request.spec, request.queue, site.name):
         fellows = islice(site.writers.get(file, {}), EXAMINED)
@@ -77,5 +77,5 @@ def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
 
 
 def names(site: Site, seqs: Sequence[Seq], most: int = NAMED) -> str:
-    """The first of them by identifier, and how many more there are."""
+    """Return the identifiers of the first ``most`` requests as text, and how many more there are."""
     return some_of(seqs, most, site.id_of)

@@ -1,5 +1,5 @@
-"""Changes by ``modify`` except of the resources: holds, output, mail, notes; what can still change once the
-request runs; deletions with all that waits for them (``qdel --cascade``)."""
+"""Changes by ``modify`` other than of resources: holds, output, mail, attributes; checks of changes of
+running requests; deletions with all dependent requests (``qdel --cascade``)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,17 +25,18 @@ from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
 WHILE_RUNNING = frozenset(("owner", *(option.path for option in OPTIONS if option.when == "running")))
-"""Paths that can still matter to a running request, and all of its mail."""
+"""Paths that can still change for a running request; its mail always can."""
 _PLACES = {
     "stdout": "stdout", "keep_stdout": "stdout", "stderr": "stderr", "keep_stderr": "stderr",
 }  # fmt: skip
-"""What says where a stream goes, and the stream."""
+"""Settings of where a stream goes, with the stream."""
 _NO_NOTES = ("after", "")
-"""What an attribute may not be called here: dependencies are given at submission."""
+"""Names that an attribute may not have here: dependencies are set at submission."""
 
 
 def having(node: Any, name: str, value: Any) -> Any:
-    """Return the node with another value, None: its empty default if it has one. Raises Refusal."""
+    """Return the node with another value of a field; None: its empty default, if it has one. Raises
+    Refusal."""
     if value is None:
         default = next((field.default for field in fields(node) if field.name == name), None)
         value = default if default in ("", ()) else None
@@ -47,8 +48,8 @@ def having(node: Any, name: str, value: Any) -> Any:
 
 
 def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
-    """Return the spec with another output, mail, limit of its array (``array/limit``) or note
-    (``attributes/NAME``: values, none: taken back), or with another number of units of a consumable
+    """Return the specification with another output, mail setting, limit of its array (``array/limit``),
+    attribute (``attributes/NAME``: values; None: removed), or number of units of a consumable
     (``units/NAME``). Raises Refusal."""
     if head == "units" and rest:
         wanted = with_units(site, spec.ask.consumables, rest, value)
@@ -72,7 +73,7 @@ def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
 
 
 def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> None:
-    """Raises Refusal unless all of this can still matter to a started request."""
+    """Raise Refusal unless all these paths can still change for a started request."""
     id = tx.site.id_of(request.seq)
     if request.state is State.EXITING:
         raise Refusal("in_delivery", id=id, state=request.state.value)
@@ -88,7 +89,7 @@ def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> N
 
 
 def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> None:
-    """Raises Refusal where a user gives a running request more wall time than others could count on."""
+    """Raise Refusal if a user gives a running request a longer wall limit, on which others have relied."""
     settings = tx.site.settings
     before = wall_limit(settings, request.queue, request.spec.ask)
     after = wall_limit(settings, request.queue, spec.ask)
@@ -98,8 +99,8 @@ def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> Non
 
 
 def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owner: Any) -> None:
-    """Raises Refusal for another owner (``USER`` or ``USER@HOST``), the limit of an array of what is none,
-    and a second run of an application: its caller serves one run only, and another would hold PEs in vain."""
+    """Raise Refusal for another owner (``USER`` or ``USER@HOST``), an array limit for a request that is no
+    array, or a rerun of an application: its caller serves one run only, so another would hold PEs in vain."""
     id = tx.site.id_of(request.seq)
     if owner is not None and request.owner not in (owner, str(owner).partition("@")[0]):
         raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])
@@ -113,7 +114,7 @@ def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owne
 
 
 def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
-    """Raises Refusal unless these are letters of holds that the caller may put on and take off."""
+    """Raise Refusal unless these are hold letters that the caller may set and remove."""
     if letters is None:
         return
     if not isinstance(letters, str) or not letters or (letters != "n" and letters.strip("uos")):
@@ -124,17 +125,17 @@ def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
 
 
 def letters_of(letters: str | None, usual: str) -> str:
-    """The holds that a command is about: those it names, n: none of them."""
+    """Return the hold letters that a command means: those it names (n: none), else the ``usual`` ones."""
     return usual if letters is None else letters.replace("n", "")
 
 
 def by(caller: Caller, request: Request) -> Cause:
-    """Return the caller as a cause: as the owner of that request or as an operator."""
+    """Return the caller as a cause: as the owner of the request, else as an operator."""
     return Cause("owner" if caller.user == request.owner else "operator", caller.user)
 
 
 def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Puts these holds on a waiting request, as far as it has them not."""
+    """Set these holds on a waiting request, without those that it has."""
     for letter in dict.fromkeys(letters):
         if letter not in request.holds:
             tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
@@ -142,14 +143,14 @@ def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 
 def remove_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Takes these holds off a held request."""
+    """Remove these holds from a held request."""
     aging = ages_when_eligible(tx.site, request.queue)
     tx.emit(ev.Released((request.seq,), letters, caller.user, aging))
     tx.dirty()
 
 
 def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Give a waiting request these holds and no others. Raises Refusal if the caller may not."""
+    """Give a waiting request exactly these holds. Raises Refusal if the caller may not."""
     surplus = "".join(letter for letter in request.holds if letter not in letters)
     if surplus.strip("u") and role_of(tx.site.settings, caller) == "user":
         raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
@@ -162,7 +163,7 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 
 def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a deletion, without failures that the caller accepts: that a request has ended."""
+    """Return the answer to a deletion without failures that the caller accepts: that a request has ended."""
     ended = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:
@@ -176,8 +177,8 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
 
 
 def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[str, ...]:
-    """Return the identifiers of a deletion, before each all that wait for it, directly or not, the latest
-    first: so no request is told that its prerequisite failed. A request that stays takes none along."""
+    """Return the identifiers of a deletion, before each those of all dependent requests, the latest first, so
+    that none gets a message that its prerequisite failed. Dependants of a request that stays are left out."""
     known = (request_named(text, tx.site.names) for text in command.ids)
     named = {tx.site.named(seq) for seq in known if seq is not None}
     found: list[str] = []
@@ -198,7 +199,8 @@ def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[s
 
 
 def dependants(site: Site, seq: Seq) -> list[Seq]:
-    """All that wait for a request, directly or not, the latest first; of an array for its indices too."""
+    """Return all requests that wait for this one, directly or not, the latest first; for an array also those
+    that wait for its indices."""
     found: set[Seq] = set()
     left = [seq]
     while left:

@@ -1,7 +1,7 @@
 """Arrays among the requests that a command names: whole (``17[]``), some indices (``17[3-9]``), or one.
 
-What is done to indices that have not begun is done to the array, in one event however many they are. Where
-the array cannot keep it (they are moved, say, and the others are not) they become requests of their own.
+A change of indices that have not begun is made in the array, by one event for all of them. If the array
+cannot represent it (some are moved and others are not), they become requests of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,21 +26,22 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.transitions import born
 
 PARTS = 1_000
-"""Indices that one command makes requests of their own at most: each is written down, and takes memory."""
+"""Most indices that one command makes requests of their own: each is stored, and takes memory."""
 PIECES = 2 * indices.MOST_RUNS
-"""Runs in which commands leave the indices of an array at most."""
+"""Most runs of indices of an array after a command."""
 _APART = 4
-"""So many times as many runs, neighbours not joined, are not even made."""
+"""With so many times `PIECES` runs before joining, a command is refused at once."""
 
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
-"""What is done to indices of an array that have not begun; the empty set: to the array as a whole."""
+"""Function that acts on indices of an array that have not begun; the empty set: on the array as a whole."""
 
 
 def each(
     tx: Transaction, ids: Sequence[str], do: Do, caller: Caller, some: Some | None = None
 ) -> dict[str, Any]:
-    """Act on the array or its indices, begun or not. Raises Refusal if nothing could be done."""
+    """Act on each named request, array or index; return those ``done``, and those ``failed`` with their
+    refusals. ``do`` acts on a request, ``some`` on indices that have not begun (None: `do` on each)."""
     tx.look_up_named(ids)
     tx.parts = 0
     done: list[str] = []
@@ -62,7 +63,7 @@ def each(
 
 @dataclass(slots=True)
 class _Part:
-    """Indices of an array that a command names (None: all)."""
+    """The indices of an array that a command names (``wanted`` None: all)."""
 
     tx: Transaction
     array: Request
@@ -71,7 +72,7 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """The identifier."""
+        """Identifier of the part."""
         full = self.tx.site.id_of(self.array.seq)
         return full if self.wanted is None else full.replace("[]", f"[{indices.show(self.wanted)}]", 1)
 
@@ -97,12 +98,13 @@ class _Part:
             raise self.refusals[0] if self.refusals else Refusal("has_ended", id=self.name)
 
     def _do(self, left: Runs, do: Do, some: Some | None) -> int:
-        """Does it to what has not begun; to how much of it that could be done."""
+        """Act on the indices ``left`` that have not begun (empty: on the array); return the number of
+        successes."""
         if some is not None:
             return self._tried(lambda: some(self.array, left))
         if not left:
             return self._tried(lambda: do(self.array))
-        state = self._state  # one of each kind is tried: of all that are ready, held alike, or await the same
+        state = self._state  # try one index of each kind: ready, held alike, or with the same wait
         kinds = state.ready, *(held.indices for held in state.held), *(runs for _, runs in state.awaiting)
         some_of = (indices.both(left, kind) for kind in kinds)
         would = [self._would(do, index) for index in sorted({each[0][0] for each in some_of if each})]
@@ -112,7 +114,7 @@ class _Part:
         return sum(self._tried(lambda request=request: do(request)) for request in own)  # type: ignore[misc]
 
     def _would(self, do: Do, index: int) -> bool | None:
-        """True if it would change an index that has not begun; None: it is refused."""
+        """True if ``do`` would change an index that has not begun; None: it would be refused."""
         alone = born(self.array, member(self.array.seq, index))
         try:
             return self.tx.would(lambda: do(alone))
@@ -130,7 +132,8 @@ class _Part:
 
 
 def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
-    """The part of an array that an identifier names; None: a request. Raises Refusal for unknown indices."""
+    """Return the part of an array that an identifier names; None: it names a request. Raises Refusal for
+    unknown indices."""
     found = parse_named(text, tx.site.names)
     if found is None:
         return None
@@ -154,7 +157,7 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
 
 
 def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
-    """Raises Refusal if the rest of the array would be in too many pieces, each written with each change."""
+    """Raise Refusal if the rest of the array would have too many runs, all stored with each change."""
     assert array.array is not None
     state = array.array
     kinds = (state.left, state.ready, *(held.indices for held in state.held))
@@ -166,7 +169,8 @@ def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
 
 
 def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:
-    """Makes these indices that have not begun requests of their own. Raises Refusal for too many."""
+    """Make these indices, which have not begun, requests of their own and yield them. Raises Refusal
+    for too many."""
     tx.parts += indices.count(left)
     if tx.parts > PARTS:
         raise Refusal("many_parts", id=tx.site.id_of(array.seq), count=tx.parts, most=PARTS)
@@ -177,10 +181,10 @@ def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:
 def release_some(
     tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller, lenient: bool
 ) -> None:
-    """Takes holds off an array and its indices that have not begun (the empty set: all of them), whether the
-    array is held or they are; ``lenient``: that there is none is no failure. Raises Refusal."""
+    """Remove holds from an array and its indices that have not begun (``left``; empty: all), whether the
+    array or they are held. Raises Refusal if there are none, unless ``lenient``."""
     assert array.array is not None
-    if left and array.unmet and "s" in letters:  # they alone wait no more for what the array waits for
+    if left and array.unmet and "s" in letters:  # only they no longer wait for the array's prerequisites
         for request in parted(tx, array, left):
             theirs = "".join(letter for letter in request.letters if letter in letters)
             alter.remove_holds(tx, request, theirs, caller)
@@ -204,7 +208,7 @@ def release_some(
 
 
 def delete_indices(tx: Transaction, array: Request, left: Runs, who: str, text: str = "") -> None:
-    """Deletes indices that have not begun (the empty set: all that are left)."""
+    """Delete indices that have not begun (empty: all of these)."""
     assert array.array is not None
     lone = not array.array.begun and array.seq not in tx.site.members and not array.array.dropped
     if not left and lone:
@@ -214,7 +218,7 @@ def delete_indices(tx: Transaction, array: Request, left: Runs, who: str, text: 
 
 
 def end_if_over(tx: Transaction, seq: Seq, who: str) -> None:
-    """End an array with its last index, with the greatest exit status; delete it if no index began."""
+    """End an array after its last index, with the greatest exit status; delete it if no index began."""
     array = tx.site.requests.get(seq)
     if array is None or array.array is None or array.array.left or seq in tx.site.members:
         return

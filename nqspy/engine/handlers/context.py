@@ -1,5 +1,4 @@
-"""Context of a handler: the site, the instant, and ways to say what happened, what to do and what to
-answer."""
+"""Context of a handler: the site, the instant, and functions to emit events, order actions and reply."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,45 +19,44 @@ from nqspy.ports import Batch, Decider, EndedRow, Exits, Journal
 
 
 class _WouldChange(Exception):
-    """Something would happen now, if it were done and not only tried."""
+    """Raised instead of a change while a handler is only tried."""
 
 
 class LateValue(Struct, frozen=True):
-    """A value that takes long. ``make`` makes it outside the engine's thread, of nothing that the engine
-    writes, and waits at most so many real seconds."""
+    """A value that takes long to compute. ``make`` computes it outside the engine's thread, from data that
+    the engine does not change, within so many real seconds."""
 
     make: Callable[[float], Any]
 
 
 class Reply(Struct, frozen=True):
-    """Answer to a command: a value (JSON-able, or late), or the refusal."""
+    """Reply to a command: a value (JSON data, or a `LateValue`), or the refusal."""
 
     value: Any = None
     refusal: Refusal | None = None
 
 
 class StoredBlobs(Struct):
-    """Scripts and environments by content hash, each once, and their bytes together."""
+    """Sizes of scripts and environments by content hash, each once, and their sum (bytes)."""
 
     sizes: dict[str, int] = {}
     total: int = 0
 
     def add(self, digest: str, size: int) -> None:
-        """Add a body, unless it is there."""
+        """Count a body, unless it is counted already."""
         if digest not in self.sizes:
             self.sizes[digest] = size
             self.total += size
 
 
 class CommitGroup(Struct):
-    """Events and actions that are committed together or not at all: what one call of `Engine.feed` gathers,
-    and what earlier calls left because no caller waited for it.
+    """Events and actions that are committed together or not at all: those of one call of `Engine.feed`, and
+    of earlier calls for which no caller waited.
 
-    ``observations``: those its events come from, to be taken again when the commit fails; ``keys``: digest
-    and requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
-    ``settled``: how many of its events were examined for dependencies; ``ended_rows``:
-    stored rows of ended requests, None where there is none; ``stored_blobs``: scripts and environments of
-    its submissions, by owner.
+    ``observations``: sources of its events, to be applied again if the commit fails. ``keys``: digest and
+    requests of submissions by (owner, key). ``alarms``: lines for the log after the commit. ``settled``:
+    number of events examined for dependencies. ``ended_rows``: stored rows of ended requests; None: there is
+    none. ``stored_blobs``: scripts and environments of its submissions, by owner.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -73,9 +71,9 @@ class CommitGroup(Struct):
 
 
 class Transaction(Struct):
-    """View of the engine for a command or observation. ``emit`` applies an event at once; the commit
-    comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told;
-    ``parts``: indices that the command has made requests of their own."""
+    """View of the engine for the handler of a command or observation. ``emit`` applies an event at once; the
+    commit comes later. ``dirty`` asks for a pass. ``samples``: last reported use of running attempts.
+    ``parts``: number of indices that the command made requests of their own."""
 
     site: Site
     now: Instant
@@ -89,7 +87,7 @@ class Transaction(Struct):
     _trying: bool = False
 
     def would(self, act: Callable[[], object]) -> bool:
-        """True if this would change anything; it is broken off before it does. Raises its Refusal."""
+        """True if a function would change anything; it is stopped before it does. Raises its Refusal."""
         self._trying = True
         try:
             act()
@@ -100,7 +98,7 @@ class Transaction(Struct):
         return False
 
     def emit(self, event: Event) -> None:
-        """Something happened: applied at once, committed with the group."""
+        """Apply an event at once, and commit it with the group."""
         if self._trying:
             raise _WouldChange
         site = self.site
@@ -112,7 +110,7 @@ class Transaction(Struct):
         self.decider.follow((recorded,))
 
     def act(self, action: Action) -> None:
-        """Something shall be done, after the commit."""
+        """Order an action, to be carried out after the commit."""
         if self._trying:
             raise _WouldChange
         self.group.actions.append(action)
@@ -120,17 +118,18 @@ class Transaction(Struct):
     def alarm(
         self, who: str, text: str, subject: str, more: str = "", failures: tuple[ExitFailure, ...] = ()
     ) -> None:
-        """Something the managers must know: an event (with these failures), a line in the log and a mail."""
+        """Report to the managers: an event (with these failures), a line in the log, and a mail."""
         self.emit(Alarm(who, text, failures=failures))
         self.group.alarms.append(text)
         self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
 
     def store(self, digest: str, body: bytes) -> None:
-        """Keeps a script or an environment under its content hash, in the group's transaction."""
+        """Store a script or an environment under its content hash, in the transaction of the group."""
         self.group.batch.blobs[digest] = body
 
     def find(self, text: str, caller: Caller) -> Request:
-        """The live request of that identifier. Raises Refusal, also if the caller may not see it."""
+        """Return the request with that identifier that has not ended. Raises Refusal, also if the caller may
+        not see it."""
         seq = request_named(text, self.site.names)
         request = None if seq is None else self.site.requests.get(self.site.named(seq))
         if request is not None and may_see(self.site.settings, caller, request.spec):
@@ -145,12 +144,12 @@ class Transaction(Struct):
         raise Refusal("unknown_request", id=self.site.id_of(seq))
 
     def known(self, seq: Seq, caller: Caller) -> bool:
-        """True if there is or was such a request, as far as the caller may see."""
+        """True if there is or was such a request that the caller may see."""
         request, _ = self.past(seq)
         return request is not None and may_see(self.site.settings, caller, request.spec)
 
     def look_up(self, seqs: Iterable[Seq]) -> None:
-        """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
+        """Read ended requests from the store, all at once, which is faster than one by one."""
         ended_rows, requests = self.group.ended_rows, self.site.requests
         missing = [seq for seq in seqs if seq not in ended_rows and seq not in requests]
         if missing:
@@ -158,7 +157,8 @@ class Transaction(Struct):
             ended_rows |= {row["seq"]: row for row in self.journal.ended(missing)}
 
     def past(self, seq: Seq) -> tuple[Request | None, Event | None]:
-        """A request as it is or was at its end, and the event that ended it; None: there is none."""
+        """Return a request, as it is or was at its end, and the event that ended it, if any; None: there is
+        no such request."""
         site = self.site
         if seq in site.touched.ended:
             return site.touched.ended[seq]
@@ -169,7 +169,7 @@ class Transaction(Struct):
         return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
-        """Look up the requests that identifiers name; there is no array with the number of a request."""
+        """Read the ended requests that identifiers name from the store."""
         names, requests = self.site.names, self.site.requests
         named = (request_named(text, names) for text in ids)
         missing = (seq for seq in named if seq is not None and seq not in requests)

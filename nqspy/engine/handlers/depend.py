@@ -1,5 +1,5 @@
-"""Requests that wait for others: dependencies of a submission are read and judged, and each start or end is
-told to the requests that await it in the same commit. A failure is told once: one mail for each person."""
+"""Requests that wait for others. Dependencies of a submission are read and judged, and each start or end is
+applied to dependent requests in the same commit. A failure is mailed once to each person."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -40,11 +40,11 @@ _ENDED_WELL = "ended with exit status 0"
 
 
 def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Spec:
-    """The spec with what its attributes ``after:ID:WORD`` say in ``after``; it waits for so many ``more``
-    besides. Raises Refusal.
+    """Return the specification with its attributes ``after:ID:WORD`` as dependencies; it waits for ``more``
+    requests of its own list in addition. Raises Refusal.
 
-    A request can name only what has an identifier already, that is, earlier ones, and nothing adds to
-    ``after`` later: there can be no cycle.
+    A request can only name existing, that is earlier ones, and nothing is added to ``after`` later: so there
+    is no cycle.
     """
     if not spec.attributes and not spec.after and more <= AFTER_MAX:
         return spec
@@ -63,7 +63,7 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
 
 
 def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dependency:
-    """Return a dependency on a known request: a bare number may mean an array. Raises Refusal."""
+    """Return a dependency on a known request; a bare number may mean an array. Raises Refusal."""
     seqs = (each.seq,) if each.seq != number_of(each.seq) else (each.seq, array_key(each.seq))
     found = next((seq for seq in seqs if tx.known(seq, caller)), None)
     if found is None and (array := array_of(each.seq)) is not None and tx.known(array, caller):
@@ -76,13 +76,14 @@ def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dep
 
 
 def _asked(tx: Transaction, array: Seq) -> Runs:
-    """The indices that an array was handed in with."""
+    """Return the indices of an array as submitted."""
     request, _ = tx.past(array)
     return () if request is None or request.spec.array is None else request.spec.array.indices
 
 
 def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
-    """Raises Refusal unless it is an array of the same indices as that of this name (None: it is none)."""
+    """Raise Refusal unless a specification is an array with the same indices as ``theirs`` (None: those of no
+    array)."""
     if theirs is None or spec.array is None:
         raise Refusal("each_of_arrays", id=name)
     own = spec.array.indices
@@ -91,7 +92,7 @@ def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
 
 
 def check_places(items: Sequence[Submission]) -> None:
-    """Raises Refusal unless the requests of a submission wait for earlier ones of it."""
+    """Raise Refusal unless requests of a submission wait only for earlier ones of it."""
     for place, item in enumerate(items):
         for other, _ in item.after:
             if not 0 <= other < place:
@@ -100,8 +101,9 @@ def check_places(items: Sequence[Submission]) -> None:
 
 
 def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[Seq]) -> Spec:
-    """The spec with what it waits for of its own submission; its requests have these specs and numbers.
-    Raises Refusal where it shall wait index by index, and the two are not arrays of the same indices."""
+    """Return the specification with dependencies on requests of its own submission, which have these
+    specifications and numbers. Raises Refusal for a wait index by index between arrays of different indices.
+    """
     if not item.after:
         return spec
     for place, word in item.after:
@@ -132,7 +134,7 @@ def _read(tx: Transaction, text: str) -> Dependency:
 
 
 def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
-    """Tells new requests what has become already of those they name: the same as if it happened now."""
+    """Apply to new requests what has already happened to their prerequisites."""
     what, requests = Consequences(), tx.site.requests
     for seq, after in [(seq, after) for seq in seqs if (after := requests[seq].spec.after)]:
         for prerequisite in dict.fromkeys(each.seq for each in after):
@@ -185,11 +187,9 @@ _AWAITED = {Started, Ended, Deleted}
 
 
 def settle(tx: Transaction) -> None:
-    """Looks at the events of this group that were not examined yet, and notify the requests that await them.
-
-    What that brings about (a deletion, say) is an event again and looked at in its turn: a long chain of
-    dependants is a long loop and no deep recursion.
-    """
+    """Examine the new events of this group, and apply them to requests that wait for them. Events that follow
+    from this (a deletion, say) are examined in turn: a long chain of dependants is a long loop, not a deep
+    recursion."""
     group, events = tx.group, tx.group.batch.events
     if group.settled == len(events):
         return
@@ -216,7 +216,7 @@ def _notify_dependants(tx: Transaction, prerequisite: Seq, judgement: Judgement,
 
 
 def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
-    """Notify requests that await indices of an array; end the array with the last."""
+    """Apply an event to requests that wait for indices of an array; end the array after its last index."""
     array = array_of(event.seq) or event.seq
     if isinstance(event, Started):
         _notify_dependants(tx, array, BEGUN, what)
@@ -239,7 +239,7 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
 def _notify_each(
     tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    """Notify arrays with indices that await those of another array."""
+    """Apply the end of indices of an array to arrays that wait for them index by index."""
     for seq in seqs:
         request = tx.site.requests.get(seq)
         awaiting = () if request is None or request.array is None else request.array.awaiting
@@ -278,7 +278,8 @@ def _notify(
 def _emit_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
-    """Emit an event for each ``age_from`` there is: the journal tells dates without that time's settings."""
+    """Emit an event for each kind of ``age_from``: the journal must give dates without the settings of
+    that time."""
     requests = tx.site.requests
     ages = {seq: ages_when_eligible(tx.site, requests[seq].queue) for seq in seqs}
     for aging in (True, False):
@@ -291,7 +292,7 @@ def _emit_met(
 def _awaiting(
     tx: Transaction, prerequisite: Seq, words: tuple[AfterWord, ...], seqs: Iterable[Seq]
 ) -> tuple[Seq, ...]:
-    """Return the requests that await one of these words of the prerequisite."""
+    """Return the requests that wait for the prerequisite with one of these words."""
     wanted = {Dependency(prerequisite, word) for word in words}
     requests = tx.site.requests
     return tuple(seq for seq in seqs if seq in requests and not wanted.isdisjoint(requests[seq].unmet))
@@ -305,7 +306,7 @@ def _emit_never(
     seqs: tuple[Seq, ...],
     what: Consequences,
 ) -> None:
-    """Hold, delete or run all the same what can never be met any more, by ``set dependency_failed``."""
+    """Hold, delete or run requests with a dependency that can never be met, by ``set dependency_failed``."""
     prerequisite = became.seq
     match tx.site.settings.server.dependency_failed:
         case "run":

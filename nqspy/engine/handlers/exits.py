@@ -1,4 +1,4 @@
-"""User exits as people steer them: reload, and switching off the ones that keep failing."""
+"""User exits: reload, reports of failures, and switching off those that keep failing."""
 
 from hashlib import sha256
 
@@ -11,11 +11,11 @@ from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 
 LONGEST_COPY = 1 << 20
-"""Longest file (bytes) of which a copy is kept for a replay."""
+"""Longest file (bytes) of which a copy is stored for a replay."""
 
 
 def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
-    """Loads the exits again, all or none; the next pass uses them. Raises Refusal with file and line."""
+    """Load the exits again, all or none; the next pass uses them. Raises Refusal with file and line."""
     need(tx.site.settings, caller, "manager", "reload exits")
     text = tx.exits.reload()
     if text:
@@ -27,7 +27,7 @@ def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
 
 
 def loaded_at_start(tx: Transaction) -> None:
-    """Notes which exits a start has loaded, if the journal does not know these."""
+    """Record the exits that a start has loaded, if the journal does not have these."""
     digests = _digests(tx)
     if digests != tx.site.loaded_exits:
         _note_loaded(tx, digests)
@@ -43,7 +43,7 @@ def _digests(tx: Transaction) -> dict[str, str]:
 
 
 def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
-    """Journals which exits are loaded, and keeps a copy of each."""
+    """Record in the journal which exits are loaded, and store a copy of each."""
     for name, text in tx.exits.files().items():
         if len(text) <= LONGEST_COPY:
             tx.store(digests[name], text)
@@ -51,13 +51,13 @@ def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
 
 
 def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
-    """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
-    one after five failures in a row. ``decided``: a pass has journaled these; else the alarms carry them."""
+    """Raise an alarm for each failing exit and for owners in back-off, and switch off an exit after five
+    failures in a row. ``decided``: a pass has recorded the failures; else the alarms carry them."""
     if not failures:
         return
     reported: set[str] = set()
     if any(failure.seq is not None for failure in failures):
-        tx.dirty()  # what the exit was not asked about after that waits for the next pass
+        tx.dirty()  # requests not asked about since then wait for the next pass
     for failure in failures:
         name = failure.exit
         first = not decided and name not in reported
@@ -68,7 +68,7 @@ def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided:
                 f"exit {name} is switched off: it failed on 5 requests in a row; last error: {failure.text}"
             )
             tx.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback, carried)
-            tx.dirty()  # what it kept back is looked at again, under the standard rules
+            tx.dirty()  # requests that it refused are examined again
         elif failure.rests:
             text = f"exit {name} failed {failure.rests}; last error: {failure.text}"
             tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
@@ -80,7 +80,7 @@ def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided:
 
 
 def report_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
-    """Raise an alarm as the process of the exits was lost, and switch off those left out from now on."""
+    """Raise an alarm after the exits' process was lost, and switch off the exits in ``off``."""
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {tx.site.id_of(seq)}" if seq is not None else ""
     if off:

@@ -1,5 +1,4 @@
-"""News of the machine and the site: resources that break or are well again, memory that
-becomes scarce."""
+"""Observations of the machine and the site: resources that break or are well again, scarce memory."""
 
 from typing import Any
 
@@ -13,19 +12,19 @@ from nqspy.model.machine import Found
 from nqspy.model.units import format_span
 
 NOTABLE = 1.0
-"""Per cent of the memory by which two readings must differ to be worth a line in the journal."""
+"""Difference of two readings (per cent of the memory) from which the later is recorded."""
 
 
 def without_older(
     waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
 ) -> list[ob.Observation | ob.SiteObservation]:
-    """Return what waits to be told again, without earlier news of the same thing."""
+    """Return the observations to apply again, without earlier ones of the same thing as ``news``."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
 
 def apply(tx: Transaction, news: ob.SiteObservation) -> None:
-    """Turns news into an event, and has a pass look at it; what is known already changes nothing."""
+    """Turn an observation into an event and ask for a pass; nothing if it is known already."""
     match news:
         case ob.ObservedResource():
             _probe(tx, news)
@@ -50,7 +49,7 @@ def apply(tx: Transaction, news: ob.SiteObservation) -> None:
 
 
 def report_machine(tx: Transaction, before: Found) -> None:
-    """Raise an alarm where the machine has other CPUs than before, or a consumable other units."""
+    """Raise an alarm if the machine has other CPUs than before, or a consumable other units."""
     now = tx.site.found
     old, new = ({c for pe, c in enumerate(found.cpus) if pe not in found.offline} for found in (before, now))
     if changed := _changed("CPU ", old, new):

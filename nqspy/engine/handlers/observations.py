@@ -1,4 +1,4 @@
-"""Reports of the executor: attempts that run, have used, have ended, were never begun or are lost."""
+"""Reports of the executor: attempts that run, have used, have ended, were never begun, or are lost."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ from nqspy.model.requests import Ending, Request, Retry, State, Used
 from nqspy.model.texts import some_of
 
 NO_TRACE = "its folder in the spool is gone"
-"""What is said of an attempt that ran and left no trace."""
+"""Text about an attempt that ran and left no trace."""
 UNSURE = "some of its processes may still run"
 """Why a request whose end was lost is held and not run again."""
 FIRST_RETRY, LAST_RETRY = 2 * SECOND, 5 * MINUTE
-"""From a failed attempt to the next one, where the cause lies outside the queue: doubled each time."""
+"""Back-off (ms) after a failed attempt for a cause outside the queue: doubled each time."""
 MOST_RETRIES = DAY // LAST_RETRY
 """Retries in a row after which a request is held: they take a day."""
 LOSSES = 3
@@ -30,8 +30,9 @@ KILLED = f"its shepherd was killed {LOSSES} times in a row; release it with qrls
 
 
 def apply(tx: Transaction, observation: ob.Observation) -> None:
-    """Turn an observation into events. An attempt no longer in force is forgotten, or ended."""
-    if isinstance(observation, ob.ObservedStray):  # a later attempt might take it for its own
+    """Turn an observation into events. The spool of an attempt that is over is removed, or the attempt
+    killed."""
+    if isinstance(observation, ob.ObservedStray):  # a later attempt must not mistake it for its own
         alive = observation.fate == "alive"
         if alive or (observation.fate != "later" and _is_unknown(tx, observation)):
             tx.act(SetAside(observation.seq, observation.attempt))
@@ -80,7 +81,8 @@ def apply(tx: Transaction, observation: ob.Observation) -> None:
 
 
 def adopt(tx: Transaction, observation: ob.Observation) -> None:
-    """Take an observation of the scan after a restart, and order again what may not have been obeyed."""
+    """Apply an observation of the scan after a restart, and repeat orders that may not have been
+    carried out."""
     apply(tx, observation)
     request = tx.site.started.get(observation.seq)
     if request is None or not isinstance(observation, (ob.ObservedRunning, ob.ObservedExiting)):
@@ -94,25 +96,25 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
         pause = request.pause
         tx.act(Suspend(request.seq, request.attempts, page_out=pause.preempted, leaving=pause.leaving))
     elif request.run.resumed is not None:
-        # Perhaps it was not told that it moved.
+        # It may not have got its new PEs.
         tx.act(Resume(request.seq, request.attempts, pes=request.pes))
 
 
 def _deleter(request: Request) -> str | None:
-    """Return the person or rule that wants it deleted, None where there is none."""
+    """Return the person or rule that ordered the deletion of a request; None: it is not being deleted."""
     order = request.ending
     return str(order.cause) if order is not None and not order.rerun else None
 
 
 def _used(tx: Transaction, request: Request, reported: Used) -> Used:
-    """The most that was ever told of this attempt: a late sample must not take use back."""
+    """Return the most use ever reported of this attempt: a late report must not lower it."""
     sampled = tx.samples.get(request.seq)
     most = request.used.most(reported)
     return most if sampled is None else sampled.most(most)
 
 
 def _begun(tx: Transaction, request: Request, ran: int = 0) -> None:
-    """Note the begin of an attempt; one that is only seen now, and ``ran`` so long (ms), began earlier."""
+    """Record the begin of an attempt; one first seen after it ``ran`` so long (ms) began earlier."""
     run = request.run
     if run.starting:
         began = Instant(max(run.started, tx.now - ran)) if ran else None
@@ -133,13 +135,13 @@ def _requeue(
     losses: int = 0,
     outputs: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Have a request wait again after its attempt ran; ``outputs``: where that attempt's output lies."""
+    """Make a request wait again after its attempt ran; ``outputs``: paths of that attempt's output."""
     tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses, outputs[0] or "", outputs[1]))
     request_mail.requeued(tx, request, text)
 
 
 def finish(tx: Transaction, request: Request, ending: Ending) -> None:
-    """End a request, with a mail where that was asked for."""
+    """End a request, with a mail if it asked for one."""
     used = _used(tx, request, ending.used)
     text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
     tx.emit(
@@ -152,8 +154,8 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
 
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
-    """Hold a request that would fail the same way again: it waits until its owner (or an operator) has mended
-    what is wrong and releases it. An application ends: its caller looks at no queue."""
+    """Hold a request that would fail again in the same way, until its owner (or an operator) has repaired the
+    cause and releases it. An application ends, because its caller watches no queue."""
     seq, deleter = request.seq, _deleter(request)
     if deleter is None and request.spec.caller is not None:
         finish(tx, request, Ending("not_started", text=observation.text))
@@ -170,7 +172,7 @@ def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotS
 
 def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> None:
     if not request.run.starting:
-        # It was seen to run: what it left in the spool has gone, and nobody knows what it has done.
+        # It was seen to run: its files in the spool are gone, and what it did is unknown.
         _lost(tx, request, ob.ObservedLost(request.seq, observation.attempt, Used(), NO_TRACE, unsure=True))
         return
     seq, deleter = request.seq, _deleter(request)
@@ -219,7 +221,7 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
         tx.emit(_held(request.seq, KILLED))
         request_mail.held(tx, request, KILLED)
         what = f"it is held: {KILLED}"
-    if observation.unsure or not observation.text:  # what a restart of the machine has ended is told in one
+    if observation.unsure or not observation.text:  # a restart of the machine gives one alarm for all
         subject = f"the end of request {name} was not seen"
         tx.alarm("hands", f"{subject}; {what}", subject)
     _done(tx, request, observation)
@@ -241,7 +243,7 @@ def _is_unknown(tx: Transaction, stray: ob.ObservedStray) -> bool:
 
 
 def report_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
-    """Raise an alarm for each kind of what a restart has found."""
+    """Raise an alarm for each kind of unexpected attempt that a restart has found."""
     found: dict[str, list[ob.Observation]] = {}
     for stray in observations:
         if isinstance(stray, ob.ObservedStray):

@@ -14,14 +14,14 @@ _WORD: dict[str, Role] = {"m": "manager", "o": "operator"}
 
 
 def role_of(settings: Settings, caller: Caller) -> Role:
-    """The caller's role: the home's owner and root are managers; else the managers' table decides."""
+    """Return the role of a caller: root and the home's owner are managers; else by the list of managers."""
     if caller.trusted:
         return "manager"
     return _WORD.get(settings.managers.get(caller.user, ""), "user")
 
 
 def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
-    """Raises Refusal unless the caller has at least that role."""
+    """Raise Refusal unless the caller has at least that role."""
     own = role_of(settings, caller)
     if _RANK[own] < _RANK[role]:
         wanted, had = (f"{'an' if each == 'operator' else 'a'} {each}" for each in (role, own))
@@ -29,14 +29,14 @@ def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
 
 
 def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
-    """Raises Refusal unless the caller owns the request or is an operator."""
+    """Raise Refusal unless the caller owns the request or is an operator."""
     if request.owner != caller.user and role_of(site.settings, caller) == "user":
         raise Refusal("not_owner", id=site.id_of(request.seq), what=what)
 
 
 def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) -> None:
-    """Raises Refusal unless the caller might have handed the request in: what it runs and writes is run and
-    written as its owner, so an operator's rights are not enough, nor a manager's for one of root's."""
+    """Raise Refusal unless the caller could have submitted the request. What it runs and writes happens as
+    its owner, so an operator's rights are not enough, nor a manager's for a request of root."""
     if request.owner == caller.user and request.spec.uid == caller.uid:
         return
     need(settings, caller, "manager", what)
@@ -45,7 +45,7 @@ def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) 
 
 
 def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> None:
-    """Raises Refusal unless queue and domain take requests of that user of these Unix groups."""
+    """Raise Refusal unless queue and domain take requests of that user in these Unix groups."""
     if not queue.enabled:
         raise Refusal("queue_disabled", queue=queue.name)
     if not may_enter(queue, user, groups):
@@ -60,7 +60,7 @@ def sees_all(settings: Settings, caller: Caller) -> bool:
 
 
 def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
-    """True if the caller may know that a request exists: its owner, and others by ``set privacy``."""
+    """True if the caller may know of a request: as its owner, or by ``set privacy``."""
     if spec.owner == caller.user or sees_all(settings, caller):
         return True
     group = settings.groups.get(spec.group) if settings.server.privacy == "group" else None
@@ -68,11 +68,8 @@ def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
 
 
 def group_of(settings: Settings, caller: Caller, owner: str, account: str | None) -> tuple[str, str | None]:
-    """(group that is charged, account string): ``-A`` names a group its owner must be a member of; managers
-    any.
-
-    A text that names no group is kept as an account. Raises Refusal.
-    """
+    """Return the group that is charged, and the account text. ``-A`` may name a group of which the owner is a
+    member (managers: any group); other text is stored as an account. Raises Refusal."""
     if account is not None and account in settings.groups:
         if owner not in settings.groups[account].members and role_of(settings, caller) == "user":
             raise Refusal("no_member", user=owner, group=account)

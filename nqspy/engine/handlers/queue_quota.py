@@ -1,5 +1,5 @@
-"""Room for more: requests that have not ended of a user, the site and a queue (``queued_limit``,
-``loadonly``), bytes of scripts, environments and other text that a user keeps (``user_spool``)."""
+"""Quotas: requests of a user, a queue and the site that have not ended (``queued_limit``, ``loadonly``), and
+bytes of scripts, environments and other text that a user has stored (``user_spool``)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,15 +15,15 @@ from nqspy.model.units import GREATEST, part_of
 
 @dataclass(slots=True)
 class QueueQuota:
-    """Counts a submission's requests as they are accepted: a list fits as a whole or not at all."""
+    """Count of a submission's requests as they are accepted: a list fits as a whole or not at all."""
 
     tx: Transaction
     coming: RequestCounts = field(default_factory=RequestCounts)
     blobs: dict[str, StoredBlobs] = field(default_factory=dict)
 
     def add(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
-        """Count a request of ``owner`` (an array counts ``number``, its indices) that is handed to the first
-        of these queues and lands in the last. Raises Refusal with the limit and how many there are."""
+        """Count a request of ``owner`` (an array as ``number``, its indices) that is submitted to the first
+        of these queues and ends up in the last. Raises Refusal with the limit and the present number."""
         settings = self.tx.site.settings
         self._check(settings.global_, owner, "", "global", number)
         names = dict.fromkeys(queues)
@@ -33,7 +33,7 @@ class QueueQuota:
         self.coming.count(owner, list(names)[-1], number)
 
     def enter(self, request: Request, queue: Queue) -> None:
-        """A request that is there already moves into a queue. Raises Refusal."""
+        """Check that an existing request fits into another queue. Raises Refusal."""
         self._check(queue, request.owner, queue.name, f"queue {queue.name}", request.weight)
 
     def _check(self, holder: Global | Queue, owner: str, queue: str, where: str, number: int) -> None:
@@ -59,8 +59,8 @@ class QueueQuota:
             raise Refusal("queue_too_small", queue=queue, most=load, number=number)
 
     def add_blobs(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Counts what a request brings along, each with its content hash, and its own text where that is
-        large. Raises Refusal naming the limit and how much there is."""
+        """Count the bodies of a request, each with its content hash, and its own text if it is large. Raises
+        Refusal with the limit and the present size."""
         owner = spec.owner
         before = self.tx.group.stored_blobs.get(owner, StoredBlobs())
         mine = self.blobs.setdefault(owner, StoredBlobs())
@@ -81,7 +81,7 @@ class QueueQuota:
             raise Refusal("user_spool", user=owner, wish=wish, have=have, new=new, most=most)
 
     def accept(self) -> None:
-        """All of the submission is accepted: it counts for the next ones of the group."""
+        """Accept the whole submission: it counts for the next ones of the group."""
         for owner, mine in self.blobs.items():
             before = self.tx.group.stored_blobs.setdefault(owner, StoredBlobs())
             for digest, size in mine.sizes.items():
@@ -89,7 +89,7 @@ class QueueQuota:
 
 
 def check_spool(text: str) -> None:
-    """Raises BadValue for what is no value of ``user_spool``."""
+    """Raise BadValue unless a text is a value of ``user_spool``."""
     try:
         part_of(text, 1)
     except BadValue as error:

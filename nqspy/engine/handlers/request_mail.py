@@ -1,4 +1,4 @@
-"""Mail about requests: its occasion, its address and its text. The daemon sends it after the commit."""
+"""Mail about requests: when it is sent, its address and its text. The daemon sends it after the commit."""
 
 from msgspec import Struct
 
@@ -16,13 +16,13 @@ NAMED = 20
 
 
 def begun(tx: Transaction, request: Request, pes: int) -> None:
-    """Mail of a request that has begun, where that was asked for (``-mb``)."""
+    """Mail that a request has begun, if it asked for that (``-mb``)."""
     if request.spec.mail.begin:
         _send(tx, request, "has started", f" on {pes} PE{'s' * (pes != 1)}")
 
 
 def warn_of_shift(tx: Transaction, seq: Seq) -> None:
-    """Mail of a request that starts and that a shift may end or stop before its wall limit."""
+    """Mail that a starting request may be ended or stopped by a shift before its wall limit."""
     request = tx.site.requests[seq]
     mail = request.spec.mail
     asked = mail.begin or mail.end or mail.abort
@@ -34,18 +34,18 @@ def warn_of_shift(tx: Transaction, seq: Seq) -> None:
 
 
 def requeued(tx: Transaction, request: Request, text: str) -> None:
-    """Mail of a request that is queued again, where that was asked for."""
+    """Mail that a request is queued again, if it asked for that."""
     if request.spec.mail.rerun:
         _send(tx, request, "is queued again", f": {text}")
 
 
 def held(tx: Transaction, request: Request, text: str) -> None:
-    """Mail of a request that was held because something went wrong."""
+    """Mail that a request was held because of an error."""
     _send(tx, request, "is held", f": {text}")
 
 
 def ended(tx: Transaction, request: Request, ending: Ending) -> None:
-    """Mail at the end of a request, where that was asked for (``-me``; ``-ma``: if something went wrong)."""
+    """Mail the end of a request, if it asked for that (``-me``; ``-ma``: if something went wrong)."""
     mail, bad = request.spec.mail, ending.reason not in ("exit", "deleted")
     if not (mail.end or (mail.abort and bad)):
         return
@@ -59,7 +59,7 @@ def ended(tx: Transaction, request: Request, ending: Ending) -> None:
 
 
 def deleted(tx: Transaction, request: Request, name: str, who: str, text: str) -> bool:
-    """Mail of a request that another person has deleted, where that was asked for. True if it is sent."""
+    """Mail that another person deleted a request, if it asked for that. Return True if mail is sent."""
     if not request.spec.mail.abort or who == request.owner:
         return False
     body = f"Request {name} ({request.name}) was deleted by {who}. {text}"
@@ -78,20 +78,20 @@ def _address(request: Request) -> str:
 
 
 class Consequences(Struct):
-    """Gathers what a failed prerequisite does to those that waited for it: one mail for each person and
-    failure, however long the chain behind it. ``roots``: what began it all, for each request that was deleted
-    with its prerequisite; ``held`` and ``deleted``: requests by address and what began it."""
+    """Collector of the effects of failed prerequisites: one mail for each person and failure, however many
+    requests are concerned. ``roots``: first cause, for each request deleted with its prerequisite. ``held``,
+    ``deleted``: requests by address and first cause."""
 
     roots: dict[Seq, str] = {}
     held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
     deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
 
     def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """Tell the owner of a request that stays held, as its prerequisite did what ``text`` says."""
+        """Record that a request stays held, because of the event of its prerequisite in ``text``."""
         self.held.setdefault(self._key(request, prerequisite, text), []).append((request.seq, request.name))
 
     def deletes(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """Tell the owner of a request that is deleted for it, where that was asked for."""
+        """Record that a request is deleted with its prerequisite, if it asked for mail about that."""
         key = self._key(request, prerequisite, text)
         self.roots[request.seq] = key[1]
         if request.spec.mail.abort:
@@ -101,7 +101,7 @@ class Consequences(Struct):
         return _address(request), self.roots.get(prerequisite, text)
 
     def send(self, tx: Transaction) -> None:
-        """Send the mails, and begin anew."""
+        """Send the mails and clear the collection."""
         for (to, text), some in self.held.items():
             body = f"{text}. Held, because it can never start now: {_listed(tx, some)}."
             body += " Delete it with qdel, or ask an operator to release it with qrls -h s."

@@ -1,4 +1,4 @@
-"""Acts on single requests: delete, hold, release, move, modify, rerun, suspend, schedule."""
+"""Commands on single requests: delete, hold, release, move, modify, rerun, suspend, schedule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,24 +35,24 @@ RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
 LONGEST_LIST = 1 << 31
-"""More than a command can name."""
+"""Number greater than that of requests in any command."""
 LONGEST_GRACE = 86_400
-"""Seconds that `abort queue` may leave between TERM and KILL at most."""
+"""Most seconds between TERM and KILL for `abort queue`."""
 
 
 def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) -> Refusal:
-    """A refusal of one of the kinds that say in which state a request is."""
+    """Return a refusal of a kind that names the state of a request."""
     return Refusal(kind, id=tx.site.id_of(request.seq), state=request.shown_state.value, **values)
 
 
 def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
-    """Raises Refusal unless a request waits; ``done``: what only a waiting one can be."""
+    """Raise Refusal unless a request waits; ``done``: what was to be done with it, for the text."""
     if request.state not in WAITING:
         raise _wrong_state(tx, request, "not_waiting", done=done)
 
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
-    """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
+    """Delete waiting requests; end started ones with the given signal."""
     mails = LONGEST_LIST if command.mails is None else command.mails
 
     def may_delete(request: Request) -> None:
@@ -90,7 +90,8 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 def drop(
     tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, left: Runs = ()
 ) -> bool:
-    """Delete a request not started (of an array these indices, none: all left). True if its owner is told."""
+    """Delete a request that has not started (of an array the indices ``left``; empty: all). True if its owner
+    gets mail."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
@@ -100,7 +101,7 @@ def drop(
 
 
 def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
-    """Asks for the end of a started request: TERM (or ``signal``), after the grace time KILL."""
+    """Order the end of a started request: TERM (or ``signal``), and KILL after the grace time."""
     tx.emit(ev.Deleting(request.seq, request.attempts, str(cause), rerun, cause=cause))
     grace = 0 if signal == 9 else tx.site.settings.server.grace
     reason = "requeued" if rerun else "deleted"
@@ -108,7 +109,7 @@ def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun
 
 
 def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
-    """Hold requests where they are until released; the letters say which roles may."""
+    """Hold requests until they are released; the letters determine by whom."""
     alter.check_letters(tx, command.letter, caller)
 
     def one(request: Request) -> None:
@@ -130,7 +131,7 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
 
 
 def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
-    """Takes holds off: a user the own hold, an operator any."""
+    """Remove holds: a user their own, an operator any."""
     alter.check_letters(tx, command.letter, caller)
     role = role_of(tx.site.settings, caller)
     letters = alter.letters_of(command.letter, "u" if role == "user" else "uos")
@@ -153,7 +154,7 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
 
 
 def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
-    """Waiting requests into another queue, if that takes them; ``source``: all of a queue."""
+    """Move waiting requests to another queue that takes them; ``source``: all of a queue."""
     queue = _queue(tx, command.queue)
     ids, user = command.ids, role_of(tx.site.settings, caller) == "user"
     if command.source is not None:
@@ -178,7 +179,7 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
 
 
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
-    """Check what holds for users and not for operators. Raises Refusal."""
+    """Raise Refusal unless a user may put a request into a queue; operators may without this check."""
     need_entry(tx.site, queue, caller.user, caller.groups)
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
@@ -186,8 +187,8 @@ def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) ->
 
 
 def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
-    """Changes what requests ask for, their holds (``holds``: those that they have from now on), and the queue
-    they wait in (``queue``), within its limits; of running ones what can still matter."""
+    """Change what requests ask for, their holds (``holds``: exactly these) and their queue (``queue``),
+    within its limits; of running ones only what still matters."""
     values, target = dict(command.values), None
     if "queue" in values:
         target = _queue(tx, str(values.pop("queue")))
@@ -247,7 +248,7 @@ MODIFIABLE = frozenset(option.path for option in OPTIONS if option.when)
 AS_OWNER = frozenset(("workdir", "args", "environment", "script")) | {
     option.path.partition("/")[0] for option in OPTIONS if option.as_owner
 }
-"""What a request runs, and where and for whom it reads and writes, as its owner."""
+"""Fields that determine what a request runs, reads and writes as its owner."""
 
 
 def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
@@ -268,7 +269,7 @@ def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
 
 
 def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
-    """Ends started requests and queues them again."""
+    """End started requests and queue them again."""
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "rerun")
@@ -286,7 +287,7 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
 
 
 def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any:
-    """Stops started requests, or lets them go on."""
+    """Suspend started requests, or let suspended ones go on."""
     need(tx.site.settings, caller, "operator", "suspending requests")
 
     def one(request: Request) -> None:
@@ -314,14 +315,15 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
 
 
 def _need_no_end(tx: Transaction, request: Request) -> None:
-    """Raises Refusal for a request that is being ended: other orders would be without effect."""
+    """Raise Refusal for a request that is being ended: other orders would have no effect."""
     if request.ending:
         rerun, ending = request.ending.rerun, str(request.ending)
         raise _wrong_state(tx, request, "is_to_rerun" if rerun else "in_deletion", ending=ending)
 
 
 def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
-    """PEs on which a parked request goes on; none: those it had. Raises Refusal."""
+    """Return the PEs on which a suspended request without PEs goes on; empty: those that it had. Raises
+    Refusal."""
     if not request.pes_released:
         return ()
     pes = resume.free_for(tx.site, request)
@@ -333,7 +335,7 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
 
 
 def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:
-    """First: at the head of its queue; next: ahead of everything; now: past the limits; system: as usual."""
+    """Set the rank of requests: first of its queue, next of all, now (past limits), or system (as usual)."""
     need(tx.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
@@ -345,7 +347,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
 
 
 def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
-    """TERM, after some seconds KILL, to all running requests of a queue; the queue itself is unchanged."""
+    """End all running requests of a queue by TERM, and KILL after some seconds; the queue stays as it is."""
     need(tx.site.settings, caller, "operator", "abort queue")
 
     def one(request: Request) -> None:
@@ -358,7 +360,7 @@ def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
 
 
 def purge_queue(tx: Transaction, command: cm.PurgeQueue, caller: Caller) -> Any:
-    """Drops all waiting requests of a queue; running ones stay."""
+    """Delete all waiting requests of a queue; running ones stay."""
     need(tx.site.settings, caller, "operator", "purge queue")
 
     def one(request: Request) -> None:

@@ -1,5 +1,5 @@
-"""Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one transaction;
-times of shifts that are typed; use that is corrected by hand."""
+"""Changes of settings: tried on a copy, verified as a whole, then recorded in one event; files of
+``queues.d`` in one transaction; times of shifts that were typed; manual correction of use."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,8 +32,8 @@ from nqspy.model.units import GREATEST, format_span
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
-    """Carries out all of the changes or none; answers their number, ``warnings`` about what can never start
-    or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first fault."""
+    """Carry out all of the changes or none. Return their number, ``warnings`` about what can never start or
+    be routed, and ``text`` about shifts that begin later. Raises Refusal with the first error."""
     asked = changes = command.changes
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
@@ -53,7 +53,7 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
 
 
 def commit_changes(tx: Transaction, changes: tuple[Change, ...], who: str, source: str) -> None:
-    """Records changes that were verified, and has a pass look at them."""
+    """Record verified changes, and ask for a pass."""
     if changes:
         tx.emit(SettingsChanged(changes, who, source))
         tx.exits.begin(tx.site)
@@ -73,8 +73,8 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 
 
 def _guards(settings: Settings, change: Change) -> Iterator[str]:
-    """Yield why a change is not even a manager's, unless it takes a setting back to its default; what a new
-    object or a shift brings along counts. Raises BadValue."""
+    """Yield why even managers may not make a change, unless it sets a default. Settings that a new object or
+    a shift contains count too. Raises BadValue."""
     change = replace(change, path=renamed(change.path))
     kind, object_name, _ = registry.split(change.path)
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
@@ -92,7 +92,7 @@ def _guards(settings: Settings, change: Change) -> Iterator[str]:
 
 
 def _words(change: Change) -> str:
-    """A change as it is typed, as far as one cannot do without."""
+    """Return a change as it is typed, shortened."""
     verbs = {"enabled": ("disable", "enable"), "started": ("stop", "start")}
     head, *rest = change.path.split("/")
     rest = ["all" if word == "*" else word for word in rest]
@@ -123,7 +123,7 @@ def try_changes(
 
 
 def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
-    """Check what only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
+    """Check what only the engine knows of one change: exits, time zones, cron times. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     name, _, path = rest.partition("/")
     if (kind := registry.object_of(head)) is not None:
@@ -160,7 +160,7 @@ _IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
-    """Check what a site may hold from earlier times but no change may set. Raises BadValue."""
+    """Check words that old sites may have but no change may set. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
         name = change.value
@@ -185,8 +185,8 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
 
 
 def _check_heeded(settings: Settings, change: Change) -> None:
-    """Raises Refusal for a setting of a queue that queues of its kind do not heed, unless it takes one back
-    to its default: sites of earlier times may have some."""
+    """Raise Refusal for a setting without effect in queues of that kind, unless the change sets its default:
+    old sites may have some."""
     head, _, rest = change.path.partition("/")
     if head == "shift":
         for inner in changes_of(commands_of(_members(registry.brought(change).get("commands")))):
@@ -216,13 +216,13 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
 
 
 def _members(value: Any) -> Iterable[Any]:
-    """The members of a list; of anything else none: what is no list is refused when it is put in place."""
+    """Return the members of a list; of other values nothing, which are refused when they are set."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def verify(tx: Transaction, trial: Trial, deletions: bool = False) -> None:
-    """Raises Refusal unless the settings make sense with each other, with the site, and with every shift's
-    commands; only what the changes may have made wrong is checked. ``deletions``: objects may be deleted."""
+    """Raise Refusal unless the settings fit each other, the site, and every shift's commands. Only effects of
+    the changes are checked. ``deletions``: objects may be deleted."""
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     former = tx.site.settings.groups.keys() if deletions and not trial.plain else set[str]()
     for name in former - settings.groups.keys():
@@ -251,7 +251,7 @@ def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
             if name != "*" or kind is None or not is_plain(settings, change):
                 changes.append(change)
             elif (first := next(iter(kind.all(settings)), None)) is not None:
-                # Of a change of all objects one of the first tells whether it is right.
+                # A change of all objects is right if it is for the first of them.
                 changes.append(replace(change, path=f"{kind.head}/{first}/{path}"))
         trial = try_changes(tx, Trial(settings), changes, upsert=True, strict=False)
         wrong = problems(trial.settings, trial.touched)
@@ -262,7 +262,7 @@ def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
 
 
 def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
-    """A shift's commands from their `commands.encode` form. Raises BadValue."""
+    """Return a shift's commands from their `commands.encode` form. Raises BadValue."""
     try:
         return [cm.decode(dict(data)) for data in commands]
     except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
@@ -270,7 +270,7 @@ def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
 
 
 def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
-    """The settings changes among a shift's commands, in order."""
+    """Return the changes of settings in a shift's commands, in order."""
     return [c for each in commands if isinstance(each, cm.Configure) for c in each.changes]
 
 
@@ -278,8 +278,8 @@ def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
 
 
 def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
-    """Apply the changed files of ``queues.d`` in their order; then the settings of the shift in force once
-    more. An error in any leaves the old settings in force. Raises Refusal naming the file."""
+    """Apply the changed files of ``queues.d`` in order, then again the settings of the shift in force. An
+    error in any leaves the old settings in force. Raises Refusal with the file."""
     need(tx.site.settings, caller, "manager", "applying queues.d")
     known, trial = tx.site.files, Trial(tx.site.settings)
     changes: list[Change] = []
@@ -295,7 +295,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
                 raise Refusal("in_file", where=where, said=error) from None
             changes += each.changes
     shift = trial.settings.shifts.get(tx.site.shift.current or "")
-    if changes and shift is not None:  # the files say what holds without it
+    if changes and shift is not None:  # the files have the settings without it
         again = changes_of(commands_of(shift.commands))
         try_changes(tx, trial, again, upsert=True, strict=False)
         changes += again
@@ -311,7 +311,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
 
 
 def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object:
-    """Sets a group's decayed use as of now, and scales use below it. Answers both values. Raises Refusal."""
+    """Set a group's decayed use as of now, and scale the use below it. Return both values. Raises Refusal."""
     site, name = tx.site, command.group
     need(site.settings, caller, "manager", f"set usage of group {name}")
     groups = with_default(site.settings.groups)
@@ -335,7 +335,7 @@ _SHOWN = 60
 
 
 def _check_characters(change: Change) -> None:
-    """Raises BadValue for a path or value with a control character that may not stand there."""
+    """Raise BadValue for a path or value with a control character that is not allowed there."""
     for path, text in _texts(renamed(change.path), change.value):
         if text.isprintable():
             continue
@@ -350,7 +350,7 @@ def _check_characters(change: Change) -> None:
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """All texts of a change with the setting they belong to."""
+    """Yield all texts of a change, each after the path of its setting."""
     yield path, path
     if isinstance(value, str):
         yield path, value
@@ -366,7 +366,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
-    """The changes with `Shift.counts` of the times that they bring, unless they say it themselves."""
+    """Return the changes with `Shift.counts` for new times, unless they have their own."""
     given = {change.path for change in changes if change.path.endswith("/counts")}
     found: list[Change] = []
     for change in changes:
@@ -386,14 +386,14 @@ def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> t
 
 
 def _times(value: Any) -> list[str]:
-    """A list of words; anything else is refused when it is put in its place."""
+    """Return the words of a list; other values are refused when they are set."""
     return [word for word in as_list(value) if isinstance(word, str)]
 
 
 def _shift_lines(
     settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
 ) -> str:
-    """A line for each shift of which only coming firings count now."""
+    """Return a line for each shift of which only coming firings count now."""
     if changes is asked:
         return ""
     names, told = dict[str, None](), ""

@@ -1,4 +1,4 @@
-"""Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
+"""Shifts: put in force by the calendar or an operator, with their commands in one transaction."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 
 CALENDAR = Caller("calendar", 0, 0, (), True)
-"""Who carries out a shift's commands."""
+"""Caller of a shift's commands."""
 
 ORDERS: dict[type[cm.Command], Handler] = {
     cm.AbortQueue: requests.abort_queue,
@@ -28,16 +28,16 @@ ORDERS: dict[type[cm.Command], Handler] = {
     cm.HoldRequests: requests.hold,
     cm.ReleaseRequests: requests.release,
 }
-"""What a shift may do besides changing settings and reloading exits."""
+"""Handlers of a shift's commands other than settings and reloading exits."""
 
 RETRY = 300_000
 """Time after which a shift that failed is tried again, ms."""
 
 
 def due(tx: Transaction) -> calendar.Firing | None:
-    """The firing to apply now, None when the right shift is in force (architecture.md 5.11).
+    """Return the firing to apply now; None: the right shift is in force (architecture.md 5.11).
 
-    Each firing counts once: one not later than the last applied changes nothing, even after the clock was
+    Each firing counts once: one not later than the last applied one changes nothing, even after the clock was
     set back.
     """
     site = tx.site
@@ -49,7 +49,7 @@ def due(tx: Transaction) -> calendar.Firing | None:
         return None
     if state.until is not None:
         return firing
-    # A switch of more than a week ahead is of a clock that was far off: it says nothing.
+    # A switch more than a week ahead was made by a wrong clock and does not count.
     fired = state.fired if state.fired is not None and state.fired <= tx.now + 7 * DAY else None
     if fired is not None and firing.at <= fired and state.current in site.settings.shifts:
         return None
@@ -57,7 +57,8 @@ def due(tx: Transaction) -> calendar.Firing | None:
 
 
 def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
-    """Enter the shift that is due, note coming stops. True if one was due; when to look again."""
+    """Put the shift in force that is due, and store the coming stops. Return True if one was due, and when to
+    check again."""
     firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
         times.append(Instant(tx.now + RETRY))
@@ -72,7 +73,8 @@ def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
 def enter(
     tx: Transaction, firing: calendar.Firing, manual: bool = False, until: Instant | None = None
 ) -> bool:
-    """Runs a shift's commands; False when they fail: the former settings stay, an alarm is raised once."""
+    """Run a shift's commands and put it in force. Return False if they fail: the former settings stay, and an
+    alarm is raised once."""
     site, name = tx.site, firing.shift
     try:
         run_commands(tx, name)
@@ -88,7 +90,7 @@ def enter(
 
 
 def run_commands(tx: Transaction, name: str) -> None:
-    """Carries out a shift's commands, settings before orders. Raises NqspyError: then nothing is changed."""
+    """Carry out a shift's commands, settings first. Raises NqspyError; then nothing has changed."""
     shift = tx.site.settings.shifts[name]
     commands = commands_of(shift.commands)
     changes = tuple(changes_of(commands))
@@ -107,8 +109,8 @@ def run_commands(tx: Transaction, name: str) -> None:
 
 
 def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:
-    """Tells what coming shifts do to a request that is handed in now and would begin at an instant; empty
-    where they leave it alone. ``settings``: a copy of the site's, by which it may be asked in any thread."""
+    """Return a function that returns what coming shifts do to a request submitted now that would begin at an
+    instant; empty: nothing. ``settings``: a copy, so that any thread may call it."""
     limit, now = Gate(tx.site, tx.now).limit(request), tx.now
     by_then = Site(settings, upcoming_stops=dict(tx.site.upcoming_stops))
 
@@ -122,7 +124,7 @@ def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Ins
 
 
 def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
-    """Puts a shift in force by hand until the next firing, or until a moment. Raises Refusal."""
+    """Put a shift in force by hand until the next firing, or until an instant. Raises Refusal."""
     site = tx.site
     need(site.settings, caller, "operator", "switch shift")
     if command.shift not in site.settings.shifts:
@@ -143,7 +145,7 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
 
 
 def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> object:
-    """Back to the calendar at once."""
+    """End a manual switch, and put the shift in force that is due."""
     site = tx.site
     need(site.settings, caller, "operator", "set shift automatic")
     firing = calendar.in_force(site.settings, site.timezone, tx.now)

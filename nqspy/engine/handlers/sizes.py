@@ -1,4 +1,4 @@
-"""Moldable requests at the desk: what is wrong with sizes and times, and what they come to."""
+"""Checks of the sizes and times of moldable requests, and the specifications that follow."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -38,16 +38,17 @@ errors.declare_refusals(
 
 
 def shaped(site: Site, spec: Spec) -> Spec:
-    """A submission with its times reckoned, as it waits; what is fixed as it is. Raises Refusal."""
+    """Return a submission with its times computed, as it waits; unchanged if not moldable. Raises Refusal."""
     return spec if spec.mold is None else _settled(site, resized(spec, spec, spec.ask.wall))
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    """Return ``spec`` as ``values`` changed it, by path. Its layout follows its PEs, unless ``values`` have
-    another one.
+    """Return ``spec`` after ``values`` (by path) changed it. Its layout follows its PEs, unless ``values``
+    have another one.
 
-    One number of PEs makes a moldable request fixed, with the wall limit that comes with it, if any. Else
-    another wall limit is that of all its sizes (with a speedup the time on one PE). Raises Refusal."""
+    One number of PEs makes a moldable request fixed, with the wall limit given with it, if any. Otherwise a
+    new wall limit is for all its sizes (with a speedup for one PE). Raises Refusal.
+    """
     sizes = values.get("mold") is not None
     if values.get("layout") is None and (sizes or spec.ask.pes != former.ask.pes):
         spec = replace(spec, layout=layout_on(former, None if sizes else spec.ask.pes))

@@ -1,4 +1,4 @@
-"""Checks of a request's own words, paths and amounts, before any queue is asked; changes of submit exits."""
+"""Checks of a request's words, paths and amounts before any queue is asked; changes by submit exits."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -30,7 +30,7 @@ from nqspy.ports import CHANGEABLE, Exits, SubmitAnswer
 
 NAME_MAX = 230
 WORD_MAX = 1024
-"""Characters of an account, an address, an attribute."""
+"""Most characters of an account, an address, an attribute."""
 PATH_MAX = 4096
 _EQUALS = ord("=")
 STRING_MAX = (128 << 10) - 1
@@ -38,13 +38,13 @@ STRING_MAX = (128 << 10) - 1
 START_MAX = (2 << 20) - (256 << 10)
 """Bytes of arguments and variables together: the kernel takes 2 MiB, and a job gets some from here."""
 _EACH = 9
-"""Bytes that an argument or variable takes besides: the NUL behind it, and its place in a list."""
+"""Bytes of an argument or variable in addition to its text: a NUL, and its place in a list."""
 ADDRESSES_MAX = 20
 """People who get the mail of a request."""
 ATTRIBUTES_MAX = 1_000
 """Attributes of a request, dependencies aside."""
 AFTER = "after:"
-"""What an attribute begins with that is a dependency."""
+"""Beginning of an attribute that is a dependency."""
 FILE_NAME_MAX = 255
 """Bytes of the name of a file, as Linux has it."""
 LIMITS = {
@@ -58,7 +58,7 @@ LAST_DATE = 253_402_300_799_999
 
 
 def check_spec(site: Site, spec: Spec) -> None:
-    """Raises Refusal unless the request's own words, paths and amounts make sense on this machine."""
+    """Raise Refusal unless the request's words, paths and amounts make sense on this machine."""
     name, output = spec.name, spec.output
     if not name or _size(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
         raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
@@ -81,7 +81,7 @@ def check_spec(site: Site, spec: Spec) -> None:
         if _size(file) > FILE_NAME_MAX:
             raise Refusal("long_output", flag=flag, size=_size(file), most=FILE_NAME_MAX, name=file[:40])
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
-    for name in ("chunks", "ranks", "cpus", "threads"):  # the job is told of them in a file of so many lines
+    for name in ("chunks", "ranks", "cpus", "threads"):  # the job gets a file with so many lines
         value = getattr(spec.layout, name, None)
         if value is not None and not 0 <= value <= MOST_RANKS:
             raise Refusal("bad_amount", name=name, value=value)
@@ -96,7 +96,7 @@ def check_spec(site: Site, spec: Spec) -> None:
 
 
 def check_start(args: Sequence[str], environment: bytes) -> None:
-    """Raises Refusal for arguments and variables with which no program can be started (execve(2))."""
+    """Raise Refusal for arguments and variables with which no program can be started (execve(2))."""
     pairs = environment.split(b"\0")
     if unnamed := [pair for pair in pairs if _EQUALS not in pair and pair]:
         raise Refusal("bad_variable", word=_shown(unnamed[0]))
@@ -118,15 +118,15 @@ def _shown(word: bytes) -> str:
 
 
 def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
-    """Raises Refusal for a job class that there is not, or that is not open to the request's owner, member of
-    these Unix groups; None: the caller may give it any class."""
+    """Raise Refusal for an unknown job class, or one not open to the request's owner in these Unix groups
+    (None: the caller may give it any class)."""
     wrong = objection(site, spec.job_class, spec.owner, groups)
     if wrong is not None:
         raise wrong
 
 
 def check_application(site: Site, spec: Spec, queue: str) -> None:
-    """Raises Refusal for an application that its queue can never load: its caller waits for it."""
+    """Raise Refusal for an application that its queue can never load, because its caller waits for it."""
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong
@@ -136,7 +136,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
 
 
 def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
-    """An array as it was asked for, its indices in order. Raises Refusal."""
+    """Return an array specification with its indices in order. Raises Refusal."""
     if spec is None:
         return None
     try:
@@ -151,7 +151,7 @@ def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
 
 
 def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
-    """Raises Refusal unless a batch queue can ever run a request; any other queue, or none, passes it on."""
+    """Raise Refusal if a batch queue can never run a request; other queues, or none, are not checked."""
     wrong = refusal_of(site, spec, queue) if queue is not None and queue.kind == "batch" else None
     if wrong is not None:
         raise Refusal("above_limit", said=wrong)
@@ -161,17 +161,18 @@ def routed(
     site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: tuple[str, ...], now: Instant,
     coming: RequestCounts | None = None,
 ) -> str:  # fmt: skip
-    """The queue in which a submission to a pipe queue lands. Raises Refusal if none can ever take it."""
+    """Return the queue in which a submission to a pipe queue ends up. Raises Refusal if none can ever
+    take it."""
     target, objections = destination(site, spec, pipe, exits, groups, now, coming)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
         raise Refusal("no_destination", queue=pipe.name, said=said)
-    # A stopped pipe queue keeps what it takes; it routes once it is started.
+    # A stopped pipe queue takes the request; it routes once it is started.
     return target if target is not None and pipe.started else pipe.name
 
 
 def _check_words(spec: Spec) -> None:
-    """Check what else is printed or handed on: short, printable words."""
+    """Raise Refusal unless all other words, which are printed or passed on, are short and printable."""
     if len(spec.attributes) > ATTRIBUTES_MAX:
         notes = sum(not each.startswith(AFTER) for each in spec.attributes)
         if notes > ATTRIBUTES_MAX:
@@ -229,7 +230,7 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
 
 
 def local_queue(site: Site, named: str) -> str:
-    """The queue of ``queue@server`` or ``@server``, which must be this server. Raises Refusal."""
+    """Return the queue in ``queue@server`` or ``@server``, which must be this server. Raises Refusal."""
     queue, at, server = named.partition("@")
     if at and server not in (site.name, site.host, site.host.partition(".")[0], "localhost"):
         raise Refusal("other_server", server=server[:80], ours=site.name)
@@ -252,8 +253,8 @@ _amounts_of = attrgetter(*_AMOUNTS)
 
 
 def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
-    """Return the submission as the exits want it. Raises Refusal, naming them, if they refuse it or if
-    that makes no sense; queue, limits and access are checked afterwards as for any submission."""
+    """Return the submission as the exits changed it. Raises Refusal with their names if they refuse it, or if
+    the change makes no sense; queue, limits and access are checked later as for any submission."""
     if answer.refusal is not None:
         raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     changes = {CHANGEABLE[name].path: value for name, value in answer.changes.items() if name in CHANGEABLE}
@@ -267,7 +268,7 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
         name: path if path.startswith("/") else f"{spec.workdir.rstrip('/')}/{path}"
         for name, path in output.items()
     }
-    # A path that is named counts: the file is neither kept elsewhere nor joined with the other.
+    # With a named path the file is not kept at home and not joined with the other.
     apart = {"keep_stdout": False} if "stdout" in paths else {}
     apart |= {"keep_stderr": False, "join": False} if "stderr" in paths else {}
     written = replace(spec.output, **paths, **apart)

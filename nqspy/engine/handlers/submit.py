@@ -1,4 +1,4 @@
-"""Submissions: checked whole before anything is accepted, all or none; a repeated key repeats the answer."""
+"""Submissions: checked as a whole, then all accepted or none; a repeated key repeats the answer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Accepted(msgspec.Struct):
-    """Request that may be accepted, the queue it was handed to, the one it lands in, its bodies as bytes."""
+    """A request that may be accepted: the queue named, the queue in which it ends up, its bodies."""
 
     spec: Spec
     queue: str
@@ -68,19 +68,19 @@ class Accepted(msgspec.Struct):
 
 @dataclass(slots=True)
 class SubmissionFailures:
-    """Failures of exits at the requests of a submission, told at its end: only then it is known which number
-    a request has, if any. ``each``: by request, the latest last."""
+    """Failures of exits in a submission, reported at its end: only then the numbers of its requests are
+    known. ``each``: by request, the latest last."""
 
     each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
 
     def collect(self, tx: Transaction) -> None:
-        """Note what the exits that were asked just now did wrong at the latest request."""
+        """Record the failures of exits for the latest request."""
         failures = tx.exits.failures()
         if failures:
             self.each[-1].append(failures)
 
     def report(self, tx: Transaction, seqs: Iterable[Seq | None] = ()) -> None:
-        """Has them told; ``seqs``: the numbers of the requests, none: they were not accepted."""
+        """Report the failures; ``seqs``: numbers of the requests (empty: they were not accepted)."""
         for seq, asked in zip_longest(seqs, self.each):
             for failures in asked or ():
                 report_failures(tx, tuple(replace(each, seq=seq) for each in failures), decided=False)
@@ -88,8 +88,8 @@ class SubmissionFailures:
 
 
 def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
-    """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each (of a single
-    one as a `LateValue`), and ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
+    """Submit requests: return ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would happen to each
+    (for a single one a `LateValue`), and ``"warnings": [...]`` if any. Raises Refusal with the line."""
     if not command.items:
         raise Refusal("empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
@@ -97,7 +97,7 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     if sum(len(item.spec.attributes) + len(item.after) for item in command.items) > NAMED_MAX:
         raise Refusal("too_many_named", most=NAMED_MAX)
     others = {item.user for item in command.items if item.user is not None} - {caller.user}
-    if others:  # only a manager hands in for others, and for root root alone
+    if others:  # only a manager submits for others, and only root for root
         need(tx.site.settings, caller, "manager", f"submitting as {min(others)}")
     if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
         raise Refusal("submit_as_root")
@@ -141,14 +141,14 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
 def _warned(
     tx: Transaction, accepted: list[Accepted], seqs: tuple[Seq, ...], caller: Caller
 ) -> dict[str, Any]:
-    """``{"warnings": [...]}`` about what is accepted all the same; nothing where there is none."""
+    """Return ``{"warnings": [...]}`` about accepted requests; empty: there are none."""
     rows = [(seq, each.spec, each.target) for seq, each in zip(seqs, accepted, strict=True)]
     lines = advice(tx, rows, caller)
     return {"warnings": lines} if lines else {}
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
-    """Return what was accepted under this key before. Raises Refusal for another content."""
+    """Return what was accepted under this key before; None: nothing. Raises Refusal for another content."""
     seqs: list[Seq] = []
     for owner in owners:
         found = tx.group.keys.get((owner, key)) or tx.journal.find_key(owner, key)
@@ -232,7 +232,7 @@ def _check(
 def _find_room(
     tx: Transaction, spec: Spec, groups: tuple[str, ...], coming: RequestCounts
 ) -> tuple[Spec, str, str]:
-    """The queue that a request names, and the one that takes it now. Raises Refusal."""
+    """Return the specification, the queue that it names, and the one that takes it now. Raises Refusal."""
     queues = tx.site.settings.queues
     queue = queues.get(spec.queue)
     if queue is None:
@@ -257,12 +257,12 @@ def _find_room(
     if spec.caller is not None:
         check_application(tx.site, spec, target)
     if target == queue.name and queue.kind == "pipe":
-        spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
+        spec = replace(spec, unix_groups=groups)  # it is routed later, without its caller
     return spec, queue.name, target
 
 
 def _is_waited_for(spec: Spec) -> bool:
-    """True if a command waits for the request: an application's, or that of a session."""
+    """True if a command waits for the request: it is an application or a session."""
     return spec.caller is not None or spec.session is not None
 
 
@@ -309,7 +309,7 @@ def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
 def _tried(
     tx: Transaction, accepted: Sequence[Accepted], caller: Caller, warned: dict[str, Any]
 ) -> dict[str, Any] | LateValue:
-    """Tell what would become of each; of a list no starts are estimated."""
+    """Return what would happen to each request; for a list no starts are estimated."""
     rows: list[dict[str, Any]] = [
         {"name": each.spec.name, "queue": each.target, "group": each.spec.group} for each in accepted
     ]
@@ -325,7 +325,8 @@ def _tried(
 
 
 def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
-    """Give ``estimate`` and ``note`` of a submission, in any thread, within so many real seconds."""
+    """Return a function, for any thread, that returns ``estimate`` and ``note`` of a submission within so
+    many real seconds."""
     settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
     ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
     note = shifts.note(tx, request, settings)
@@ -334,7 +335,7 @@ def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[f
     def named(seqs: Sequence[Seq]) -> str:
         found = [specs.get(seq) or specs.get(array_of(seq) or Seq(0)) for seq in seqs]
         if not all(each is not None and may_see(settings, caller, each) for each in found):
-            return "others"  # none is named where there is one that the caller may not see
+            return "others"  # no names if the caller may not see one of them
         return ", ".join(full_id(seq, host) for seq in seqs)
 
     def written(at: Instant) -> str:

@@ -1,5 +1,5 @@
-"""Convert recorded events into inputs of a what-if run, where requests may be in other states: commands of
-people, observations of the site, and submissions, which are routed as of now."""
+"""Conversion of recorded events into inputs of a what-if run, where requests may have other states: commands
+of people, observations of the site, and submissions, which are routed by the present state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,12 +39,12 @@ _UNCHANGED = (
 
 
 def is_replayed(event: Event) -> bool:
-    """True if people caused it, or it was observed of the site and of no attempt."""
+    """True if people caused an event, or it was an observation of the site (not of an attempt)."""
     return not isinstance(event, _ATTEMPT_EVENTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
 
 
 def inputs_of(site: Site, event: Event) -> Sequence[Input]:
-    """Return the inputs that an event stands for; none if it comes by itself or no longer applies."""
+    """Return the inputs that an event stands for; empty: it follows from others, or does not apply here."""
     if getattr(event, "who", "") in (CALENDAR, "hands"):
         return ()
     if isinstance(event, _UNCHANGED):
@@ -68,7 +68,7 @@ def inputs_of(site: Site, event: Event) -> Sequence[Input]:
 
 
 def _command(site: Site, event: Any) -> cm.Command | None:
-    """Return the command of a person that an event stands for."""
+    """Return the command of a person that an event stands for; None: there is none."""
     some, seqs = getattr(event, "indices", ()), getattr(event, "seqs", None)
     seqs = (getattr(event, "seq", 0),) if seqs is None else seqs
     shown = f"[{indices.show(some)}]" if some else "[]"
@@ -90,7 +90,7 @@ def _command(site: Site, event: Any) -> cm.Command | None:
             return cm.SuspendRequests(ids, isinstance(event, ev.Resumed))
         case ev.UsageCorrected():
             return cm.CorrectUsage(event.group, event.value)
-        case ev.ShiftChanged():  # a person's switch, or the wish to leave it to the calendar again
+        case ev.ShiftChanged():  # a person's switch, or the end of one
             if event.manual and event.shift is not None:
                 return cm.SwitchShift(event.shift, event.until)
             return cm.AutomaticShift() if site.shift.manual else None
@@ -98,12 +98,12 @@ def _command(site: Site, event: Any) -> cm.Command | None:
 
 
 def privileged(name: str) -> Caller:
-    """Return a caller with all rights: the command was allowed when it was recorded."""
+    """Return a caller with all rights, because the command was allowed when it was recorded."""
     return Caller(name, 0, 0, (), True)
 
 
 def _if_it_applies(site: Site, event: Any) -> Sequence[Input]:
-    """Return an event unchanged if it fits the states of its requests."""
+    """Return an event as an input if it fits the states of its requests; else none."""
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
     known = (site.requests.get(seq) for seq in seqs)
     return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
@@ -113,7 +113,7 @@ Submission = tuple[ev.Submitted] | tuple[ev.Submitted, ev.Routed]
 
 
 def submission_at(events: Sequence[Recorded], place: int) -> Submission:
-    """Return the submission at a place of a journal, with its first routing."""
+    """Return the submission at a place of a journal, with its first routing if any."""
     event = events[place].event
     assert isinstance(event, ev.Submitted)
     after = events[place + 1].event if place + 1 < len(events) else None
@@ -122,7 +122,7 @@ def submission_at(events: Sequence[Recorded], place: int) -> Submission:
 
 
 def resubmitted(site: Site, as_before: Submission, exits: Exits, now: Instant) -> Submission:
-    """Return the result of a recorded submission on ``site``. Raises Refusal."""
+    """Return the events of a recorded submission as they would be on ``site`` now. Raises Refusal."""
     event = as_before[0]
     answer = ask_submit(site, event.spec, exits, now)
     spec = event.spec if answer is None else changed(site, event.spec, answer)

@@ -1,5 +1,5 @@
-"""Replay a journal event by event: an engine gets its inputs at their instants, each pass sees what it saw
-then, and the result must be what the journal has."""
+"""Replay of a journal event by event: an engine gets its inputs at their instants, each pass gets its
+recorded input, and the result must be what the journal has."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
@@ -36,21 +36,22 @@ _LATER = (ev.SettingsChanged, ev.LoadedExits)
 
 
 class ExitHistory:
-    """User exits as recorded: those that were loaded, with the recorded failures. Here: none."""
+    """User exits at the recorded time: the loaded ones, with their recorded failures. This base class
+    has none."""
 
     def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
-        """Load these files (content hashes by name; None: unknown) in place of all former ones, on a site;
-        not ``again``: only if they differ from the loaded ones."""
+        """Load these files (content hashes by name; None: unknown) instead of all former ones; not ``again``:
+        only if they differ from the loaded ones."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """Have these fail in the next pass; ``started``: requests that it starts."""
+        """Make these failures happen in the next pass; ``started``: requests that it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Note failures of exits that were running when their process was lost."""
+        """Record failures of exits that were running when their process was lost."""
 
 
 class StartUp(Observed):
-    """A start of the daemon, or what that start found: comes before events that time alone caused."""
+    """A start of the daemon, or what that start found; it comes before events caused by time alone."""
 
 
 class ReplayDifference(Struct, frozen=True):
@@ -66,11 +67,9 @@ class ReplayDifference(Struct, frozen=True):
 
 
 class Follower:
-    """Replay ``recording``; ``place``: its events done; ``differences``: places where the result was another
-    one: there the site is corrected, and the replay goes on.
-
-    ``then``: user exits as recorded. No action is carried out: the journal has the results.
-    """
+    """Replay of a ``recording``. ``place``: number of events done. ``differences``: places with another
+    result, where the site is corrected and the replay goes on. ``then``: user exits as recorded. No action is
+    carried out, because the journal has the results."""
 
     def __init__(self, recording: Recording, exits: Exits, then: ExitHistory | None = None) -> None:
         self.recording, self.events = recording, recording.events
@@ -89,7 +88,7 @@ class Follower:
 
     @property
     def site(self) -> Site:
-        """The site as it stands."""
+        """The present site of the replay."""
         return self.engine.site
 
     def _make(self, site: Site) -> Engine:
@@ -104,13 +103,13 @@ class Follower:
     # ------------------------------------------------------------ steps
 
     def follow(self, until: int | None = None) -> None:
-        """Replay until so many events are done (None: all)."""
+        """Replay until ``until`` events are done (None: all)."""
         last = len(self.events) if until is None else until
         while self.place < last:
             self.step()
 
     def step(self) -> None:
-        """Replay the next event, and all that follows from it."""
+        """Replay the next event and all that follows from it."""
         if not self._begun:
             self._begun = True
             self._ask_as_of(self._first)
@@ -132,7 +131,7 @@ class Follower:
             self._ask_as_of(recorded.n)
 
     def _possible_inputs(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
-        """Yield inputs that may have caused an event: the first that cause anything did."""
+        """Yield inputs that may have caused an event; the first that cause anything did."""
         event = recorded.event
         if isinstance(event, ev.Decided):
             yield self._decision(event)
@@ -149,7 +148,7 @@ class Follower:
             yield ((StartUp if at_start else Observed)(self._like(is_input)),)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
-        """Return the next events of that kind that came together, with no pass in between."""
+        """Return the next events of that kind that happened together, with no pass between them."""
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
@@ -183,7 +182,7 @@ class Follower:
     # ------------------------------------------------------------ comparison
 
     def _matches(self, made: Sequence[Recorded]) -> bool:
-        """True if the events are the journal's; move ``place`` past those that are."""
+        """True if these events are the next ones of the journal; ``place`` moves past those that are."""
         for each in made:
             was = self.events[self.place] if self.place < len(self.events) else None
             if was is None or was.at != each.at:
@@ -194,7 +193,7 @@ class Follower:
         return bool(made)
 
     def _correct(self, began: int, made: Sequence[Recorded]) -> None:
-        """Note a difference; set the site to its recorded state after the whole group of events."""
+        """Record a difference, and set the site to its recorded state after the whole group of events."""
         first, last = self.place, max(self.place, began) + 1
         while last < len(self.events) and not _starts_a_group(self.events[last].event):
             last += 1
@@ -209,7 +208,7 @@ class Follower:
     # ------------------------------------------------------------ passes
 
     def _ask_as_of(self, n: int) -> None:
-        """Ask for the pass that was asked for at event ``n``, if its plan came later."""
+        """Ask for the passes that were asked for at event ``n``, if their plans came later."""
         for place in self.recording.passes.get(n, ()):
             event, before = self.events[place].event, self.events[place - 1].n if place else self._first
             assert isinstance(event, ev.Decided)
@@ -236,7 +235,7 @@ class Follower:
         self._then.expect(event.failures, started)
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
-        """Return the plan that arrives now, or ask for one at once."""
+        """Return the plan that arrives now as input, or the order to make one at once."""
         alone = self.place + 1 == len(self.events) or not of_pass(self.events[self.place + 1].event)
         reports = bool(event.failures or event.ready) or not alone
         short = self._short if reports else not event.short_of_pes
@@ -258,14 +257,14 @@ def _starts_a_group(event: ev.Event) -> bool:
 
 
 class _JournaledSite:
-    """The site as a recording has it, event by event."""
+    """The site by the events of a recording."""
 
     def __init__(self, recording: Recording, since: Instant) -> None:
         self._recording, self._site = recording, recording.begin()
         self._journal, self._place = ReplayJournal(recording.ended, since), 0
 
     def after(self, place: int) -> tuple[ReplayJournal, Site]:
-        """Return copies of journal and site after so many events, never fewer than before."""
+        """Return copies of journal and site after ``place`` events, which never decreases."""
         for recorded in self._recording.events[self._place : place]:
             if isinstance(recorded.event, ev.DaemonStarted):
                 self._site = reloaded(self._site)
@@ -276,7 +275,7 @@ class _JournaledSite:
 
 
 class DeferredPlans(AtOnce):
-    """`ports.Decider`: passes at once, in this process; ``later``: the plan is stored as ``made``."""
+    """Decider that makes plans in this process; ``later``: the plan is only stored, as ``made``."""
 
     later = False
     made: Plan | None = None
@@ -290,7 +289,7 @@ class DeferredPlans(AtOnce):
 
 
 class _NoExecutor:
-    """`ports.Executor` that does nothing: the journal has the results of all actions."""
+    """Executor that does nothing, because the journal has the results of all actions (`ports.Executor`)."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         pass

@@ -21,8 +21,8 @@ CALENDAR = "calendar"
 
 @dataclass(frozen=True)
 class Recording:
-    """``begin``: returns a new copy of the site before the first of ``events``; ``ended``: reads requests
-    that had ended before; ``after``: later events, used only for the run times of requests."""
+    """Recorded ``events``. ``begin``: returns a new copy of the site before the first; ``ended``: reads
+    requests that had ended before; ``after``: later events, used only for run times of requests."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]
@@ -40,7 +40,7 @@ class Recording:
 
 
 def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
-    """Return the site after these events: a new object where a daemon loaded it anew."""
+    """Return the site after these events; it is a new object if a daemon loaded it anew."""
     for recorded in events:
         if isinstance(recorded.event, ev.DaemonStarted):
             site = reloaded(site)
@@ -50,7 +50,7 @@ def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
 
 
 def reloaded(site: Site) -> Site:
-    """Return the site as a daemon's start reads it from rows, without values computed since."""
+    """Return the site as a start of the daemon reads it from rows, without values computed since."""
     made = copy_site(site)
     made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
     made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
@@ -58,14 +58,14 @@ def reloaded(site: Site) -> Site:
 
 
 def by_clock(event: Event) -> bool:
-    """True if time alone may have caused it. A shift that a person switched to looks the same."""
+    """True if time alone may have caused an event. A shift to which a person switched looks the same."""
     if isinstance(event, ev.SettingsChanged):
         return event.who == CALENDAR
     return isinstance(event, ev.Eligible | ev.ShiftChanged | ev.ShiftFailed)
 
 
 def follows(event: Event) -> bool:
-    """True if it only follows from others, and from no pass."""
+    """True if an event only follows from others, and not from a pass."""
     if isinstance(event, ev.Ended):
         return event.attempt == 0
     if isinstance(event, ev.Deleted):
@@ -74,7 +74,7 @@ def follows(event: Event) -> bool:
 
 
 def of_pass(event: Event) -> bool:
-    """True if only a pass can have decided it. A pass may also cause routings and alarms."""
+    """True if only a pass can have decided an event. A pass may also cause routings and alarms."""
     if isinstance(event, ev.Starting | ev.Reserved | Promised | ev.Decided):
         return True
     if isinstance(event, ev.Redated):
@@ -86,7 +86,7 @@ def of_pass(event: Event) -> bool:
 
 
 def is_input(event: Event) -> bool:
-    """True if the engine gets it as it is; the engine must derive all others itself."""
+    """True if the engine gets an event as input; it must derive all other events itself."""
     return not (of_pass(event) or follows(event) or by_clock(event))
 
 
@@ -94,7 +94,7 @@ Ended = Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
 
 class ReplayJournal(Unwritten):
-    """``before``: reads requests that had ended by ``since``."""
+    """Journal of a replay, in memory. ``before``: reads requests that had ended by ``since``."""
 
     remembers = True
 
@@ -115,13 +115,13 @@ class ReplayJournal(Unwritten):
         site.touched.clear()
 
     def copy(self) -> "ReplayJournal":
-        """Return a copy."""
+        """Return an independent copy."""
         made = ReplayJournal(self._before, self._since)
         made._ended = dict(self._ended)
         return made
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Return the rows of those that have ended by now, in the order given."""
+        """Return the rows of those requests that have ended by now, in the given order."""
         others = [seq for seq in seqs if seq not in self._ended]
         found = self._before(others) if others else ()
         former = {row["seq"]: row for row in found if row["at"] <= self._since}

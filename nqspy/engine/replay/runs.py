@@ -1,5 +1,5 @@
-"""Run times of attempts from a journal: length, end, time of a start, of a kill and of a move
-(`RecordedRuns`); and the executor that replays these (`ReplayExecutor`).
+"""Run times of attempts in a journal: length, end, time of a start, of a kill and of a move (`RecordedRuns`),
+and an executor that repeats them (`ReplayExecutor`).
 
 An attempt that ended by itself would have run as long at any other time. The length of all others is unknown.
 """
@@ -31,7 +31,7 @@ _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
 class RecordedRuns:
     """Attempts found in ``events``. ``limited``: requests whose last attempt was ended by a limit; ``lost``:
     attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
-    median ms from the order to kill an attempt to its end."""
+    median time (ms) from the order to kill an attempt to its end."""
 
     def __init__(self, events: Iterable[Recorded]) -> None:
         self.limited: set[Seq] = set()
@@ -57,7 +57,7 @@ class RecordedRuns:
         self._all_moves = [move for moves in self._moves.values() for move in moves]
 
     def _take(self, event: Any, at: Instant) -> Key | None:
-        """Return the attempt that an event sends back before it has begun."""
+        """Record an event; return the attempt if the event requeues it before it has begun."""
         if isinstance(event, ev.Starting):
             self._starting[event.seq, event.attempt] = at, len(event.pes)
         elif isinstance(event, ev.Started):
@@ -99,7 +99,8 @@ class RecordedRuns:
     # ------------------------------------------------------------ answers
 
     def run_of(self, request: Request) -> Run:
-        """Return the run of an attempt: as the last one that ended by itself, else without an end."""
+        """Return the run of an attempt: that of its last one that ended by itself, else a run without
+        an end."""
         if (found := self._own.get(request.seq)) is not None:
             (pes, ending), mold, now = found, request.spec.mold, request.spec.ask.pes
             if mold is not None and pes != now and pes in mold.sizes:
@@ -114,11 +115,12 @@ class RecordedRuns:
         return Run(ENDLESS, round(ENDLESS * rate), memory=used.memory)
 
     def delay(self, seq: Seq) -> int:
-        """Return the ms from a start to the begin: of the request's last attempt, else the median."""
+        """Return the time (ms) from a start to the begin: of the request's last attempt, else the median."""
         return self._delays.get(seq, self._delay)
 
     def move(self, seq: Seq, pes: int, usual: Iterable[MeasuredMove]) -> int:
-        """Return the ms to leave so many PEs: by the request's moves, else by all, else by ``usual`` ones."""
+        """Return the time (ms) to leave so many PEs: from the request's moves, else all moves, else ``usual``
+        ones."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
 
@@ -129,8 +131,8 @@ def _middle(values: Iterable[int]) -> int:
 
 
 class ReplayExecutor(VirtualExecutor):
-    """``usual``: moves before the journal's time. ``unknown``: requests that run without a known end, with
-    their limits if a limit ended them in the journal, else None."""
+    """Executor with recorded run times. ``usual``: moves before the recorded time. ``unknown``: requests that
+    run without a known end, with their limits if a limit ended them in the journal, else None."""
 
     def __init__(self, heap: Heap, runs: RecordedRuns, usual: Sequence[MeasuredMove]) -> None:
         super().__init__(heap, runs.run_of)
@@ -159,7 +161,7 @@ class ReplayExecutor(VirtualExecutor):
     def _move(
         self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
     ) -> Instant:
-        """Return the end of a move: leaving takes as long as in the journal, coming back no time."""
+        """Return the end of a move: leaving takes the recorded time, coming back none."""
         if back or request is None:
             return since
         return Instant(since + self._runs.move(request.seq, len(request.pes), self._usual))
@@ -168,6 +170,6 @@ class ReplayExecutor(VirtualExecutor):
         super()._act(action, attempt, Instant(now + self._runs.killing) if isinstance(action, Kill) else now)
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
-        """Return (attempt, its use so far) of those that have begun, except ``but``."""
+        """Return attempt and use so far of those that have begun, except ``but``."""
         uses = super().use(now, but)
         return {seq: use for seq, use in uses.items() if use[1].wall >= 0}

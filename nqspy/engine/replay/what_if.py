@@ -1,7 +1,7 @@
-"""A what-if run of a recorded time: the journal's inputs at their instants, under a virtual clock.
+"""What-if run of a recorded time: the journal's inputs at their instants, under a virtual clock.
 
 People give the same commands at the same instants, requests run as long as recorded (`ReplayExecutor`), and
-passes are made at once. It never follows the journal: a change is judged against a run without it.
+passes run at once. The run does not follow the journal: a change is compared with a run without it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,14 +41,14 @@ _REFUSED = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 
 
 def no_changes(settings: Settings) -> tuple[ev.Change, ...]:
-    """Return nothing: no settings to reapply."""
+    """Return no settings to set again."""
     return ()
 
 
 @dataclass(frozen=True)
 class WhatIfChange:
-    """Change of a recorded time. ``commands``: carried out before anything else; ``reapply``: settings to set
-    again after a person changed settings; ``files``: recorded changes by files of ``queues.d`` are left out;
+    """Change of a recorded time. ``commands``: carried out first; ``reapply``: returns settings to set again
+    after a person changed settings; ``files``: recorded changes by files of ``queues.d`` are left out;
     ``routed``: requests are routed anew."""
 
     commands: Sequence[cm.Command] = ()
@@ -64,9 +64,9 @@ class _JournalInput(Struct, frozen=True):
 
 
 class WhatIf(VirtualRun):
-    """``place``: number of journal events processed; ``made``: events of this run, with those of the change
-    (source `REPLAY`); ``started``: requests that it has started; ``refused``: refused submissions, and why;
-    ``refusals``: when an exit last refused a request, and the reason."""
+    """A what-if run. ``place``: number of journal events processed; ``made``: events of this run, with those
+    of the change (source `REPLAY`); ``started``: requests that it started; ``refused``: refused submissions,
+    and why; ``refusals``: when an exit last refused a request, and the reason."""
 
     executor: ReplayExecutor
 
@@ -144,7 +144,7 @@ class WhatIf(VirtualRun):
     # ------------------------------------------------------------ inputs of the journal
 
     def _due_inputs(self, due: Sequence[_JournalInput]) -> Iterator[Input]:
-        """Yield the inputs that are due; each is made after those before it were processed."""
+        """Yield the inputs that are due, each made after those before it were processed."""
         for due_input in due:
             if due_input.place < 0:
                 self._changed = True
@@ -201,7 +201,8 @@ class WaitReasons:
 
 
 def side_by_side(was: WhatIf, would: WhatIf, done: Callable[[int], None] = lambda n: None) -> WaitReasons:
-    """Run both to the end; ``done`` gets the number of events done. Raises Refusal of a change."""
+    """Run both to the end; return why requests waited in only one. ``done``: gets the number of events done.
+    Raises Refusal of a change."""
     reasons, apart = WaitReasons(), set[Seq]()
     last = max((recorded.at for recorded in was.events), default=was.now)
     while True:
@@ -225,7 +226,7 @@ def _waits(run: WhatIf, seq: Seq) -> bool:
 
 
 def _ask(other: WhatIf, begun: set[Seq], reasons: dict[Seq, Reason]) -> None:
-    """Store the reasons why requests do not start in the other run."""
+    """Store the reasons why these requests do not start in the other run."""
     for seq in sorted(begun):
         if len(reasons) < MAX_REASONS and seq not in reasons and _waits(other, seq):
             reason = reasons_of(other.engine, (seq,)).get(seq)

@@ -1,5 +1,5 @@
-"""A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts
-and limits as a simulation's, and a journal in which nothing is kept."""
+"""Simulation from the present site, with what runs and is reserved: the same engine, passes, shifts and
+limits as in other simulations, and a journal that stores nothing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,17 +20,15 @@ from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow, Exits
 
 Lengths = Callable[[Settings, Request], Run]
-"""How long a request runs under these settings."""
+"""Function that returns how long a request runs under these settings."""
 HORIZON = 366 * DAY
-"""How far ahead is looked at most, ms."""
+"""Longest simulated time, ms."""
 
 
 class AheadRun(VirtualRun):
-    """Simulate ``site`` ahead, a copy (`site_copy.copy_site`). ``between``: where its engine is;
-    ``lengths``: run times of attempts, running ones included; ``moves``: time to leave the PEs.
-
-    ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
-    """
+    """Simulation of ``site``, a copy (`site_copy.copy_site`). ``between``: state of its engine; ``lengths``:
+    run times of attempts, running ones included; ``moves``: times to leave PEs. ``starts``: when requests
+    start, arrays with their first index; ``count``: number of starts."""
 
     def __init__(
         self,
@@ -67,7 +65,8 @@ class AheadRun(VirtualRun):
             self.starts.setdefault(array, at)
 
     def go_on_while(self, wanted: Callable[[], bool]) -> bool:
-        """Lets time pass as long as that is so; False: nothing more is to come before `HORIZON`."""
+        """Let time pass while ``wanted`` returns True. Return False if nothing more comes before
+        `HORIZON`."""
         while wanted():
             if not self.step() or self.now > self._begin + HORIZON:
                 return False
@@ -75,30 +74,30 @@ class AheadRun(VirtualRun):
 
 
 class Passes:
-    """Asks are answered with a plan immediately."""
+    """Decider that answers each ask with a plan at once."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Runs a pass over the site as it is."""
+        """Run a pass over the present site."""
         return run_pass(site, now, self._exits, samples)
 
     def follow(self, events: Sequence[Recorded]) -> None:
-        """Do nothing: passes look at the site itself."""
+        """Do nothing: passes read the site itself."""
 
     def reset(self, site: Site) -> None:
-        """Do nothing: nothing of a site is kept."""
+        """Do nothing: no copy of the site exists."""
 
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Any]:
-        """Foresee nothing: in such a run nothing is submitted."""
+        """Return a function without a result: nothing is submitted in such a run."""
         return lambda seconds: None
 
 
 class Unwritten:
-    """`ports.Journal` in which nothing is written; ``begun`` is told of starts."""
+    """Journal that writes nothing (`ports.Journal`); ``begun`` is called for each start."""
 
     remembers = False
 
@@ -106,14 +105,14 @@ class Unwritten:
         self._begun = begun
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Forgets it."""
+        """Report starts to ``begun``, and drop the batch."""
         for recorded in batch.events:
             if isinstance(recorded.event, Starting):
                 self._begun(recorded.event.seq, recorded.at)
         site.touched.clear()
 
     def load(self) -> Site:
-        """Raises RuntimeError: there is nothing to begin again from."""
+        """Raise RuntimeError: there is nothing to begin again from."""
         raise RuntimeError("there is nothing to begin again from")
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
@@ -123,7 +122,7 @@ class Unwritten:
         raise KeyError(digest)
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """None: whoever waits for one that has ended was told when it did."""
+        """Return no rows: dependants were notified when requests ended."""
         return iter(())
 
     def stored_bytes(self, owner: str) -> int:

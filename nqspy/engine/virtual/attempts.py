@@ -1,4 +1,4 @@
-"""Attempts on the invented machine: what they would do, how far they are, how they end."""
+"""Attempts on the simulated machine: what they would do, their progress, their ends."""
 
 from dataclasses import dataclass, field
 from math import ceil
@@ -15,10 +15,9 @@ ENDLESS = 1 << 62
 
 
 class Run(Struct, frozen=True):
-    """Course of an attempt that has the machine for itself: wall and CPU time in ms (the difference is
-    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
-    what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by
-    itself."""
+    """What an attempt would do if it had the machine alone: wall and CPU time in ms (the difference is its
+    wait for disks), exit status, memory in bytes. ``unlimited``: no limit ends it earlier; ``ending``:
+    reported at its own end. A wall time of `ENDLESS`: it never ends by itself."""
 
     wall: int
     cpu: int | None = None
@@ -30,12 +29,11 @@ class Run(Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class VirtualAttempt:
-    """Attempt on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full
-    speed), ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``.
-    ``target``: how far it gets, ``reason`` what stops it there. ``due``: when it ends as things are (None:
-    not known), ``end``: how, once that is in the heap, and ``number`` its number there. ``more``: CPU time
-    (ms) it was told to have used beyond what its run says. ``away``: it has left its PEs, or leaves them;
-    ``coming``: it comes back, and makes no progress yet."""
+    """Attempt on the simulated machine. ``done``: progress (ms of the wall time at full speed); ``wall``:
+    wall time without suspensions; both as of ``since``. ``target``: progress at which it ends, ``reason``:
+    why there. ``due``: when it ends at its present rate (None: unknown); ``end``: its end in the heap,
+    ``number``: its number there. ``more``: reported CPU time (ms) beyond that of its run. ``away``: it has
+    left its PEs or leaves them; ``coming``: it comes back, and makes no progress yet."""
 
     seq: Seq
     attempt: int
@@ -59,11 +57,11 @@ class VirtualAttempt:
     key: Key = field(init=False)
     """Request and number."""
     memory: int = field(init=False)
-    """Memory it takes, bytes."""
+    """Memory that it uses, bytes."""
     whole: int = field(init=False)
-    """CPU time (ms) of its run, of which each part of the run takes its part."""
+    """CPU time (ms) of its whole run, evenly spread over it."""
     in_all: int = field(init=False)
-    """CPU time (ms) that it has used where it gets to."""
+    """CPU time (ms) that it has used at its target."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
@@ -71,7 +69,7 @@ class VirtualAttempt:
         self.in_all = self.whole if self.reason == "exit" else cpu_at(self.run, self.target)
 
     def settle(self, now: Instant) -> float:
-        """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
+        """Update the progress to an instant; return the CPU time (ms) used since the last update."""
         passed, self.since = now - self.since, now
         if not self.runs:
             return 0.0
@@ -80,8 +78,7 @@ class VirtualAttempt:
         return self.demand * self.rate * passed
 
     def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
-        """Go on with a request that runs since its start, or is suspended, and has used what was told
-        last."""
+        """Set the progress of a request that runs or is suspended, by its start and its last reported use."""
         used = request.used if used is None else used.most(request.used)
         self.runs = request.state is not State.SUSPENDED
         self.wall = request.run.ran(now)
@@ -89,14 +86,14 @@ class VirtualAttempt:
         self.more = used.cpu - cpu_at(self.run, used.wall) if used.wall else 0
 
     def used(self, now: Instant) -> Used:
-        """Use of the attempt up to an instant."""
+        """Return the use of the attempt up to an instant."""
         passed = now - self.since if self.runs else 0
         done, wall = self.done + self.rate * passed, self.run.wall
         cpu = self.whole if done >= wall else round(self.whole * done / wall)
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
-        """Time for which it goes on at its rate, and its end then; None: it does not get on at all."""
+        """Return the time (ms) until it ends at its rate, and the end; None: it makes no progress."""
         needs, limit, hole = self.lasts(), None, self.hole_end()
         if self.wall_limit is not None:
             limit = max(0, self.wall_limit - self.wall)
@@ -111,23 +108,24 @@ class VirtualAttempt:
         return needs, self.own_end(self.since + needs)
 
     def is_bounded(self) -> bool:
-        """True if something else may end it than that it gets where it gets to, or nothing."""
+        """True if a limit or the end of a hole may end it, or if nothing will."""
         return self.wall_limit is not None or self.until is not None or self.run.wall >= ENDLESS
 
     def lasts(self) -> int | None:
-        """Time it takes at its rate to get where it gets to; None: it does not get on."""
+        """Return the time (ms) to its target at its rate; None: it makes no progress."""
         rate, remaining = self.rate, self.target - self.done
         return 0 if remaining <= 0 else ceil(remaining / rate) if rate > 0 else None
 
     def own_end(self, at: int) -> Ending:
-        """End of the attempt when it gets there, at that instant."""
+        """Return the end of the attempt when it reaches its target at that instant."""
         used = Used(self.in_all + self.more, self.wall + at - self.since, self.memory)
         if self.reason != "exit":
             return Ending(self.reason, None, 15, used)
         return self.run.ending or Ending("exit", self.run.status, None, used)
 
     def hole_end(self) -> tuple[int, Ending] | None:
-        """Time until its hole ends, which goes by while it is suspended, and its end; None: it has none."""
+        """Return the time (ms) until its hole ends, which also passes while it is suspended, and that end;
+        None: it has no hole."""
         if self.until is None:
             return None
         remaining = max(0, self.until - self.since)
@@ -137,6 +135,6 @@ class VirtualAttempt:
 
 
 def cpu_at(run: Run, done: float) -> int:
-    """CPU time (ms) that a run has used when it is so far."""
+    """Return the CPU time (ms) that a run has used at this progress."""
     cpu = run.wall if run.cpu is None else run.cpu
     return cpu if done >= run.wall else round(cpu * done / run.wall)

@@ -20,24 +20,24 @@ from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
 SILENCE = 8 * DAY
-"""`VirtualDriver.run` without an end gives up when for so long nothing has happened but shifts."""
+"""Time without events other than shifts after which `VirtualDriver.run` without an end stops, ms."""
 
 
 def end(error: Exception) -> None:
-    """An error inside the engine ends the simulation: what came of it afterwards would tell nothing."""
+    """Raise an error inside the engine again, so that it ends the simulation: later results would be
+    wrong."""
     raise error
 
 
 class VirtualRun:
-    """Feeds an engine what its heap has for each instant, and jumps to the next. At one instant everything
-    that is seen comes before what people ask, and a pass behind both. ``replies`` holds what commands were
-    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`). Its maker gives it its
-    ``engine`` (`make`).
+    """Feeds an engine the inputs of each instant from a heap, and jumps to the next instant. At one instant
+    all observations come first, then commands, then a pass. ``replies``: last replies to commands;
+    ``notices``, ``log``: last ones of the engine (`Recent`). The maker sets the ``engine`` (`make`).
 
-    ``processors``: how the machine's CPUs are shared (None: all at full speed); ``moves``: how long those
-    take that leave their PEs or come back (None: no time); ``sampled``: running attempts
-    tell at each instant what they have used (else only at their ends, and until then they are charged as is
-    foreseen); ``failed`` is told of errors inside the engine; ``patient``: as `Engine` has it.
+    ``processors``: how CPUs are shared (None: all at full speed); ``moves``: times to leave PEs and come back
+    (None: none); ``sampled``: running attempts report their use at each instant (else only at their ends, and
+    are charged by estimates until then); ``failed``: gets errors inside the engine; ``patient``: as in
+    `Engine`.
     """
 
     engine: Engine
@@ -75,7 +75,7 @@ class VirtualRun:
         return self.engine.site
 
     def make(self, site: Site) -> None:
-        """Throws the engine away, whatever it was about to do; the next has this site."""
+        """Discard the engine with all that it was about to do, and make one with this site."""
         self._samples.clear()
         self.engine = Engine(
             site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed,
@@ -85,7 +85,7 @@ class VirtualRun:
     # ------------------------------------------------------------ time
 
     def run(self, until: Instant | None = None) -> Instant:
-        """Lets time pass to ``until``, or until nothing is left to happen; returns where the clock stands."""
+        """Let time pass to ``until``, or until nothing is left to happen; return the time of the clock."""
         self._busy = self.now
         while self.step(until):
             pass
@@ -95,14 +95,15 @@ class VirtualRun:
         return self.now
 
     def step(self, until: Instant | None = None) -> bool:
-        """Jump to the next instant and let it happen; False: it is after ``until``, or nothing is left."""
+        """Jump to the next instant and process it. Return False if it is after ``until``, or nothing is
+        left."""
         at = self.heap.next_at()
         if self.is_over() if at is None or until is None else at > until:
             return False
         self.now, items = self.heap.pop()
         inputs: list[Any] = []
         for item in items:
-            if callable(item):  # it tells what is seen at its instant
+            if callable(item):  # it returns the observations of its instant
                 inputs += item(self.now)
             elif item is not None:
                 inputs.append(item)
@@ -119,13 +120,13 @@ class VirtualRun:
         return at is None or not alive
 
     def feed(self, inputs: Sequence[Any], asked: Iterable[Any] = ()) -> None:
-        """Gives the engine what happens now, with what running attempts have used, then what is ``asked``,
-        each made when it is taken; and whatever follows from it at once."""
+        """Give the engine the inputs of this instant with the use of running attempts, then those of
+        ``asked``, each made when it is taken; then process all that follows at once."""
         ends = [item for item in inputs if isinstance(item, ObservedEnded)]
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
-            if self._sampled_at != self.now:  # each attempt is told once an instant
+            if self._sampled_at != self.now:  # each attempt is reported once an instant
                 self._sampled_at = self.now
                 self._samples.clear()
             running = self.executor.use(self.now, self._samples)
@@ -152,9 +153,9 @@ class VirtualRun:
 
 
 class VirtualDriver(VirtualRun):
-    """Virtual run with an engine that begins from a journal, as the daemon's does. ``found``, ``host`` and
-    ``zone``: what is found of the machine at a start; ``more``: as `VirtualRun` has it. A journal that has a
-    history already is gone on with."""
+    """Virtual run with an engine that begins from a journal, like the daemon's. ``found``, ``host``,
+    ``zone``: the machine at each start; ``more``: as in `VirtualRun`. A journal with a history is continued.
+    """
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class VirtualDriver(VirtualRun):
         self.restart()
 
     def restart(self, later: restart.Later | None = None) -> None:
-        """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
-        machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
+        """Discard the engine with all that it was about to do, and begin a new one from the journal; attempts
+        go on meanwhile. ``later``: facts that a restored journal lacks."""
         self.make(self.journal.load())
         self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))

@@ -1,7 +1,7 @@
-"""The virtual executor: its attempts take the time they are told to take (`ports.Executor`).
+"""Virtual executor: its attempts take the time given for them (`ports.Executor`).
 
-It outlives its engine as real shepherds do: what has ended is kept until the engine says that it is committed
-(`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
+It outlives its engine like real shepherds: ends are stored until the engine has committed them (`Forget`),
+and an attempt that has begun, ended or been claimed as void never begins again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,11 +28,11 @@ from nqspy.model.site import Site
 T = TypeVar("T")
 
 LEAST = 1_000
-"""So many are kept at least, and twice as many at most."""
+"""Least number of members that stay; at most twice as many."""
 
 
 class Recent(list[T]):
-    """A list that forgets its oldest members."""
+    """A list that drops its oldest members."""
 
     def append(self, item: T) -> None:
         super().append(item)
@@ -51,13 +51,11 @@ _due = attrgetter("due")
 
 
 class VirtualExecutor:
-    """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
-
-    ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change (`_endless`: attempts with an end still to be put there). Where each depends on all, the first end
-    is put there and the others wait: they move again when it comes. ``moves`` says how long those take that
-    leave their PEs or come back. ``begun``: the last attempts that began, as (request, attempt), in order;
-    ``moved``: how often one began to leave its PEs.
+    """Executor whose attempts run side by side, as fast as ``processors`` allow; a suspended one makes no
+    progress. ``lengths`` gives the `Run` of each; ends come through the heap, and move there when rates
+    change (`_endless`: attempts whose end must still be put there). If rates depend on all attempts, only the
+    first end is put there: the others change when it comes. ``moves``: times to leave PEs and come back.
+    ``begun``: the last attempts that began (request, attempt), in order; ``moved``: number of moves off PEs.
     """
 
     def __init__(
@@ -84,7 +82,8 @@ class VirtualExecutor:
         self.moved = 0
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Starts, suspends, resumes, adjusts, signals, kills and forgets; all else has no meaning here."""
+        """Start, suspend, resume, adjust, signal, kill or forget an attempt; other actions have no
+        meaning here."""
         if isinstance(action, Start):
             if request is not None and action.attempt > self._latest.get(action.seq, 0):
                 self._start(action, request, site, now)
@@ -100,7 +99,7 @@ class VirtualExecutor:
                 self._pause(action, attempt, request, now)
             elif not isinstance(action, Adjust):
                 self._act(action, attempt, now)
-            elif request is not None:  # it is ended at another wall time from now on
+            elif request is not None:  # its wall limit changed
                 self._spent += attempt.settle(now)
                 attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
                 self._unschedule(attempt)
@@ -115,8 +114,8 @@ class VirtualExecutor:
         self._share_out(now, [attempt])
 
     def adopt(self, site: Site, observed: Mapping[Seq, Used], now: Instant) -> None:
-        """Goes on with a site's attempts that run or are suspended: ``lengths`` says what they do in all,
-        ``observed`` what some have used. A request that was to end ends now, as no other time is known."""
+        """Continue the attempts of a site. ``lengths`` gives their whole runs, ``observed`` the use of some.
+        A request that was to end ends now, as no other time is known."""
         adopted = []
         for request in site.started.values():
             attempt = self._begin(request.seq, request.attempts, request, site, now)
@@ -135,7 +134,8 @@ class VirtualExecutor:
         self._share_out(now, adopted)
 
     def _begin(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
-        """Begin an attempt. If nothing interferes, it runs to its end, or to the first limit it meets."""
+        """Begin an attempt. If nothing interferes, it runs to its end, or to the first limit that it
+        meets."""
         run = self._lengths(request)
         wall, cpu = (None, None) if run.unlimited else _limits(request, site)
         needed, target = cpu_at(run, run.wall), run.wall
@@ -149,9 +149,9 @@ class VirtualExecutor:
         return attempt
 
     def _share_out(self, now: Instant, touched: Sequence[VirtualAttempt] = ()) -> None:
-        """Share the machine out anew as other attempts run now, of which ``touched`` still do: rates are
-        asked for anew, and the ends of those that have another one now are put where they belong, at the end
-        of the instant where each depends on all: an end is often followed by another one at once."""
+        """Share the machine anew after the set of running attempts changed; ``touched``: the changed ones
+        that run. Rates are computed anew, and changed ends are put in the heap: at the end of the instant if
+        rates depend on all attempts, because one end is often followed by another."""
         apart = self._processors.apart
         attempts = touched if apart else list(self._attempts.values())
         if apart or self._settled_at != now:  # else all are as of now
@@ -164,7 +164,7 @@ class VirtualExecutor:
         for attempt, rate in zip(attempts, rates):  # noqa: B905 - as long as three rounds; there is one for each
             if rate != attempt.rate or (attempt.due is None and attempt.seq not in endless):
                 attempt.rate = rate
-                self._unschedule(attempt)  # also out of the line, to whose end it goes
+                self._unschedule(attempt)  # it goes to the end of the line
                 endless[attempt.seq] = attempt
         self._endless_at = now
         if apart:
@@ -185,7 +185,7 @@ class VirtualExecutor:
                 schedule(attempt, at)
             elif (lasts := attempt.lasts()) is not None:
                 attempt.due, attempt.number = at + lasts, reserve()
-        # Of the ends that are known and wait those that come first are put into the heap.
+        # Only the earliest of the known ends are put in the heap.
         waiting = [each for each in self._attempts.values() if each.due is not None and each.end is None]
         first: Instant = min(map(_due, waiting), default=at)
         for attempt in waiting:
@@ -194,7 +194,7 @@ class VirtualExecutor:
                 self._heap.push(first, attempt.end, attempt.number)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
-        """Puts the end of one that has none in its place."""
+        """Put the end of an attempt that has none in the heap."""
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.due = due = Instant(now + found[0])
@@ -211,7 +211,7 @@ class VirtualExecutor:
     def _pause(
         self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant
     ) -> None:
-        """Stop an attempt, or let it go on once it has come back to its PEs."""
+        """Suspend an attempt, or let it go on once it has come back to its PEs."""
         if isinstance(action, Suspend):
             attempt.coming = False
             self._set_running(attempt, False, now)
@@ -235,7 +235,8 @@ class VirtualExecutor:
     def _move(
         self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
     ) -> Instant | None:
-        """Has its memory moved out, or ``back``; when that is done, None: `_moved` will tell."""
+        """Move the memory of an attempt out, or ``back``. Return when that is done; None: `_moved`
+        reports it."""
         pes = request.spec.ask.pes if request is not None else 1
         done = self._moves.begin(attempt.key, pes, since, back)
         self._watch()
@@ -249,28 +250,27 @@ class VirtualExecutor:
             self._heap.push(max(now, done), ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
-        """Let an attempt go on that is back on its PEs, unless it was suspended or has ended meanwhile."""
+        """Let an attempt that is back on its PEs go on, unless it was suspended or ended meanwhile."""
         if attempt.coming and self._attempts.get(attempt.seq) is attempt:
             attempt.coming = False
             self._set_running(attempt, True, now)
         return ()
 
     def order_moves(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """Put moves of memory in order: those of higher rank first."""
+        """Put moves of memory in order, those of higher rank first."""
         if self._moves.next_done() is not None:
             self._moves.order(rank, now)
             self._watch()
 
     def _watch(self) -> None:
-        """Looks again when the next move is done."""
+        """Order a check for the time when the next move is done."""
         done = self._moves.next_done()
         if done is not None and done != self._next_move:
             self._next_move = done
             self._heap.push(done, self._moved)
 
     def _moved(self, now: Instant) -> Sequence[Observation]:
-        """Tell which attempts have left their PEs; those that are back on some go on, unless they have
-        ended."""
+        """Return the attempts that have left their PEs; let those that are back go on, unless they ended."""
         observed = []
         for key in self._moves.done(now):
             attempt = self._attempts.get(key[0])
@@ -299,7 +299,7 @@ class VirtualExecutor:
         self._heap.push(now, end)
 
     def finish(self, seq: Seq, now: Instant) -> None:
-        """End a request by itself now, whatever was thought of its length."""
+        """End a request by itself now, whatever its planned length."""
         attempt = self._attempts.get(seq)
         if attempt is not None:
             self._spent += attempt.settle(now)
@@ -309,7 +309,7 @@ class VirtualExecutor:
     # ------------------------------------------------------------ what it tells
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
-        """Tell what became of each expected attempt; one that was not begun never will be."""
+        """Return what happened to each expected attempt; one that was not begun never will be."""
         found: list[Observation] = []
         for seq, number in expected.items():
             attempt = self._attempts.get(seq)
@@ -325,17 +325,17 @@ class VirtualExecutor:
         return found
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
-        """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
+        """Return attempt and use so far of each running request, without the attempts ``but``."""
         running = (a for a in self._attempts.values() if a.runs and a.key not in but)
         return {a.seq: (a.attempt, a.used(now)) for a in running}
 
     def spent(self, now: Instant) -> float:
-        """CPU time (ms) that all attempts together have used up to now: the processors' busy time."""
+        """Return the CPU time (ms) that all attempts together have used so far."""
         running = [each for each in self._attempts.values() if each.runs]
         return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
 
     def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
-        """The time of these attempts has come: they are over, and kept until the engine forgets them."""
+        """End these attempts, whose time has come; the ends are stored until the engine forgets them."""
         for end in ends:
             attempt = self._attempts.get(end.seq)
             if attempt is not None and attempt.end is end:
@@ -345,7 +345,7 @@ class VirtualExecutor:
         self._share_out(now)
 
     def fail(self) -> None:
-        """A power cut: everything that runs is lost without a trace."""
+        """Simulate a power cut: everything that runs is lost without a trace."""
         for attempt in self._attempts.values():
             self._unschedule(attempt)
             self._lost.add((attempt.seq, attempt.attempt))
@@ -353,7 +353,7 @@ class VirtualExecutor:
 
 
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
-    """Wall and CPU time after which an attempt is ended."""
+    """Return the wall and CPU time (ms) after which an attempt is ended; None: no limit."""
     ask, limits = request.spec.ask, site.settings.queues[request.queue].per_request
     both = (finite(ask.wall), limits.wall_limit), (ask.finite_cpu(), limits.cpu_limit)
     wall, cpu = (min([each for each in some if each is not None], default=None) for some in both)

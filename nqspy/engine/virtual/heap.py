@@ -1,4 +1,4 @@
-"""The virtual clock: a heap of (instant, order, input). Time jumps to the next instant with an input."""
+"""Virtual clock: a heap of (instant, order, input). Time jumps to the next instant with an input."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from typing import Any
 from nqspy.model.ids import Instant
 
 _FEW = 64
-"""So many items that were taken back may stay in the heap, whatever else is there."""
+"""Number of dropped items that may stay in the heap in any case."""
 
 
 class Heap:
-    """Inputs by their instant; equal instants in the order in which they were pushed.
+    """Inputs by instant; equal instants in the order in which they were pushed.
 
-    ``None`` (only a look) and what is callable (it is asked at its instant) come about by themselves; all
-    else is ``sure`` to happen.
+    ``None`` (only a wake-up) and callables (called at their instant) happen by themselves; all else is
+    ``sure`` to happen.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Heap:
         self._put_off: Callable[[], object] | None = None
 
     def reserve(self) -> int:
-        """A number for an input that may be pushed later, and then stands where it would by now."""
+        """Return a number for an input that may be pushed later, with its place in the order taken now."""
         return next(self._order)
 
     def push(self, at: Instant, item: Any, number: int = -1) -> int:
-        """Add an input, return the number to take it back by; ``number``: one reserved for it."""
+        """Add an input and return the number by which it can be dropped; ``number``: one reserved for it."""
         if number < 0:
             number = next(self._order)
         if item is None or callable(item):
@@ -40,8 +40,8 @@ class Heap:
         return number
 
     def put_off(self, push: Callable[[], object]) -> None:
-        """Have something pushed when next the heap is asked what is to come: what changes again at the same
-        instant is not pushed each time. There is one at a time; another is put in its place."""
+        """Call a function before the heap is next read, so that inputs that change again at the same instant
+        are pushed once. A new function replaces the one before."""
         self._put_off = push
 
     def _catch_up(self) -> None:
@@ -50,14 +50,14 @@ class Heap:
             push()
 
     def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
-        """Add inputs in the order of their instants: each is asked for when the one before it has come."""
+        """Add inputs in the order of their instants; each is read when the one before it has come."""
         for at, item in items:
             self._streams[self.push(at, item)] = items
             return
 
     def drop(self, number: int) -> None:
-        """Takes back an input that is still to come. It is only marked; its place in the heap goes when its
-        turn comes or when most are marked, so that nothing is searched."""
+        """Drop an input that is still to come. It is only marked and removed from the heap in its turn, or
+        when most are marked, so nothing is searched."""
         self._dropped.add(number)
         self._by_themselves.discard(number)
         if len(self._dropped) > _FEW and 2 * len(self._dropped) > len(self._items):
@@ -67,12 +67,12 @@ class Heap:
 
     @property
     def sure(self) -> int:
-        """Number of inputs still to come that are sure to happen."""
+        """Number of inputs to come that are sure to happen."""
         self._catch_up()
         return len(self._items) - len(self._by_themselves) - len(self._dropped)
 
     def next_at(self) -> Instant | None:
-        """The next instant at which something happens."""
+        """Return the next instant at which something happens; None: nothing does."""
         if self._put_off is not None:
             self._catch_up()
         items, dropped = self._items, self._dropped
@@ -81,7 +81,7 @@ class Heap:
         return items[0][0] if items else None
 
     def pop(self) -> tuple[Instant, list[Any]]:
-        """The next instant and everything that happens then. Raises IndexError when nothing is left."""
+        """Return the next instant and all its inputs. Raises IndexError if nothing is left."""
         at = self.next_at()
         if at is None:
             raise IndexError("nothing is left to happen")
@@ -98,6 +98,6 @@ class Heap:
         return at, items
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
-        """All that is still to come, in no particular order."""
+        """Return all inputs to come, in no particular order."""
         self._catch_up()
         return [entry for entry in self._items if entry[1] not in self._dropped]

@@ -1,7 +1,6 @@
-"""Progress of attempts on the invented machine. `Processors` is a machine on which no attempt slows another
-down. `TimeShared` is the Y-MP of seed 003: fewer CPUs than requests, a memory that does not hold them all,
-and waits for the disk in which another attempt may use the CPU.
-"""
+"""Progress of attempts on the simulated machine. With `Processors` no attempt slows another down.
+`TimeShared` is the Y-MP of seed 003: fewer CPUs than requests, a memory too small for all, and waits for the
+disk in which another attempt may use the CPU."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,8 +14,8 @@ Key = tuple[Seq, int]
 class Load(Protocol):
     """An attempt as the processors see it, always the same object.
 
-    ``demand``: CPUs it keeps busy at full speed (0.95 for a request of one CPU that waits for the disk 5 %
-    of its time); ``memory`` in bytes; ``runs``: it is not suspended.
+    ``demand``: CPUs that it keeps busy at full speed (0.95 for a request of one CPU that waits for the disk 5
+    % of its time); ``memory``: bytes; ``runs``: it is not suspended.
     """
 
     demand: float
@@ -25,27 +24,26 @@ class Load(Protocol):
 
 
 class Processors:
-    """Shares the machine out among the attempts: here all that is asked for. ``apart``: no attempt's rate
-    depends on the others, so that only those with which something has happened are asked about."""
+    """Shares of the machine for attempts: here each gets all that it asks for. ``apart``: no rate depends on
+    other attempts, so only changed ones are asked about."""
 
     apart = True
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """Return the rate at which each makes progress from now on, until the next call: 1.0 is full speed, a
-        suspended one has 0. ``loads``: all attempts, in the order of their starts."""
+        """Return the rate at which each attempt progresses from now on: 1.0 is full speed, a suspended one
+        has 0. ``loads``: all attempts, in the order of their starts."""
         return [float(each.runs) for each in loads]
 
 
 class TimeShared(Processors):
-    """``cpus`` processors and ``memory`` bytes, shared by all that run.
+    """``cpus`` processors and ``memory`` bytes, shared by all attempts that run.
 
-    In memory are those that fit: in the order of starts each takes its room if there is as much left. The
-    others are swapped out and make no progress. With demands d1 .. dk in memory each progresses at
-    min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a part ``io`` of the
-    time, at min(1, cpus / (k (1 - io))).
+    In the order of their starts attempts get memory while there is enough; the others are swapped out and
+    make no progress. With demands d1 .. dk in memory each progresses at min(1, cpus / (d1 + .. + dk)): k
+    requests of one CPU that wait for their disk a part ``io`` of the time, at min(1, cpus / (k (1 - io))).
 
-    ``swaps``: how often one that was started went into memory or out of it since; ``swapped_bytes``: what
-    was moved by that.
+    ``swaps``: how often a started attempt moved into memory or out of it; ``swapped_bytes``: bytes moved by
+    that.
     """
 
     apart = False
@@ -62,7 +60,7 @@ class TimeShared(Processors):
         self._last = Instant(0)
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """Return one rate for all that are in memory, 0 for the others."""
+        """Return one rate for all attempts in memory, and 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
         room, inside, known = self.memory, set[Load](), set(loads)
         for each in loads:
@@ -79,5 +77,5 @@ class TimeShared(Processors):
         return [rate if each in inside else 0.0 for each in loads]
 
     def swapped_out(self, now: Instant) -> int:
-        """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
+        """Return the time (ms, summed over requests) in which running attempts were swapped out so far."""
         return self._out_ms + self._outside * (now - self._last)
