@@ -106,7 +106,10 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     if command.key and not command.dry_run:
         before = _before(tx, owners, command.key, digest)
         if before is not None:
-            return {"ids": [tx.site.id_of(seq) for seq in before], "repeated": True}
+            queues = {row["seq"]: row["queue"] for row in tx.journal.ended(before)}
+            queues |= {seq: tx.site.requests[seq].queue for seq in before if seq in tx.site.requests}
+            ids = [tx.site.id_of(seq) for seq in before]
+            return {"ids": ids, "queues": [queues.get(seq, "") for seq in before], "repeated": True}
     if tx.journal.low():
         raise Refusal("no_room")
     depend.check_places(command.items)
