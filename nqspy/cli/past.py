@@ -17,7 +17,7 @@ OWNERS = "only the home's owner and root may read the journal"
 def report(home: str, file: str, since: str, as_json: bool = False) -> int:
     """Print the changes that ``file`` would have made; return the exit status. Raises Failure."""
     if not _may_read(home):
-        raise fast.Failure(f"nothing is gone through again: {OWNERS}")
+        raise fast.Failure(f"nothing is replayed: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]
     done = subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True)
     if done.returncode and (errors := done.stderr.splitlines()):
@@ -36,7 +36,7 @@ def close_plan(home: str, file: str, since: str) -> int:
             text = done.stdout
         except subprocess.TimeoutExpired:
             why = f"it takes more than {WITHIN} s; --replay {since} waits for it"
-    fast.write(1, ("\n" + (text or f"the last night is not gone through again: {why}\n")).encode())
+    fast.write(1, ("\n" + (text or f"the last night is not replayed: {why}\n")).encode())
     return 0
 
 

@@ -73,7 +73,7 @@ def carry_out(order: SimOrder, began: float) -> None:
     """Make all runs, write files, print results; ``began``: see `perf_counter`. Raises NqspyError."""
     tasks = order.tasks()
     if len(tasks) > 1 and (order.starts or order.requests):
-        raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
+        raise NotSimulated(f"--starts and --requests need a single run; these are {len(tasks)}")
     names = names_of(len(tasks) // order.many, order.many)
     files = [file for path in order.pictures for file in files_of(path, names)]
     _each_its_own(order, files)
@@ -105,7 +105,7 @@ def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
         if path is None or path.is_char_device():
             continue
         if other := used.get(path.resolve()):
-            raise NotSimulated(f"{option} would overwrite {path}, which is {other}: say another file")
+            raise NotSimulated(f"{option} would overwrite {path}, which is {other}: choose another file")
         used[path.resolve()] = f"what {option} writes"
 
 
@@ -125,7 +125,7 @@ def _print(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrde
     else:
         show_comparison(title, found)
         if alike(found):
-            remark("all runs came out alike: what differs between them makes no difference here")
+            remark("all runs have the same result: the settings that differ have no effect here")
 
 
 PolicyOption = Annotated[
@@ -133,7 +133,7 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="P[,P...]",
-        help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
+        help=f"one or several of {', '.join(POLICY_NAMES)}; default: firstfit, or that of --config",
     ),
 ]
 VaryOption = Annotated[
@@ -141,7 +141,7 @@ VaryOption = Annotated[
     typer.Option(
         "--vary",
         metavar="SETTING=V[,V...]",
-        help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
+        help="a setting with several values, as after `set` in qmgr: 'sched_factor share=0,10,20'",
     ),
 ]
 
@@ -152,26 +152,29 @@ def sim(
         str,
         typer.Argument(metavar="WORKLOAD", help=", ".join((*(f"FILE{each}" for each in FILES), *GENERATORS))),
     ],
-    pes: Annotated[int | None, typer.Option("--pes", min=1, help="PEs; else as the workload says")] = None,
+    pes: Annotated[
+        int | None, typer.Option("--pes", min=1, help="PEs; default: those of the workload")
+    ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", help="memory of the machine (64gb); else it does not matter")
+        str | None, typer.Option("--memory", help="memory of the machine (64gb); default: enough")
     ] = None,
     policy: PolicyOption = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="settings in qmgr's language instead of one plain queue")
+        Path | None, typer.Option("--config", help="file of qmgr commands instead of one plain queue")
     ] = None,
     vary: VaryOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="of an invented workload")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="of a generated workload")] = 1,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", min=1, help="so many seeds, from --seed on; of a log: weeks drawn from it"),
+        typer.Option("--seeds", min=1, help="number of seeds, from --seed on; of a log: random weeks"),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, max=MOST_JOBS, help="of an invented workload")
+        int | None,
+        typer.Option("--jobs", min=1, max=MOST_JOBS, help="number of jobs of a generated workload"),
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option("--processes", min=1, help="for several runs; else as many as there are CPUs"),
+        typer.Option("--processes", min=1, help="processes for several runs; default: the number of CPUs"),
     ] = None,
     starts: Annotated[
         Path | None,
@@ -188,7 +191,7 @@ def sim(
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="write everything as one page here")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="data instead of tables")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Run a workload on a simulated machine: how long jobs wait under which policy."""
     began = perf_counter()

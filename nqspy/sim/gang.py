@@ -320,10 +320,10 @@ _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("interactive jobs of 64 PEs in working hours", lambda each: str(each["interactive64"]["jobs"])),
     ("... given PEs within 60 s", lambda each: _part(each["interactive64"]["within_60s"])),
     ("... mean wait", lambda each: _seconds(each["interactive64"]["mean_s"])),
-    ("... 95 of 100 wait no longer than", lambda each: _seconds(each["interactive64"]["p95_s"])),
+    ("... 95 % wait no longer than", lambda each: _seconds(each["interactive64"]["p95_s"])),
     ("time in which state was moved", lambda each: f"{each['swapping_s'] / 3600:.1f} h"),
     ("jobs preempted", lambda each: str(each["preempted"])),
-    ("jobs left at the end", lambda each: str(each["jobs"]["left"])),
+    ("jobs not ended", lambda each: str(each["jobs"]["left"])),
 )
 
 

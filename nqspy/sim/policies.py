@@ -53,7 +53,7 @@ BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in (
 """Policies by name (manual page `sim`): to add one is a line above."""
 POLICY_NAMES = (*BATCH_POLICIES, NIGHT)
 
-FORM = "it is written 'sched_factor share=0,10,20': what follows `set` in qmgr, with values"
+FORM = "write it like 'sched_factor share=0,10,20', a setting of qmgr with values"
 
 
 class Variation(Struct, frozen=True):
@@ -97,7 +97,7 @@ def policies_of(text: str | None) -> list[str | None]:
         return [None]
     names, known = [word.strip() for word in text.split(",")], f"there are {', '.join(POLICY_NAMES)}"
     if not all(names):
-        raise NotSimulated(f"--policy '{text}' has a name that is empty; it is written fcfs,easy; {known}")
+        raise NotSimulated(f"--policy '{text}' has an empty name; write it like fcfs,easy; {known}")
     for place, name in enumerate(names):
         if name not in POLICY_NAMES:
             raise NotSimulated(f"there is no policy {name}; {known}")
@@ -114,12 +114,12 @@ def changes_of(text: str) -> Iterator[Variation]:
     """Yield the values of one setting, each as a command; lists in brackets too. Raises NotSimulated."""
     match = _VALUES.search(text)
     if match is None:
-        raise NotSimulated(f"--vary '{text}' names no values; {FORM}")
+        raise NotSimulated(f"--vary '{text}' has no values; {FORM}")
     if text.count("=") > 1:
         raise NotSimulated(f"--vary '{text}' has more than one =; {FORM}")
     values = [value.strip() for value in _COMMA.split(match["values"])]
     if not all(values):
-        raise NotSimulated(f"--vary '{text}' has a value that is empty; {FORM}")
+        raise NotSimulated(f"--vary '{text}' has an empty value; {FORM}")
     before, after = text[: match.start()].removeprefix("set ").strip(), text[match.end() :].strip()
     for value in values:
         setting = f"{match['name']}={value}"

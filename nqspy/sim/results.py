@@ -101,5 +101,5 @@ def opened(path: Path) -> Results:
     """Open a file of all jobs. Raises NotSimulated."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
-        raise NotSimulated(f"{path}: its ending says no format; there are {', '.join(FORMS)}")
+        raise NotSimulated(f"{path}: unknown format; use a name that ends in {', '.join(FORMS)}")
     return form(path)

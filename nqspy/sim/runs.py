@@ -142,8 +142,8 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     if task.policy == NIGHT and task.workload == NIGHT:
         if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):
             raise NotSimulated(
-                "the night of the computing centre has its own machine and lists: "
-                "--pes, --memory and --jobs go with another --policy"
+                "policy night has its own machine and jobs: "
+                "leave out --pes, --memory and --jobs, or choose another --policy"
             )
         night = NightRun(task.wanted.seed, own, varied)
         return night.workload, night
@@ -206,7 +206,9 @@ def run_all(
                     future.result()  # raises the run's error
             return [future.result() for future in futures]
         except BrokenProcessPool:
-            raise NotSimulated("a process that simulated was ended from outside; was memory short?") from None
+            raise NotSimulated(
+                "a process of the simulation was killed; was there too little memory?"
+            ) from None
         except BaseException:
             for child in active_children():
                 child.terminate()

@@ -74,17 +74,17 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
         yield f"dropped: {reason}", f"{n}"
     if found.left:
         yield "never ended", f"{found.left}"
-    yield "wait, mean", f"{metrics.wait_mean_s:.3f} s"
+    yield "wait, mean", f"{metrics.wait_mean_s:.1f} s"
     yield "wait, median", f"{metrics.wait_median_s:g} s"
     yield "wait, longest", f"{metrics.wait_max_s:g} s"
-    yield "bounded slowdown, mean", f"{metrics.bsld_mean:.4f}"
+    yield "bounded slowdown, mean", f"{metrics.bsld_mean:.2f}"
     yield "makespan", f"{metrics.makespan_s:g} s"
-    yield "utilisation", f"{metrics.utilisation:.6f}"
+    yield "utilisation", f"{metrics.utilisation * 100:.1f} %"
     if "busy" in found.judged:
-        yield "the night: CPUs busy", f"{found.judged['busy'] * 100:.1f} %"
+        yield "night: CPUs busy", f"{found.judged['busy'] * 100:.1f} %"
         for name, points in found.judged["deviation"].items():
-            yield f"the night: {name} off its quota", f"{points:+.2f} points"
-        yield "the night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
+            yield f"night: quota deviation of {name}", f"{points:+.2f} points"
+        yield "night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
 
 
 def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:

@@ -118,7 +118,7 @@ def test_a_file_takes_the_place_of_the_loaded_one_of_its_name(site):
     data = tried_file(live, path)
     assert data["replaces"]
     first_row = rows(data, "id", "would", "kind", "reason")[0]
-    assert first_row == (second, "starts", "starts", "until now: your tests are running (quiet)")
+    assert first_row == (second, "starts", "starts", "without the exit: your tests are running (quiet)")
     assert data["counts"]["starts"] == 2
     live.set("set exit quiet most=2")
     told = tried(live, "quiet", QUIET)
@@ -182,7 +182,7 @@ def test_calls_that_fail_or_take_long_are_named(site):
     text = text_of(data, False)
     assert f"FAILED exit bad: jobselect on {a}: AttributeError" in text
     assert f"LONG exit bad: jobselect on {b}: " in text
-    assert "jobend: is a notice, which is not tried" in text
+    assert "jobend: not tried" in text
 
 
 def test_people_get_a_page_and_its_first_twenty(site):
@@ -191,7 +191,7 @@ def test_people_get_a_page_and_its_first_twenty(site):
     ids = [live.submit(SLEEP, name="test", wall="10:00") for _ in range(25)]
     shut = HEAD + "@userexit\ndef jobselect():\n    return refuse('closed', alike=())\n"
     text = live.run("nqspy", "exits", "try", str(live.write("shut.py", shut))).ok().out
-    assert text.startswith("exit shut, besides those loaded, on the 25 that wait at 20")
+    assert text.startswith("exit shut (new): tried on 25 waiting requests at 20")
     assert "25 would start later\n" in text
     assert f"{ids[0]}  test  " in text
     assert "  why:   closed (shut)\n" in text
@@ -245,7 +245,7 @@ def test_what_came_lately_goes_through_it_again(fresh):
     assert data["calls"] >= 4
     assert [each["n"] for each in live.events()] == before
     text = text_of(data, False)
-    assert text.startswith("exit quiet, besides those loaded, on the 4 that started from 20")
+    assert text.startswith("exit quiet (new): tried on 4 started requests from 20")
     assert "2 would have started later\n" in text
 
 

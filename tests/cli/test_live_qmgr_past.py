@@ -10,7 +10,7 @@ from daemon.live import ONE_QUEUE, Live
 from nqspy.cli import past
 
 ONE_PE = f"{ONE_QUEUE}set machine pes=1\ncreate group d1 share=60\ncreate group d2 share=40\n"
-NOT_AGAIN = "the last night is not gone through again"
+NOT_AGAIN = "the last night is not replayed"
 WIDER = "set machine pes=3\nset sched_factor time 5\n"
 
 
@@ -36,12 +36,12 @@ def happened(live):
 def test_a_file_that_is_verified_tells_of_the_last_nights_under_it(night):
     before = happened(night), night.qmgr("show all").out
     told = night.run("qmgr", "verify", "--replay", "7d", "wider.qmgr").ok()
-    assert "gone through again as it was: every start within a second\n" in told.out
-    assert "with wider.qmgr: different from " in told.out
+    assert "every start within 1 s of the journal\n" in told.out
+    assert "with wider.qmgr: " in told.out
     assert "\nstarts: 2 earlier, 0 later, 1 the same\n" in told.out
     rows = {row[0]: row[1:4] for row in (line.split() for line in told.lines) if row}
     assert (rows["d1"], rows["d2"]) == (["0", "0", "1"], ["2", "0", "0"])
-    assert "why: waited then: needs 1 PE" in told.out.replace("\n    ", " ")
+    assert "why: without the change: needs 1 PE" in told.out.replace("\n    ", " ")
     assert told.err == ""
     data = night.run("qmgr", "verify", "--json", "--replay", "1d", "wider.qmgr").ok().out.splitlines()[-1]
     assert '"starts": {"earlier": 2, "later": 0, "same": 1' in data
@@ -54,7 +54,9 @@ def test_a_file_that_is_wrong_or_asks_more_than_settings_is_one_line(night):
     assert (done.status, done.out) == (1, "")
     assert "wrong.qmgr, line 1" in done.err
     night.write("acts.qmgr", "set machine pes=3\nstop queue batch\nhold request 1\n")
-    done = night.run("qmgr", "verify", "--replay", "7d", "acts.qmgr").refused("'hold request' is no setting")
+    done = night.run("qmgr", "verify", "--replay", "7d", "acts.qmgr").refused(
+        "'hold request' is not a setting"
+    )
     soon = night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon' is no moment")
     assert soon.err.startswith("qmgr: "), "who was called says it"
     night.run("qmgr", "apply", "--replay", "7d", "wider.qmgr").refused("verify FILE and plan FILE")
@@ -69,11 +71,11 @@ def test_a_plan_closes_with_the_last_night_in_a_few_lines(night):
     assert "REQUEST" not in last
     assert "REQUEST" in night.run("qmgr", "plan", "--replay", "7d", "wider.qmgr").ok().out
     assert night.run("qmgr", "plan", "--replay", "no", "wider.qmgr").ok().out == changes + "\n"
-    assert "gone through" not in night.run("qmgr", "--json", "plan", "wider.qmgr").ok().out
+    assert "replayed" not in night.run("qmgr", "--json", "plan", "wider.qmgr").ok().out
     night.write("acts.qmgr", "stop queue batch\nhold request 9\n")
     plan = night.run("qmgr", "plan", "acts.qmgr").out
     assert plan.endswith(
-        f"\n{NOT_AGAIN}: acts.qmgr: 'hold request' is no setting: a replay changes settings only\n"
+        f"\n{NOT_AGAIN}: acts.qmgr: 'hold request' is not a setting; a replay changes settings only\n"
     )
 
 

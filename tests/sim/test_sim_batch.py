@@ -194,7 +194,10 @@ def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, option, name, jobs):
     [
         (["--starts", "mine.swf"], "--starts would overwrite {}/mine.swf, which is the workload"),
         (["--html", "link.html"], "--html would overwrite {}/link.html, which is the workload"),
-        (["--requests", "site.csv", "--config", "site.csv"], "site.csv, which is --config: say another file"),
+        (
+            ["--requests", "site.csv", "--config", "site.csv"],
+            "site.csv, which is --config: choose another file",
+        ),
         (["--starts", "a.csv", "--requests", "a.csv"], "a.csv, which is what --starts writes"),
         (["--html", "gantt.svg", "--pictures", "gantt.svg"], "gantt.svg, which is what --html writes"),
     ],
@@ -234,7 +237,7 @@ def test_a_configuration_of_ones_own_is_used(tmp_path):
         ([OURS / "example.swf", "--policy", "best"], "there is no policy best; there are fcfs, firstfit"),
         ([OURS / "example.swf", "--config", "no.qmgr"], "no.qmgr cannot be read"),
         ([OURS / "example.swf", "--starts", "/no/such/folder"], "/no/such/folder cannot be written"),
-        ([OURS / "example.swf", "--requests", "jobs.xml"], "its ending says no format"),
+        ([OURS / "example.swf", "--requests", "jobs.xml"], "unknown format"),
         ([OURS / "example.swf", "--memory", "much"], "much"),
     ],
 )

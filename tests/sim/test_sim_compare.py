@@ -144,7 +144,7 @@ def test_what_is_varied_becomes_commands_of_qmgr(text, commands):
     "text", ["", "share", "sched_factor", "a=1 b=2", "share=", "share=1,,2", "share=1,", "=1"]
 )
 def test_what_is_no_variation_is_refused_in_a_line(text):
-    with pytest.raises(NotSimulated, match="it is written 'sched_factor share=0,10,20'") as refusal:
+    with pytest.raises(NotSimulated, match="write it like 'sched_factor share=0,10,20'") as refusal:
         list(changes_of(text))
     assert f"--vary '{text}'" in str(refusal.value)
 
@@ -155,15 +155,15 @@ def test_what_is_no_variation_is_refused_in_a_line(text):
         (["--vary", "sched_factor shore=1,2"], "--vary 'sched_factor shore=1,2', line 1"),
         (["--vary", "sched_factor share=1,x"], "'x' is no whole number"),
         (["--vary", "queue none order=sjf"], "there is no queue none"),
-        (["--vary", "nonsense"], "names no values"),
+        (["--vary", "nonsense"], "has no values"),
         (["--policy", "fcfs,best"], "there is no policy best; there are fcfs"),
-        (["--policy", "fcfs,"], "--policy 'fcfs,' has a name that is empty; it is written fcfs,easy"),
-        (["--policy", "easy,,fcfs"], "--policy 'easy,,fcfs' has a name that is empty; it is written"),
+        (["--policy", "fcfs,"], "--policy 'fcfs,' has an empty name; write it like fcfs,easy"),
+        (["--policy", "easy,,fcfs"], "--policy 'easy,,fcfs' has an empty name"),
         (["--policy", "fcfs,fcfs"], "--policy names fcfs twice"),
-        (["--policy", "fcfs,easy", "--starts", "s"], "write the jobs of a single run; here are 2"),
+        (["--policy", "fcfs,easy", "--starts", "s"], "need a single run; these are 2"),
         (["--seeds", "1000000000"], "make 1000000000 runs, 10000 at most are made"),
         (5 * ["--vary", "run_limit=" + ",".join(map(str, range(1, 101)))], "make 10000000000 runs"),
-        (["--seeds", "2", "--requests", "r.csv"], "write the jobs of a single run; here are 2"),
+        (["--seeds", "2", "--requests", "r.csv"], "need a single run; these are 2"),
         (["--html", "/none/page.html"], "/none/page.html cannot be written"),
     ],
 )
@@ -190,14 +190,17 @@ def test_names_and_errors_do_nothing_to_a_terminal(tmp_path):
     assert "\\u001b[31mred" in call(path).stdout
     path = tmp_path / "log.swf"
     path.write_text("1 0 -1 \x1b[31m 1 -1 -1 1 9 -1 1 1 1 -1 1 -1 -1 -1\n")
-    assert "field 4 is no number: \\u001b[31m" in refused(path, "--pes", 1)
+    assert "field 4 is not a number: \\u001b[31m" in refused(path, "--pes", 1)
     assert "a=1 b=2" in refused(path, "--pes", 1, "--vary", "a=1\nb=2")
 
 
 def test_what_makes_no_difference_is_said():
     answer = call(*LUBLIN, "--policy", "fcfs", "--vary", "sched_factor share=0,10", "--processes", 1)
-    assert "all runs came out alike" in answer.stdout
-    assert "alike" not in call(*LUBLIN, "--policy", "fcfs,easy", "--jobs", 200, "--processes", 1).stdout
+    assert "the same result" in answer.stdout
+    assert (
+        "the same result"
+        not in call(*LUBLIN, "--policy", "fcfs,easy", "--jobs", 200, "--processes", 1).stdout
+    )
 
 
 # ---------------------------------------------------------------- terminals

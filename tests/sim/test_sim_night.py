@@ -40,8 +40,8 @@ def test_what_is_varied_is_kept_in_every_shift():
 
 def test_people_are_told_too():
     shown = call("night").stdout
-    for text in ("CPUs busy", "d1 off its quota", "order of the lists"):
-        assert f"the night: {text}" in shown
+    for text in ("CPUs busy", "quota deviation of d1", "order of the lists"):
+        assert f"night: {text}" in shown
 
 
 def test_it_is_compared_over_seeds():

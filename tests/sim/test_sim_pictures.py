@@ -60,7 +60,7 @@ def test_what_cannot_be_written_is_told_before_anything_is_run(tmp_path, path):
     (tmp_path / "taken").write_text("a file")
     said = refused(TRACES / "example.swf", "--pictures", tmp_path / path)
     assert str(tmp_path / path) in said
-    assert "cannot be written: " in said or "is no folder for pictures: " in said
+    assert "cannot be written: " in said or "as a folder for pictures: " in said
     assert (tmp_path / "taken").read_text() == "a file"
 
 

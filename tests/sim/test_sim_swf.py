@@ -87,7 +87,7 @@ def test_the_machine_is_as_large_as_said_else_as_the_header_says(log):
     assert open_swf(log(line(), header="; MaxNodes: 8\n")).pes == 8
     assert open_swf(log(line(), header="; MaxProcs: -1\n; MaxNodes: 8\n")).pes == 8
     assert open_swf(log(line()), pes=4).pes == 4
-    with pytest.raises(NotSimulated, match="say --pes N"):
+    with pytest.raises(NotSimulated, match="give --pes N"):
         open_swf(log(line(), header="; Version: 2\n"))
 
 
@@ -114,9 +114,9 @@ def test_a_packed_log_is_read_as_it_is(log, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1 2 3", "line 4: it has 3 fields, a job has 18"),
-        (line(submit="soon"), "line 4: field 2 is no number: soon"),
-        (line(run="nan"), "line 4: field 4 is no number: nan"),
+        ("1 2 3", "line 4: 3 fields instead of 18"),
+        (line(submit="soon"), "line 4: field 2 is not a number: soon"),
+        (line(run="nan"), "line 4: field 4 is not a number: nan"),
         (line(submit=10**17), "line 4: a number is too large"),
         (line(run="1e300"), "line 4: a number is too large"),
         (line(estimate=10**12), "line 4: a number is too large"),
@@ -153,7 +153,7 @@ def test_a_machine_that_is_too_large_is_told(log):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1" * 3_000_000, "is no log: a line of it is longer than 1000000"),
+        ("1" * 3_000_000, "is not a log: it has a line longer than 1000000"),
         ("; Note: a\n" * 200_000, "its header is longer than 1000000 characters"),
         ("; more of what stands above\n" * 70_000, "its header is longer than 1000000 characters"),
     ],

@@ -91,7 +91,7 @@ def test_the_lists_of_a_night_are_handed_in_by_departments():
 
 @pytest.mark.parametrize(("name", "least"), [("psched", 8), ("t3d", 2)])
 def test_a_machine_on_which_no_job_fits_is_refused(name, least):
-    with pytest.raises(NotSimulated, match=f"has less than {least} PEs: say --pes"):
+    with pytest.raises(NotSimulated, match=f"need at least {least} PEs; give --pes"):
         open_workload(name, Wanted(pes=least - 1, jobs=5))
     assert len(list(open_workload(name, Wanted(pes=least, jobs=5)).jobs())) == 5
 
@@ -110,13 +110,13 @@ def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("job,width\n1,2\n", "names no column submit"),
+        ("job,width\n1,2\n", "has no column submit"),
         ("job,width,submit,run\n1,2,0,5\n2,x,0,5\n", "line 3: job, width, submit, run or estimate"),
         ("job,width,submit,run\n1,2\n", "line 2"),
         ("job,width,submit,run\n1,2,0,inf\n", "line 2"),
         ("job,width,submit,run\n1,0,0,5\n", "line 2"),
         ("job,width,submit,run\n", "no job in it"),
-        ("\xff\xfe", "no CSV file"),
+        ("\xff\xfe", "not a CSV file"),
     ],
 )
 def test_what_is_wrong_with_a_list_is_told(tmp_path, text, said):

@@ -68,9 +68,10 @@ def exits_check(
 def exits_try(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")],
     since: Annotated[
-        str | None, typer.Option("--since", help="on what came from 2026-03-02T21:00, 21:00 or 7d (ago) on")
+        str | None,
+        typer.Option("--since", help="try it on the past: from 2026-03-02T21:00, 21:00 or 7d (ago)"),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="tell all requests, not only the first 20")] = False,
+    every: Annotated[bool, typer.Option("--all", help="show all requests, not only the first 20")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:

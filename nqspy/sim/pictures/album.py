@@ -97,15 +97,15 @@ def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
     if path.suffix.lower() in FORMATS and not path.is_dir():
         if path.stem in DRAWN and path.stem not in names:
             there = ", ".join(names)
-            raise NotSimulated(f"{path}: there is no such picture of these runs; there are {there}")
+            raise NotSimulated(f"{path}: these runs have no such picture; there are {there}")
         own = (path.stem,) if path.stem in names else tuple(names)
         return [PictureFile(writable(path), own)]
     if path.suffix.lower() in OTHERS and not path.is_dir():
-        raise NotSimulated(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
+        raise NotSimulated(f"{path}: pictures are written as {' or '.join(FORMATS)}")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NotSimulated(f"{path} is no folder for pictures: {error.strerror}") from None
+        raise NotSimulated(f"{path} cannot be used as a folder for pictures: {error.strerror}") from None
     return [PictureFile(writable(path / f"{name}.svg"), (name,)) for name in names]
 
 

@@ -32,16 +32,16 @@ _NEXT_DAY = 25 * 3_600_000
 @app.command()
 def replay(
     span: Annotated[
-        str | None, typer.Argument(metavar="[FROM..TO]", help="a time, as 03:10..03:20; with --steps")
+        str | None, typer.Argument(metavar="[FROM..TO]", help="with --steps: a time, like 03:10..03:20")
     ] = None,
     home: Annotated[
         str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="from 2026-03-02T21:00, 21:00, or 7d (before the last event) on"),
+        typer.Option("--since", help="begin: 2026-03-02T21:00, 21:00, or 7d (before the last event)"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="up to this, written likewise")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="end, written like --since")] = None,
     exits: Annotated[
         Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
     ] = None,
@@ -56,21 +56,21 @@ def replay(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied"),
+        typer.Option("--file", metavar="FILE", help="with the commands of FILE"),
     ] = None,
     show_steps: Annotated[
         bool,
         typer.Option(
-            "--steps", help="pass by pass: which requests were looked at, and why they did not start"
+            "--steps", help="show each pass: which requests it examined, and why they did not start"
         ),
     ] = False,
     drawn: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png")
+        Path | None, typer.Option("--picture", metavar="FILE", help="draw both runs: FILE.svg or FILE.png")
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
 ) -> None:
-    """Replay the journal: as it was, or under other settings, queues or user exits."""
+    """Replay the journal as it was, or with other settings, queues or user exits."""
     try:
         if drawn is not None:
             picture.check(drawn)
@@ -110,7 +110,9 @@ def time_asked(
     """Return the requested beginning and end. Raises BadValue, NotReplayed."""
     if span is not None:
         if since is not None or until is not None or ".." not in span:
-            raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
+            raise NotReplayed(
+                f"{span!r} is not a time: write it like 03:10..03:20, without --since and --until"
+            )
         since, _, until = span.partition("..")
     begin = parse_since(since, past.zone, past.last) if since else None
     end = parse_since(until, past.zone, past.last) if until else None
@@ -118,7 +120,7 @@ def time_asked(
         # A clock time is the next one after the beginning, which may be after the last event.
         end = parse_since(until, past.zone, Instant(end + _NEXT_DAY))
     if begin is not None and end is not None and begin >= end:
-        raise NotReplayed(f"nothing lies between {since} and {until}")
+        raise NotReplayed(f"the time from {since} to {until} is empty")
     return begin, end
 
 
@@ -154,7 +156,7 @@ def read_commands(file: Path) -> str:
     except OSError as error:
         raise NotReplayed(f"{file} cannot be read: {error.strerror or error}") from None
     if len(text) > MOST:
-        raise NotReplayed(f"{file} is longer than {MOST} characters: a file of commands is meant")
+        raise NotReplayed(f"{file} is longer than {MOST} characters; give a file of commands")
     return text
 
 
@@ -162,7 +164,7 @@ def _show_steps(
     past: HomeJournal, begin: Instant | None, end: Instant | None, as_json: bool, other: Alternative
 ) -> None:
     if not other.is_empty:
-        raise NotReplayed("--steps shows the passes that were made: give it without a change")
+        raise NotReplayed("--steps shows recorded passes: leave out the change")
     if begin is None or end is None:
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # Failures of exits shortly before count.

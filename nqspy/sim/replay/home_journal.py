@@ -34,7 +34,7 @@ class HomeJournal:
         try:
             self.reader = Reader(database)
         except (StoreError, OSError) as error:
-            raise NotReplayed(f"{error}; its owner or root can replay it") from error
+            raise NotReplayed(f"{error}; only its owner and root can replay it") from error
         self.home = home
         self.now_site = self.reader.site()
         if self.now_site.n == 0:
@@ -53,12 +53,12 @@ class HomeJournal:
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
-            raise NotReplayed("nothing happened in that time: there is nothing to replay")
+            raise NotReplayed("the journal has no events in that time: there is nothing to replay")
         if events[-1].n - events[0].n != len(events) - 1:
             last, next_ = next((a.n, b.n) for a, b in pairwise(events) if b.n != a.n + 1)
             raise NotReplayed(
-                f"the journal lacks what was between its events {last} and {next_}: it was altered; "
-                "take a time without it (--since, --until)"
+                f"the journal was altered: it has no events between {last} and {next_}; "
+                "choose another time with --since and --until"
             )
         late = (n for n, each in enumerate(events) if until is not None and each.at >= until)
         count = next(late, len(events))
@@ -66,7 +66,7 @@ class HomeJournal:
         site = Site() if former is None else former
         oldest = next(self.reader.events(after=site.n, limit=1), None)
         if oldest is not None and oldest.n != site.n + 1:
-            raise NotReplayed(f"the journal begins with event {oldest.n}: what was before is not known")
+            raise NotReplayed(f"the journal begins with event {oldest.n}: earlier events are missing")
         first = rebuilt(site, islice(self.reader.events(after=site.n), n - site.n))
         spare, sites = reloaded(first), [first]
 
@@ -119,7 +119,7 @@ class HomeJournal:
         """Return the number of the last event before an instant at which no plan was under way."""
         first = next(self.reader.events(since=since, limit=1), None)
         if first is None:
-            raise NotReplayed("nothing has happened since then: there is nothing to replay")
+            raise NotReplayed("the journal has no events since then: there is nothing to replay")
         n = first.n - 1
         near = self.reader.kinds((Decided.kind,), after=max(0, n - NEAR), upto=n + NEAR)
         passes = [(each.n, each.event.as_of) for each in near if isinstance(each.event, Decided)]

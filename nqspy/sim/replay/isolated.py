@@ -65,7 +65,7 @@ def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
         by_signal = os.WIFSIGNALED(status)
         how = f"signal {os.WTERMSIG(status)}" if by_signal else f"status {os.WEXITSTATUS(status)}"
         raise NotReplayed(
-            f"the process in which user exits run was lost ({how}): one of them ends or stops it"
+            f"the process of the user exits ended ({how}): one of the exits ends or stops it"
         ) from None
     if "refused" in result:
         raise NotReplayed(result["refused"])
@@ -103,7 +103,9 @@ def _live(
             except NqspyError as error:
                 result = {"refused": str(error)}
             except MemoryError:
-                result = {"refused": f"it needs more than {MEMORY >> 30} GiB; take a shorter time"}
+                result = {
+                    "refused": f"it needs more than {MEMORY >> 30} GiB of memory; choose a shorter time"
+                }
             except BaseException:
                 result = {"failed": format_exc()}
             pipe.write(json.dumps(result, ensure_ascii=False).encode("utf-8", "replace"))

@@ -24,7 +24,7 @@ WAS, WOULD = "as it was", "as it would be"
 def check(path: Path) -> None:
     """Raise NqspyError unless a picture can be drawn and written there."""
     if path.suffix.lower() not in FORMATS:
-        raise NotReplayed(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
+        raise NotReplayed(f"{path}: pictures are written as {' or '.join(FORMATS)}")
     write(path, b"", "ab")
     if path.suffix.lower() == ".png":
         with suppress(ImportError):  # reported when it is drawn

@@ -76,8 +76,8 @@ def _name(site: Site, seq: Seq) -> str:
 def lines(step: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a pass for people."""
     shift = f", shift {step['shift']}" if step["shift"] else ""
-    asked = "" if step["asked"] == step["at"] else f", asked for {step['asked'][11:23]}"
-    made = f"pass {step['n']}, as of event {step['as_of']}"
+    asked = "" if step["asked"] == step["at"] else f", requested at {step['asked'][11:23]}"
+    made = f"pass {step['n']}, on the state after event {step['as_of']}"
     yield f"{step['at'][:10]} {step['at'][11:23]}  {made}{asked}{shift}"
     for each in step["started"]:
         forced = ", forced" if each["forced"] else ""
@@ -88,6 +88,6 @@ def lines(step: dict[str, Any]) -> Iterator[str]:
     for each in step["waits"]:
         yield f"    {each['request']} {each['name']}: {each['code']} ({each['who']}) {each['text']}"
     for each in step["queues"]:
-        yield f"    others of queue {each['queue']}: {each['code']} ({each['who']}) {each['text']}"
+        yield f"    others in queue {each['queue']}: {each['code']} ({each['who']}) {each['text']}"
     for each in step["failures"]:
         yield f"    exit {each['exit']} failed: {each['text']}"

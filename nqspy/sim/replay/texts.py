@@ -20,19 +20,18 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
-    others = f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
-    again = others if data["as_it_was"] else "the same to the event"
-    yield f"gone through again as it was: {elsewhere(data) if words else again}\n"
+    others = f"{_count(data['as_it_was'], 'event')} (see `nqspy manual replay`)"
+    again = others if data["as_it_was"] else "the same as the journal"
+    yield f"replayed without a change: {elsewhere(data) if words else again}\n"
     yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:
         return
     if data["left"] is None or not data["differences"]:  # whatever exits would have answered otherwise
-        yield f"with {words}: nothing would have been different\n"
+        yield f"with {words}: no difference\n"
         return
-    differs = f"different from {short(data['left'])} on, {data['differences']} events are other ones"
-    yield f"with {words}: {differs}\n"
+    yield f"with {words}: {_count(data['differences'], 'event')}, from {short(data['left'])} on\n"
     if guessed := data["guessed"]:
-        yield f"it is not known how long {some_of(guessed, 3)} would have run: to the limit\n"
+        yield f"run time not known, simulated up to the limit: {some_of(guessed, 3)}\n"
     for name, text in list(data["refused"].items())[:MOST]:
         yield f"{name} would have been refused: {text}\n"
     starts = data["starts"]
@@ -56,8 +55,8 @@ _KINDS = {
     "earlier": "earlier",
     "later": "later",
     "same": "the same",
-    "never": "not any more",
-    "new": "only now",
+    "never": "no longer",
+    "new": "only with the change",
 }
 _ALWAYS = ("earlier", "later", "same")
 
@@ -65,8 +64,12 @@ _ALWAYS = ("earlier", "later", "same")
 def elsewhere(data: Data) -> str:
     """Return how far the run without a change agrees with the journal."""
     if not data["as_it_was"]:
-        return "every start within a second"
-    return f"{data['as_it_was']} requests start at another time (see `nqspy manual replay`)"
+        return "every start within 1 s of the journal"
+    return f"{_count(data['as_it_was'], 'start')} (see `nqspy manual replay`)"
+
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what} differs" if number == 1 else f"{number} {what}s differ"
 
 
 def unasked_exits(data: Data) -> Iterator[str]:
@@ -74,10 +77,10 @@ def unasked_exits(data: Data) -> Iterator[str]:
     for each in data["exits"]["missing"]:
         since = "" if each["since"] is None else f" {short(each['since'])}"
         named = f"exit {each['exit']} ({each['digest']})"
-        yield f"{named}, loaded{since}: no copy of it is kept; it was not asked"
+        yield f"{named}, loaded{since}: not asked, because no copy is stored"
     until = data["exits"]["unknown_until"]
     if data["as_it_was"] and until is not None:
-        yield f"the journal does not say which exits were loaded before {short(until)}: today's were asked"
+        yield f"exits loaded before {short(until)} are not recorded: those of today were asked"
 
 
 def _was(pair: Data, written: Any) -> str:
@@ -112,10 +115,10 @@ def _moves(moved: list[Data]) -> Iterator[str]:
         times = ("-" if each[course] is None else short(each[course])[5:] for course in ("was", "would"))
         why = "" if each["reason"] is None else str(each["reason"]["text"])
         if each["was"] is not None and (each["later_s"] is None or each["later_s"] > 0):
-            passed = f"lets pass {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
+            passed = f"overtaken by {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
             why = "; ".join(filter(None, (why, passed)))
         elif why:
-            why = f"waited then: {why}"
+            why = f"without the change: {why}"
         rows.append((each["id"], each["name"], each["group"], *times, _span(each["later_s"]), why))
     yield "\n" + grid(("REQUEST", "NAME", "GROUP", "WAS", "WOULD", "LATER", "WHY"), rows, left=5)
     if len(moved) > MOST:

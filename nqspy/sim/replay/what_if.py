@@ -143,7 +143,7 @@ def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
 def exits_of(folder: Path) -> Choice:
     """Return a choice of the files in a folder of exits for all times. Raises NotReplayed for no folder."""
     if not folder.is_dir():
-        raise NotReplayed(f"{folder} is no folder of user exits")
+        raise NotReplayed(f"{folder} is not a folder of user exits")
     sources = files_in(folder)
     return lambda files: sources
 
@@ -159,7 +159,7 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
     for parsed in parse_text(text, source):
         if not isinstance(parsed.command, cm.Configure):
             words = " ".join(parsed.text.split()[:2])
-            raise NotReplayed(f"{source}: {words!r} is no setting: a replay changes settings only")
+            raise NotReplayed(f"{source}: {words!r} is not a setting; a replay changes settings only")
         changes += parsed.command.changes
         if not any(each.path.startswith("shift/") for each in parsed.command.changes):  # no shift sets one
             lines.append(parsed.text)

@@ -25,17 +25,17 @@ Data = Mapping[str, Any]
 _WOULD = {
     "starts": "{n} would start now",
     "waits": "{n} would not start now",
-    "submission": "{n} would be answered otherwise at submission",
+    "submission": "{n} would have another answer at submission",
     "earlier": "{n} would start earlier",
     "later": "{n} would start later",
-    "answer": "{n} would be answered otherwise",
-    "place": "{n} would change place",
+    "answer": "{n} would get another answer",
+    "place": "{n} would change places in the queue",
 }
 _WOULD_HAVE = {
     "submission": "{n} would have been refused",
     "earlier": "{n} would have started earlier",
     "later": "{n} would have started later",
-    "new": "{n} would have started that did not",
+    "new": "{n} would have started only with the exit",
     "never": "{n} would not have started",
 }
 
@@ -49,20 +49,22 @@ def text(data: Data, every: bool) -> str:
 def _summary(data: Data) -> Iterator[str]:
     """Yield which exit was tried on which requests and time, and how many would change."""
     past, texts, nothing = "since" in data, _WOULD, "nothing would change"
-    how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
-    tried = f"exit {data['exit']}, {how}, on the"
+    how = "in place of the loaded one" if data["replaces"] else "new"
+    tried = f"exit {data['exit']} ({how}): tried on"
     if past:
-        texts, nothing = _WOULD_HAVE, "nothing would have been otherwise"
-        yield f"{tried} {data['requests']} that started from {short(data['since'])} to {short(data['until'])}"
+        texts, nothing = _WOULD_HAVE, "nothing would have changed"
+        some = f"{data['requests']} started request{'s' * (data['requests'] != 1)}"
+        yield f"{tried} {some} from {short(data['since'])} to {short(data['until'])}"
     else:
         range_text = f"to {short(data['until'])}" if data["until"] else "to the end"
-        yield f"{tried} {data['waiting']} that wait at {short(data['at'])}, looked {range_text}"
+        some = f"{data['waiting']} waiting request{'s' * (data['waiting'] != 1)}"
+        yield f"{tried} {some} at {short(data['at'])}, simulated {range_text}"
         if data["left_out"]:
-            yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
+            yield f"not tried, because further back in the queues: {data['left_out']}"
     if data["off"]:
         yield f"exit {data['exit']} is switched off; it was tried as if it were on"
     if past and data["as_it_was"]:
-        yield f"gone through without it, {elsewhere(data)}"
+        yield f"replayed without the exit: {elsewhere(data)}"
     yield from unasked_exits(data) if past else ()
     yield "; ".join(texts[kind].format(n=n) for kind, n in data["counts"].items() if n) or nothing
 
@@ -74,7 +76,7 @@ def _of_requests(data: Data, every: bool) -> Iterator[str]:
         yield f"  was:   {row['was']}"
         yield f"  would: {row['would']}"
         if row["reason"]:
-            then = "waited then: " if "since" in data and row["kind"] in ("earlier", "new") else ""
+            then = "without the exit: " if "since" in data and row["kind"] in ("earlier", "new") else ""
             yield f"  why:   {then}{row['reason']}"
     if len(rows) < len(data["changed"]):
         yield f"and {len(data['changed']) - len(rows)} more (--all)"
@@ -84,7 +86,7 @@ def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
     for hook, each in data["hooks"].items():
         took = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
         if hook in NOTICES:
-            yield f"{hook}: is a notice, which is not tried: it would do what it does"
+            yield f"{hook}: not tried, because a notice acts outside nqspy"
         else:
             yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {took}"
     for each in data["failures"]:
@@ -107,13 +109,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def try_exit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")],
     since: Annotated[
-        str | None, typer.Option("--since", help="on what came from 2026-03-02T21:00, 21:00 or 7d (ago) on")
+        str | None,
+        typer.Option("--since", help="try it on the past: from 2026-03-02T21:00, 21:00 or 7d (ago)"),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="tell all requests, not only the first 20")] = False,
+    every: Annotated[bool, typer.Option("--all", help="show all requests, not only the first 20")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
     home: Annotated[str | None, typer.Option("--home", help="the home")] = None,
 ) -> None:
-    """Try a file of exits on a copy of the site: which requests would start, wait, change place."""
+    """Try a file of exits on a copy of the site: which requests would start, wait, change places."""
     try:
         candidate = read_file(file)
         if since is None:

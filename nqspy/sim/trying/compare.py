@@ -105,7 +105,7 @@ def _rows(
             (before, _), (then, reason) = (getattr(side, kind) or ("", "") for side in (was, would))
         else:
             before, then = (_words(side, horizon, zone) for side in (was, would))
-            reason = would.why if would.why or not was.why else f"until now: {was.why}"
+            reason = would.why if would.why or not was.why else f"without the exit: {was.why}"
         yield {
             "id": copy.id_of(request.seq), "name": request.name, "owner": request.owner,
             "queue": request.queue, "kind": kind, "was": before, "would": then, "reason": reason,

@@ -66,7 +66,7 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
     state, loaded = _daemon_state(folder)
     database = folder / DATABASE
     if not os.access(database, os.R_OK):
-        raise NotTried(f"{database} is not yours to read; whoever may put exits there, or root, may try them")
+        raise NotTried(f"you may not read {database}; only its owner and root can try exits")
     with Reader(database) as reader, no_collector():
         site, scripts = reader.site(), dict[str, bytes]()
         if any(b"def submit" in each.text for each in (*loaded, candidate)):

@@ -159,7 +159,7 @@ def try_out(copy: SiteCopy, candidate: Source) -> Tried:
     try:
         return msgspec.msgpack.decode(answer.body, type=Tried)
     except msgspec.MsgspecError as error:
-        raise NotTried(f"the process of the exits answered nonsense: {error}") from None
+        raise NotTried(f"the process of the exits sent an answer that cannot be read: {error}") from None
 
 
 # ---------------------------------------------------------------- in the process without rights

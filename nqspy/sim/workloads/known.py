@@ -38,11 +38,11 @@ def open_workload(word: str, wanted: Wanted) -> Workload:
         known = ", ".join((*GENERATORS, *(f"FILE{each}" for each in FILES)))
         raise NotSimulated(f"there is no workload {word}; there are {known}")
     elif wanted.jobs is not None:
-        raise NotSimulated(f"--jobs is of an invented workload: {word} has the jobs that it has")
+        raise NotSimulated(f"--jobs is for generated workloads; the number of jobs in {word} is fixed")
     else:
         found = FILES[ending](Path(word), wanted)
     if found.pes > MOST_PES:
-        least = f"{found.name}: a machine has at most {MOST_PES} PEs, not {found.pes}: say --pes N"
+        least = f"{found.name}: a machine has at most {MOST_PES} PEs, not {found.pes}; give --pes N"
         raise NotSimulated(least)
     return found
 
@@ -58,7 +58,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)
     if not count:
-        raise NotSimulated(f"{workload.name}: the weeks that seed {seed} draws hold no job")
+        raise NotSimulated(f"{workload.name}: the weeks drawn by seed {seed} have no jobs")
 
     def jobs() -> Iterator[SimulatedJob]:
         drawn_jobs = ((n, job) for n, number in enumerate(drawn) for job in weeks[number])
@@ -81,7 +81,7 @@ def _weeks(workload: Workload) -> list[list[SimulatedJob]]:
     whole = ((last or 0) - (first or 0)) // WEEK
     if whole < FEWEST:
         raise NotSimulated(
-            f"{workload.name} reaches over {whole} whole weeks, and other seeds draw from {FEWEST} at least: "
-            "leave --seeds out, or take a longer log or a generator"
+            f"{workload.name} has {whole} whole weeks, but --seeds needs {FEWEST} at least: "
+            "leave --seeds out, or use a longer log or a generated workload"
         )
     return found[:whole]

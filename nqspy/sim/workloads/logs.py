@@ -43,7 +43,7 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
     labels = read_labels(path)
     size = pes or _count(labels, "MaxProcs") or _count(labels, "MaxNodes")
     if not size:
-        raise NotSimulated(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
+        raise NotSimulated(f"{path}: its header has neither MaxProcs nor MaxNodes; give --pes N")
     dropped, last, ordered, used = Counter[str](), -1, True, 0
     for found in _lines(path, size, memory):
         if isinstance(found, str):
@@ -79,7 +79,7 @@ def read_labels(path: Path) -> Mapping[str, tuple[str, ...]]:
             continue
         size += len(text)
         if size > MOST:
-            raise NotSimulated(f"{path} is no log: its header is longer than {MOST} characters")
+            raise NotSimulated(f"{path} is not a log: its header is longer than {MOST} characters")
         name, colon, value = text.lstrip("; \t").partition(":")
         if colon and name.strip().isalpha():
             label = name.strip()
@@ -155,12 +155,12 @@ def _number(word: str) -> float:
 
 def _wrong(words: list[str]) -> str:
     if len(words) < FIELDS:
-        return f"it has {len(words)} fields, a job has {FIELDS}"
+        return f"{len(words)} fields instead of {FIELDS}"
     for number, word in enumerate(words[:FIELDS], 1):
         try:
             _number(word)
         except ValueError:
-            return f"field {number} is no number: {word[:40]}"
+            return f"field {number} is not a number: {word[:40]}"
     return "a number is too large"
 
 
@@ -172,12 +172,12 @@ def _text(path: Path) -> Iterator[str]:
         with gzip.open(path, "rt", encoding="latin-1") if packed else path.open(encoding="latin-1") as lines:
             for text in iter(partial(lines.readline, MOST), ""):
                 if len(text) == MOST:
-                    raise NotSimulated(f"{path} is no log: a line of it is longer than {MOST} characters")
+                    raise NotSimulated(f"{path} is not a log: it has a line longer than {MOST} characters")
                 yield text
     except OSError as error:
         raise NotSimulated(f"{path} cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
-        raise NotSimulated(f"{path} is damaged: it ends before its end, or is no gzip file") from None
+        raise NotSimulated(f"{path} is damaged: it is cut off, or not a gzip file") from None
 
 
 NEEDED = ("job", "width", "submit", "run")
@@ -201,7 +201,7 @@ def _read_rows(path: Path) -> Iterator[SimulatedJob]:
             rows = csv.DictReader(file)
             missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
             if missing:
-                raise NotSimulated(f"{path}: its first line names no column {missing[0]}")
+                raise NotSimulated(f"{path}: its first line has no column {missing[0]}")
             for place, row in enumerate(rows):
                 try:
                     submit, run = _ms(row["submit"] or ""), _ms(row["run"] or "")
@@ -210,11 +210,13 @@ def _read_rows(path: Path) -> Iterator[SimulatedJob]:
                     if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
                         raise ValueError
                 except (ValueError, TypeError, OverflowError):
-                    wrong = f"{path}, line {rows.line_num}: job, width, submit, run or estimate is no number"
+                    wrong = (
+                        f"{path}, line {rows.line_num}: job, width, submit, run or estimate is not a number"
+                    )
                     raise NotSimulated(wrong) from None
                 user, group = row.get("user") or "u1", row.get("group") or "g1"
                 yield SimulatedJob(place, number, submit, run, estimate, width, None, user, group)
     except OSError as error:
         raise NotSimulated(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
-        raise NotSimulated(f"{path} is no CSV file") from None
+        raise NotSimulated(f"{path} is not a CSV file") from None

@@ -18,7 +18,7 @@ def psched(wanted: Wanted) -> Workload:
     """Return so many of its applications that fit the machine. Raises NotSimulated."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
     if pes < min(SIZES):
-        raise NotSimulated(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
+        raise NotSimulated(f"applications of psched need at least {min(SIZES)} PEs; give --pes {PES}")
 
     def jobs() -> Iterator[SimulatedJob]:
         every = applications(Random(wanted.seed))

@@ -50,7 +50,7 @@ def t3d(wanted: Wanted) -> Workload:
     """Return five weeks, or so many jobs, that fit the machine; a group is a queue. Raises NotSimulated."""
     pes, seed = wanted.pes or PES, wanted.seed
     if pes < min(_WIDTHS):
-        raise NotSimulated(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
+        raise NotSimulated(f"jobs of t3d need at least {min(_WIDTHS)} PEs; give --pes {PES}")
     ms = WEEKS * 7 * _DAY * 1000
     count = wanted.jobs or sum(1 for _ in takewhile(lambda job: job.submit < ms, _jobs(Random(seed), pes)))
     return Workload(f"t3d-{seed}", pes, count, lambda: islice(_jobs(Random(seed), pes), count))
