@@ -1,8 +1,6 @@
 """``queues.d`` at start and by ``reload queues``: changed files, in name order, as one transaction."""
 
-import os
 import re
-import stat
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from nqspy.model.events import Alarm
 from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.model.queues import without_effect
 from nqspy.qmgr.parser import ParseError, parse_text
-from nqspy.userexit.loader import writable_by_others
+from nqspy.system.private_files import Unsafe, read_own, writable_by_others
 
 _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
@@ -30,14 +28,10 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     found = []
     for file in sorted(path.glob("*.qmgr")):
         try:
-            with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
-                found_as = os.fstat(opened.fileno())
-                if not stat.S_ISREG(found_as.st_mode):
-                    raise NqspyError(f"{file.name} was not read: it is no file")
-                if (why := writable_by_others(found_as, owner)) is not None:
-                    raise NqspyError(f"{file.name} was not read: it {why}")
-                data = opened.read()
+            data = read_own(file, owner)
             found.append((file.name, sha256(data).hexdigest()[:32], converted(data)[0].decode()))
+        except Unsafe as error:
+            raise NqspyError(f"{file.name} was not read: it {error}") from None
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             raise NqspyError(f"{file.name}, line {line}: the file is no UTF-8 text") from None

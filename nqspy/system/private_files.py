@@ -1,8 +1,17 @@
-"""Files that only their owner reads, written whole or not at all."""
+"""Files that others may not read, written whole or not at all; and files that others may not write, read."""
 
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
+
+
+class Unsafe(Exception):
+    """A file was not read; the text says why, as the end of a sentence: ``is no file``."""
+
+
+class NotRegular(Unsafe):
+    """It is no regular file."""
 
 
 def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:
@@ -14,3 +23,40 @@ def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") ->
         out.flush()
         os.fsync(out.fileno())
     os.replace(new, path)
+
+
+def read_own(path: Path, owner: int | None) -> bytes:
+    """Return the bytes of a regular file that only ``owner`` (a uid; None: whoever owns it) and root may
+    write; never wait for a FIFO. Raises NotRegular, Unsafe, OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        of = os.fstat(file.fileno())
+        if not stat.S_ISREG(of.st_mode):
+            raise NotRegular("is no file")
+        why = writable_by_others(of, of.st_uid if owner is None else owner)
+        if why is not None:
+            raise Unsafe(why)
+        return file.read()
+
+
+def writable_by_others(of: os.stat_result, owner: int) -> str | None:
+    """Return which others than its owner and root may write a file, as the end of a sentence; or None."""
+    if of.st_uid not in (owner, 0):
+        return "belongs to another user than the home"
+    if of.st_mode & stat.S_IWOTH:
+        return "may be written by all users (chmod go-w)"
+    if of.st_mode & stat.S_IWGRP and not _private_group(of.st_gid, owner):
+        return "may be written by its group (chmod go-w)"
+    return None
+
+
+def _private_group(gid: int, owner: int) -> bool:
+    """True if the owner is the only member of this group, as where each user has a group."""
+    import grp  # only where a file is writable by its group
+    import pwd
+
+    try:
+        mine, members = pwd.getpwuid(owner).pw_name, grp.getgrgid(gid).gr_mem
+    except KeyError:
+        return False
+    primary = {user.pw_name for user in pwd.getpwall() if user.pw_gid == gid}
+    return (primary | set(members)) <= {mine}

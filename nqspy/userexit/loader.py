@@ -6,9 +6,7 @@ import functools
 import inspect
 import linecache
 import os
-import pwd
 import re
-import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +20,7 @@ from msgspec import Struct
 
 from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
+from nqspy.system.private_files import NotRegular, Unsafe, read_own, writable_by_others
 from nqspy.userexit import specs
 from nqspy.userexit.call_stats import UNWATCHED, CallWatch
 from nqspy.userexit.errors import describe
@@ -129,41 +128,15 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     return found
 
 
-def writable_by_others(of: os.stat_result, owner: int) -> str | None:
-    """Return text about others than owner and root who may write it, as the end of a sentence, or None."""
-    if of.st_uid not in (owner, 0):
-        return "belongs to another user than the home"
-    if of.st_mode & stat.S_IWOTH:
-        return "may be written by all users (chmod go-w)"
-    if of.st_mode & stat.S_IWGRP and not _private_group(of.st_gid, owner):
-        return "may be written by its group (chmod go-w)"
-    return None
-
-
-def _private_group(gid: int, owner: int) -> bool:
-    """True if the owner is the only member of this group, as where each user has an own group."""
-    import grp  # only where a file is writable by its group
-
-    try:
-        mine, members = pwd.getpwuid(owner).pw_name, grp.getgrgid(gid).gr_mem
-    except KeyError:
-        return False
-    primary = {user.pw_name for user in pwd.getpwall() if user.pw_gid == gid}
-    return (primary | set(members)) <= {mine}
-
-
 def _read(path: Path, owner: int | None) -> bytes:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            of = os.fstat(file.fileno())
-            if not stat.S_ISREG(of.st_mode):
-                raise LoadError(path, None, "is no file")
-            why = writable_by_others(of, of.st_uid if owner is None else owner)
-            if why is None:
-                return file.read()
+        return read_own(path, owner)
+    except NotRegular as error:
+        raise LoadError(path, None, str(error)) from None
+    except Unsafe as error:
+        raise LoadError(path, None, f"not loaded: it {error}") from None
     except OSError as error:
         raise LoadError(path, None, f"cannot be read: {error.strerror}") from None
-    raise LoadError(path, None, f"not loaded: it {why}")
 
 
 class _Parsed(NamedTuple):

@@ -8,9 +8,10 @@ import pytest
 
 from nqspy.model.errors import Refusal
 from nqspy.model.machine import ExitSettings
+from nqspy.system.private_files import writable_by_others
 from nqspy.userexit import specs
 from nqspy.userexit.hooks import shadows
-from nqspy.userexit.loader import load_source, read_file, writable_by_others
+from nqspy.userexit.loader import load_source, read_file
 from nqspy.userexit.site_exits import SiteExits
 
 GOOD = """
