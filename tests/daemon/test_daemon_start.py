@@ -345,7 +345,7 @@ def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
     done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=6", "--"])
     assert done.status == 1
     assert len(done.err.splitlines()) == 1, done.err
-    assert "no daemon" in done.err
+    assert "Too many open files" in done.err
     assert not live.home.exists()
 
 
