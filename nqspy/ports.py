@@ -354,9 +354,9 @@ class Decider(Protocol):
     def reset(self, site: Site) -> None:
         """Use another site, as after a failed commit: events followed so far are void."""
 
-    def foresee(
+    def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Any]:
         """Return a function that returns when a request, not submitted yet, would start and why
-        (`look_ahead.Outlook`); ``samples`` as for `ask`. The site is read now; the function may be called in
+        (`look_ahead.Forecast`); ``samples`` as for `ask`. The site is read now; the function may be called in
         any thread, and waits at most as many real seconds as it is given."""

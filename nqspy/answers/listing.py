@@ -162,13 +162,13 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             yield None
     zone, keys = Zone(site.timezone), [_key(serving, each) for each in found]
     now = serving.clock.now()
-    ahead = serving.decider.outlooks(now, serving.engine.between, tuple(keys))
+    ahead = serving.decider.forecasts(now, serving.engine.between, tuple(keys))
     named = choice.view.namer()
 
     def work() -> bytes:
         runs = ahead(MAX_WAIT)
         for each, key in zip(found, keys, strict=True):
-            each["estimate"] = runs[key].told(zone.text, named, now) if key in runs else None
+            each["estimate"] = runs[key].as_dict(zone.text, named, now) if key in runs else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
@@ -186,7 +186,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     keys = [_key(serving, each) for each in found]
     wanted = tuple(keys) if choice.seqs else None
     now = serving.clock.now()
-    ahead = serving.decider.outlooks(now, serving.engine.between, wanted)
+    ahead = serving.decider.forecasts(now, serving.engine.between, wanted)
     zone, named = Zone(serving.engine.site.timezone), choice.view.namer()
 
     def work() -> bytes:
@@ -194,7 +194,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         rows = [each for each, key in zip(found, keys, strict=True) if key in runs]
         starts = {each["id"]: runs[key] for each, key in zip(found, keys, strict=True) if key in runs}
         for each in rows:
-            each["estimate"] = starts[each["id"]].told(zone.text, named, now)
+            each["estimate"] = starts[each["id"]].as_dict(zone.text, named, now)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         none = not found and bool(choice.wrong)  # no operand names a request
         eta = "" if none else why.eta_text(rows)

@@ -17,7 +17,7 @@ from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
 from nqspy.decider.worker import LOOK_AHEAD, WorkerTask, digests, names, part_of
 from nqspy.engine.inputs import Between, Decision
-from nqspy.engine.look_ahead import AtOnce, LookAhead, Outlook, unknown
+from nqspy.engine.look_ahead import AtOnce, Forecast, LookAhead, unknown
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
 from nqspy.model.errors import Refusal
@@ -47,8 +47,8 @@ MAX_WAIT = 5.0
 """Real seconds that a look ahead, and what the worker does before it, may take."""
 
 Starts = Mapping[Seq, Instant]
-Outlooks = Mapping[Seq, Outlook]
-LateOutlooks = Callable[[float], Outlooks]
+Forecasts = Mapping[Seq, Forecast]
+LateForecasts = Callable[[float], Forecasts]
 """Function that waits at most so many seconds and returns the expected starts; for any thread."""
 
 
@@ -131,30 +131,30 @@ class DeciderClient:
             self.loading.again()
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
 
-    def foresee(
+    def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
-    ) -> Callable[[float], Outlook]:
+    ) -> Callable[[float], Forecast]:
         """Return a function that returns when a request, not submitted yet, would start; it waits for the
         worker at most as many seconds as it is given. This method itself does not wait."""
         between = Between(samples=tuple(samples.items()), moved=tuple(self.clock_moved().items()))
-        late = self.outlooks(now, between, (request.seq,), request)
+        late = self.forecasts(now, between, (request.seq,), request)
         return lambda seconds: late(seconds).get(request.seq, unknown(SILENT))
 
-    def outlooks(
+    def forecasts(
         self, now: Instant, between: Between, seqs: tuple[Seq, ...] | None, request: Request | None = None
-    ) -> LateOutlooks:
+    ) -> LateForecasts:
         """Return a function that returns when these requests would start (None: all that wait); ``request``:
         one of them that is not submitted yet. Call this in the engine's thread, the function in any."""
-        site, silent = self.site, messages.OutlooksMade(0, [], {})
+        site, silent = self.site, messages.ForecastsMade(0, [], {})
         if not self.needed:
             with no_collector():
                 ahead = LookAhead(site, now, between, request=request, wanted=seqs or ())
-            return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))
+            return lambda seconds: ahead.forecasts(seqs, NoExits(), part_of(LOOK_AHEAD))
         asked = [request] if request is not None else map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
-        answer = self.start_query(messages.AskOutlooks(0, 0, now, between, seqs, request))
+        answer = self.start_query(messages.AskForecasts(0, 0, now, between, seqs, request))
 
-        def wait(seconds: float) -> Outlooks:
+        def wait(seconds: float) -> Forecasts:
             found = answer_within(answer, silent, seconds).read() or dict.fromkeys(waiting, unknown(SILENT))
             return {seq: found[seq] for seq in waiting if seq in found}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import msgspec
 
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import Foreseen, Outlook
+from nqspy.engine.look_ahead import Estimate, Forecast
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
@@ -123,9 +123,9 @@ class AskShares(Order, tag="shares"):
     pairs: list[tuple[str, str]]
 
 
-class AskOutlooks(Order, tag="start"):
+class AskForecasts(Order, tag="start"):
     """Order to estimate when requests (None: all that wait), or one to be submitted, would start
-    (`Outlook`)."""
+    (`Forecast`)."""
 
     now: Instant
     between: Between
@@ -221,7 +221,7 @@ class SharesAnswered(WorkerMessage, tag="shared"):
 _Basis = tuple[str, tuple[Seq, ...]]
 
 
-class OutlooksMade(WorkerMessage, tag="begins"):
+class ForecastsMade(WorkerMessage, tag="begins"):
     """Answer with each request's latest and probable start; each start has the place of its basis in
     ``bases``, because many share one."""
 
@@ -229,30 +229,32 @@ class OutlooksMade(WorkerMessage, tag="begins"):
     rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
     """By request: instant and place of the basis, of the latest start, then of the probable one."""
 
-    def read(self) -> dict[Seq, Outlook]:
+    def read(self) -> dict[Seq, Forecast]:
         """Return the starts by request, in the engine's form."""
         bases = [*self.bases, ("?", ())]
         return {
-            seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
+            seq: Forecast(
+                _estimate(latest, bases[a % len(bases)]), _estimate(probably, bases[b % len(bases)])
+            )
             for seq, (latest, a, probably, b) in self.rows.items()
         }
 
 
-def outlooks_made(id: int, outlooks: Mapping[Seq, Outlook]) -> OutlooksMade:
+def forecasts_made(id: int, forecasts: Mapping[Seq, Forecast]) -> ForecastsMade:
     """Return the answer with these starts; a basis that many share is in it once."""
     places: dict[_Basis, int] = {}
     rows: dict[int, tuple[int | None, int, int | None, int]] = {}
-    for seq, each in outlooks.items():
+    for seq, each in forecasts.items():
         latest, probably = (
-            places.setdefault((foreseen.basis, foreseen.by), len(places))
-            for foreseen in (each.latest, each.probably)
+            places.setdefault((estimate.basis, estimate.by), len(places))
+            for estimate in (each.latest, each.probably)
         )
         rows[seq] = (each.latest.start, latest, each.probably.start, probably)
-    return OutlooksMade(id, list(places), rows)
+    return ForecastsMade(id, list(places), rows)
 
 
-def _foreseen(at: int | None, basis: _Basis) -> Foreseen:
-    return Foreseen(None if at is None else Instant(at), *basis)
+def _estimate(at: int | None, basis: _Basis) -> Estimate:
+    return Estimate(None if at is None else Instant(at), *basis)
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):

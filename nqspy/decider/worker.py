@@ -147,11 +147,11 @@ class Worker:
                 view = self._view(order.now, order.samples)
                 with exits.rehearsal(order.now):
                     return messages.SharesAnswered(id, exits.shrpris(order.pairs, view))
-            case messages.AskOutlooks():
+            case messages.AskForecasts():
                 spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
                 with no_collector():
                     ahead = LookAhead(site, order.now, order.between, request=order.request, wanted=wanted)
-                    return messages.outlooks_made(id, ahead.outlooks(order.seqs, exits, spent))
+                    return messages.forecasts_made(id, ahead.forecasts(order.seqs, exits, spent))
             case messages.AskStarts():
                 starts = []
                 for changes in ((), order.changes):

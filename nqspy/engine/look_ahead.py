@@ -45,7 +45,7 @@ LATEST = "if every request runs to its wall limit and no later request goes firs
 CHANCES = "; not guaranteed, as queue {queue} has backfill=probable"
 MOVED = "; a request that gives way leaves each PE in {seconds:.3g} s, {which}"
 UNMOVED = "; a request that gives way leaves its PEs at once (no request has done so yet)"
-PROMISED = "reserved; it holds unless a request exceeds its wall limit"
+RESERVED = "reserved; it holds unless a request exceeds its wall limit"
 REFUSABLE = " or a user exit refuses it"
 PROBABLY = "if requests run as long as similar earlier requests"
 BY_LIMITS = "if requests run as long as their best guesses or limits; no request has ended yet"
@@ -56,44 +56,45 @@ def never() -> float:
     return 0.0
 
 
-class Foreseen(Struct, frozen=True):
-    """A start, and what it rests on; None: why it is not known. ``by``: requests that are meant by ``{by}``
-    in it; some may be hidden from the reader."""
+class Estimate(Struct, frozen=True):
+    """Estimated start (None: unknown), with text about its basis or why it is unknown. ``by``: requests that
+    stand for ``{by}`` in this text; some may be hidden from the reader."""
 
     start: Instant | None
     basis: str
     by: tuple[Seq, ...] = ()
 
 
-class Outlook(Struct, frozen=True):
-    """Start of a request: at the latest, and probably."""
+class Forecast(Struct, frozen=True):
+    """Estimates of the start of a request: at the latest, and probably."""
 
-    latest: Foreseen
-    probably: Foreseen
+    latest: Estimate
+    probably: Estimate
 
     @property
     def start(self) -> Instant | None:
-        """Probably, else at the latest."""
+        """Probable start, else the latest; None: both are unknown."""
         return self.latest.start if self.probably.start is None else self.probably.start
 
-    def told(
+    def as_dict(
         self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
-        """Both by name for programs, and how it probably is; ``named``: requests in words."""
+        """Return both estimates for JSON, the probable one also at the top. ``written``, ``named``: return an
+        instant and requests as text."""
 
-        def shown(each: Foreseen) -> dict[str, Any]:
-            names = named(each.by) if each.by else ""
+        def shown(estimate: Estimate) -> dict[str, Any]:
+            names = named(estimate.by) if estimate.by else ""
             verb = "have" if ", " in names or names == "others" else "has"
-            start = None if each.start is None else written(each.start)
-            return {"start": start, "basis": each.basis.replace("{by} has", f"{names} {verb}")}
+            start = None if estimate.start is None else written(estimate.start)
+            return {"start": start, "basis": estimate.basis.replace("{by} has", f"{names} {verb}")}
 
         latest, probably = shown(self.latest), shown(self.probably)
         return {**probably, "latest": latest, "probably": probably, "as_of": written(now)}
 
 
-def unknown(why: str) -> Outlook:
-    """Nothing can be said, for that reason."""
-    return Outlook(Foreseen(None, why), Foreseen(None, why))
+def unknown(why: str) -> Forecast:
+    """Return a forecast without any start, for that reason."""
+    return Forecast(Estimate(None, why), Estimate(None, why))
 
 
 class LookAhead:
@@ -111,15 +112,16 @@ class LookAhead:
         changes: tuple[Change, ...] = (),
         wanted: Collection[Seq] = (),
     ) -> None:
-        left = beyond(site, MOST).difference(wanted)
-        self._site, self._now, self._between, self._left = copy_site(site, left), now, between, left
+        omitted = beyond(site, MOST).difference(wanted)
+        self._site, self._now, self._between = copy_site(site, omitted), now, between
+        self._omitted = omitted
         self._moves = site.moves  # runs add their own moves to their sites
         # Results of a simulation are no evidence of how long requests run.
         self._past = site.lifetimes.copy(closed=True)
         self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
-        waiting = sum(map(len, site.waiting.values())) if left else 0
-        self._bound = f"only {MOST:,} of {waiting:,} waiting requests were simulated" if left else ""
+        waiting = sum(map(len, site.waiting.values())) if omitted else 0
+        self._bound = f"only {MOST:,} of {waiting:,} waiting requests were simulated" if omitted else ""
         copied = self._site
         if request is not None:
             copied.requests[request.seq] = request
@@ -131,28 +133,28 @@ class LookAhead:
         if request is not None or changes:
             self._between = replace(between, due=True)
 
-    # ------------------------------------------------------------ what is asked
+    # ------------------------------------------------------------ estimates
 
-    def outlooks(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Outlook]:
+    def forecasts(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Forecast]:
         """Return both estimates for each of these requests that waits (None: for all), for an array until an
         index begins. ``spent``: used part of the time."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
-        promises = [self._promised(each) for each in waiting]
-        latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
-        probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
-        sure = PROMISED + (REFUSABLE if exits.has("jobselect") else "")
-        found = {}
-        for request, promised, one, other in zip(waiting, promises, latest, probably, strict=True):
-            if promised is not None and (one.start is None or promised <= one.start):
-                one = Foreseen(promised, sure)
+        reserved = [self._reserved(each) for each in waiting]
+        latest = self._estimates(waiting, _latest(self._now), exits, lambda: 2 * spent())
+        probably = self._estimates(waiting, _probably(self._past, self._now), exits, spent, last=True)
+        sure = RESERVED + (REFUSABLE if exits.has("jobselect") else "")
+        forecasts = {}
+        for request, at, one, other in zip(waiting, reserved, latest, probably, strict=True):
+            if at is not None and (one.start is None or at <= one.start):
+                one = Estimate(at, sure)
             if one.start is not None and other.start is not None and one.start < other.start:
-                other = Foreseen(one.start, one.basis)
-            found[request.seq] = Outlook(one, other)
+                other = Estimate(one.start, one.basis)
+            forecasts[request.seq] = Forecast(one, other)
         if seqs is None:
-            found |= dict.fromkeys(self._left, unknown(self._bound))
-        return found
+            forecasts |= dict.fromkeys(self._omitted, unknown(self._bound))
+        return forecasts
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
         """Return the probable starts of the waiting requests that start in the simulated time."""
@@ -161,12 +163,12 @@ class LookAhead:
             run.go_on_while(lambda: spent() < 1)
         return run.starts
 
-    def _promised(self, request: Request) -> Instant | None:
-        """The start that it is promised, if that can be kept; where chances are taken it is told one only."""
+    def _reserved(self, request: Request) -> Instant | None:
+        """Return the start of a request's reservation, if guaranteed and not past; None: there is none."""
         queue = self._site.settings.queues.get(request.queue)
         sure = queue is not None and queue.started and guarantees_times(self._site, request.queue)
-        kept = request.reservation if sure else None
-        at = None if kept is None or kept.late else kept.at
+        reservation = request.reservation if sure else None
+        at = None if reservation is None or reservation.late else reservation.at
         return None if at is None or at < self._now else at
 
     # ------------------------------------------------------------ one run
@@ -186,18 +188,18 @@ class LookAhead:
         moves = OutOnly(lengths.per_move(self._moves) or 0)
         return AheadRun(site, lengths, self._now, exits, self._between, moves)
 
-    def _foresee(
+    def _estimates(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
-    ) -> list[Foreseen]:
-        """Return what a run with these lengths tells of each request; ``last``: nothing is asked after it."""
+    ) -> list[Estimate]:
+        """Return an estimate for each request, from a run with these lengths. ``last``: no run follows it."""
         known = [self._at_once(request) for request in requests]
-        left = {request.seq for request, found in zip(requests, known, strict=True) if found is None}
-        if not left:
-            return [found for found in known if found is not None]
+        open_ = {request.seq for request, estimate in zip(requests, known, strict=True) if estimate is None}
+        if not open_:
+            return [estimate for estimate in known if estimate is not None]
         with self._asking(exits):
             run = self._run(lengths, exits, last)
-            going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
-            unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
+            going_on = run.go_on_while(lambda: not open_ <= run.starts.keys() and spent() < 1)
+            unreached = [each for each in requests if each.seq in open_ and each.seq not in run.starts]
             why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
             takes, moved = lengths.per_move(self._moves), ""
             if run.executor.moved:
@@ -205,28 +207,28 @@ class LookAhead:
                 moved = UNMOVED if takes is None else MOVED.format(seconds=seconds, which=lengths.moved)
             basis, lucky = f"{lengths.basis}{moved}{self._how(exits)}", self._lucky()
             return [
-                found
+                estimate
                 or why.get(request.seq)
-                or Foreseen(run.starts[request.seq], basis + lucky.get(request.queue, ""))
-                for request, found in zip(requests, known, strict=True)
+                or Estimate(run.starts[request.seq], basis + lucky.get(request.queue, ""))
+                for request, estimate in zip(requests, known, strict=True)
             ]
 
-    def _at_once(self, request: Request) -> Foreseen | None:
+    def _at_once(self, request: Request) -> Estimate | None:
         """Return the estimate of a request that needs no simulation; None: it needs one."""
         if request.holds and request.state is State.HELD:
-            return Foreseen(None, "it is held")
+            return Estimate(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
         waits = request.state is State.QUEUED and queue is not None and queue.started
-        kept = features.why_held(self._site, request) if waits else None
-        if kept is not None and kept.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
-            return Foreseen(None, f"{kept.text}; when that will be is unknown")
+        reason = features.why_held(self._site, request) if waits else None
+        if reason is not None and reason.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
+            return Estimate(None, f"{reason.text}; when that will be is unknown")
         return None
 
     def _how(self, exits: Exits) -> str:
         """Return text about the conditions of the estimate."""
         asked = exits.has("jobselect") or exits.has("shrpri")
-        said = "; user exits were asked about that time" if asked else ""
-        return said + (self._bound and f"; {self._bound}")
+        text = "; user exits were asked about that time" if asked else ""
+        return text + (self._bound and f"; {self._bound}")
 
     def _lucky(self) -> dict[str, str]:
         """Return text, by queue, that starts by chance may delay its requests, with unknown results."""
@@ -242,7 +244,7 @@ class LookAhead:
 
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
-    ) -> dict[Seq, Foreseen]:
+    ) -> dict[Seq, Estimate]:
         """Return why a run gives no start of these requests. What holds all of them, requests without an end,
         is found once."""
         settings, going, held = run.site.settings, list(run.site.started.values()), None
@@ -252,11 +254,11 @@ class LookAhead:
         # A script that holds no PEs is named only if no request that holds some has no end.
         endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
-            held = Foreseen(None, lengths.endless, endless[:SHOWN])
+            held = Estimate(None, lengths.endless, endless[:SHOWN])
         elif paused:
-            held = Foreseen(None, "{by} has to resume first, at an unknown time", paused[:SHOWN])
+            held = Estimate(None, "{by} has to resume first, at an unknown time", paused[:SHOWN])
         if cut and held is not None and not run.heap.sure:  # shifts alone are to come
-            far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
+            far = Estimate(None, f"{held.basis}; {self._far(run)}", held.by)
             return dict.fromkeys([each.seq for each in requests], far)
         if cut:
             return {each.seq: self._beyond(run, lengths, each) for each in requests}
@@ -266,33 +268,33 @@ class LookAhead:
             for each in requests
         }
 
-    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> Foreseen:
+    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> Estimate:
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
-            return Foreseen(None, f"queue {request.queue} is stopped")
+            return Estimate(None, f"queue {request.queue} is stopped")
         new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
-        said = "; see qstat --why" if new is None else f": {new.text}"
+        reason = "; see qstat --why" if new is None else f": {new.text}"
         if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
-            said = f": exit {own.who} refuses it"
-        return Foreseen(None, f"it cannot start as things are{said}")
+            reason = f": exit {own.who} refuses it"
+        return Estimate(None, f"it cannot start as things are{reason}")
 
     def _far(self, run: AheadRun) -> str:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
-    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
+    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Estimate:
         """Estimate roughly the start of a request that the run did not reach, by the work ahead of it."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
-            left: dict[str, int] = {}  # PE ms that those which run have still to do, by domain
+            work: dict[str, int] = {}  # PE ms remaining to running requests, by domain
             for each in run.site.started.values():
                 wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
                 if wall < ENDLESS:
                     rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
-                    left[domain] = left.get(domain, 0) + rest
-            backlog = self._backlog = Backlog(run.site, self._past, left)
+                    work[domain] = work.get(domain, 0) + rest
+            backlog = self._backlog = Backlog(run.site, self._past, work)
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
-            return Foreseen(None, far)
+            return Estimate(None, far)
         start, own = Instant(run.now + backlog.wait(there)), self_blocked(run.engine, [request.seq])
         opens, settings = None, run.site.settings
         queue = settings.queues.get(request.queue)
@@ -300,10 +302,10 @@ class LookAhead:
             starting = [shift for shift in settings.shifts.values() if shift.starts(queue.name)]
             firing = calendar.next_firing(settings, run.site.timezone, run.now, starting)
             opens = None if firing is None else firing.at
-        kept, rough = own.get(request.seq), "roughly, from the work that waits in front of it"
-        if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):
-            return self._never(run, request, kept)
-        return Foreseen(max(start, opens or start), f"{rough}; {far}")
+        reason, rough = own.get(request.seq), "roughly, from the work that waits in front of it"
+        if request.seq in own and (opens is None or (reason is not None and reason.code is ReasonCode.NEVER)):
+            return self._never(run, request, reason)
+        return Estimate(max(start, opens or start), f"{rough}; {far}")
 
 
 # ---------------------------------------------------------------- how long requests run
@@ -358,9 +360,9 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
 class AtOnce(Passes):
     """Decider that answers each ask with a plan at once (`ports.Decider`)."""
 
-    def foresee(
+    def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
-    ) -> Callable[[float], Outlook]:
+    ) -> Callable[[float], Forecast]:
         """Return a function that estimates the start of a request that may be submitted."""
         ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
-        return lambda seconds: ahead.outlooks((request.seq,), self._exits, never)[request.seq]
+        return lambda seconds: ahead.forecasts((request.seq,), self._exits, never)[request.seq]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from nqspy.decider import backoff, messages, plans, process
 from nqspy.decider.heartbeat import Call, Heartbeat
-from nqspy.decider.messages import OrderFailed, OutlooksMade, RouteAnswered, outlooks_made
+from nqspy.decider.messages import ForecastsMade, OrderFailed, RouteAnswered, forecasts_made
 from nqspy.decider.orders import OpenOrders, answer_within, nothing
-from nqspy.engine.look_ahead import Foreseen, Outlook
+from nqspy.engine.look_ahead import Estimate, Forecast
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, quoted
@@ -170,7 +170,7 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger
         plans.plan_made(1, Plan((redate,), Reasons(own, {})), []),
         plans.plan_made(1, Plan(moves), []),
         messages.StartsMade(1, starts, starts),
-        messages.outlooks_made(1, dict.fromkeys(seqs, Outlook(Foreseen(5, text), Foreseen(None, "why")))),
+        messages.forecasts_made(1, dict.fromkeys(seqs, Forecast(Estimate(5, text), Estimate(None, "why")))),
     ):
         [found] = process._Frames().add(messages.encode(word))
         if isinstance(found, messages.PlanMade):
@@ -218,14 +218,14 @@ def test_while_no_child_can_be_had_nothing_starts_and_the_reason_says_why():
     assert plan.reason(1, "night").matches(code=ReasonCode.EXIT, who="exits")
 
 
-FALLBACK = OutlooksMade(0, [], {})
+FALLBACK = ForecastsMade(0, [], {})
 
 
 def test_an_answer_counts_if_it_comes_in_time_and_is_of_the_kind_that_was_asked_for():
     answer = Future()
     assert answer_within(answer, FALLBACK, 0.01) is FALLBACK
-    alone = Outlook(Foreseen(None, "nobody knows"), Foreseen(1_000, "alone"))
-    answer.set_result(outlooks_made(7, {5: alone}))
+    alone = Forecast(Estimate(None, "nobody knows"), Estimate(1_000, "alone"))
+    answer.set_result(forecasts_made(7, {5: alone}))
     assert answer_within(answer, FALLBACK, 0.0).read() == {5: alone}
     other = Future()
     other.set_result(RouteAnswered(7, ("night",), ()))

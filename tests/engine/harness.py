@@ -17,7 +17,7 @@ from core.harness import ask_of, mold_of
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.look_ahead import Foreseen, LookAhead, Outlook, never
+from nqspy.engine.look_ahead import Estimate, Forecast, LookAhead, never
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import configure, indices
@@ -169,14 +169,14 @@ class Centre:
         request = self.site.requests.get(seq)
         return "ended" if request is None else request.state.value
 
-    def outlooks(self, *seqs: Seq) -> dict[Seq, Outlook]:
+    def forecasts(self, *seqs: Seq) -> dict[Seq, Forecast]:
         """When these would start, at the latest and probably (none: all that wait)."""
         ahead = LookAhead(self.site, self.sim.now, self.engine.between)
-        return ahead.outlooks(seqs or None, self.engine.exits, never)
+        return ahead.forecasts(seqs or None, self.engine.exits, never)
 
     def estimate(self, seq: Seq) -> tuple[Instant | None, str]:
         """When it would probably start, and what that rests on."""
-        found: Foreseen = self.outlooks(seq)[seq].probably
+        found: Estimate = self.forecasts(seq)[seq].probably
         return found.start, found.basis
 
     def id(self, seq: Seq) -> str:

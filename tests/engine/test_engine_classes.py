@@ -115,10 +115,10 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
     [long] = centre.submit("anne pes=6 wall=3000 queue=apps class=production")
     [short] = centre.submit("anne pes=2 wall=60 queue=apps class=interactive")
     begin = centre.sim.now
-    latest = centre.outlooks(short)[short].latest
+    latest = centre.forecasts(short)[short].latest
     assert latest.start == begin + 60_000
     assert latest.basis.endswith(UNMOVED)
-    assert UNMOVED in centre.outlooks(short)[short].probably.basis
+    assert UNMOVED in centre.forecasts(short)[short].probably.basis
     centre.later(seconds=65)
     assert centre.state(long) == "suspended"
     assert centre.state(short) == "queued", "it moves out for 12 s"
@@ -127,13 +127,13 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
         "anne pes=6 wall=3000 queue=apps class=production", "anne pes=2 wall=60 queue=apps class=interactive"
     )
     begin = centre.sim.now
-    outlook = centre.outlooks(more)[more]
-    assert outlook.latest.start == outlook.probably.start == begin + 72_000
-    assert MOVED.format(seconds=2, which="as the slowest recent one did") in outlook.latest.basis
-    assert MOVED.format(seconds=2, which="as recent ones did") in outlook.probably.basis
+    forecast = centre.forecasts(more)[more]
+    assert forecast.latest.start == forecast.probably.start == begin + 72_000
+    assert MOVED.format(seconds=2, which="as the slowest recent one did") in forecast.latest.basis
+    assert MOVED.format(seconds=2, which="as recent ones did") in forecast.probably.basis
     centre.later(seconds=65)
     assert centre.state(again) == "suspended"
-    assert centre.outlooks(more)[more].latest.start == begin + 72_000, "what is under way is not begun again"
+    assert centre.forecasts(more)[more].latest.start == begin + 72_000, "what is under way is not begun again"
 
 
 def test_moves_are_remembered_over_a_restart_and_forgotten_with_time():
@@ -159,7 +159,7 @@ def test_who_goes_on_for_ever_is_who_holds_pes_and_no_script_that_holds_none():
     )
     _script, endless = centre.submit("anne pes=4 queue=front", "anne pes=6 queue=apps class=interactive")
     [waits] = centre.submit("anne pes=2 wall=60 queue=apps class=production")
-    assert centre.outlooks(waits)[waits].latest.by == (endless,)
+    assert centre.forecasts(waits)[waits].latest.by == (endless,)
 
 
 # ---------------------------------------------------------------- what moves cost is told

@@ -11,7 +11,7 @@ from engine.story import Story
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, RESERVED, LookAhead, never
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -24,7 +24,7 @@ from nqspy.model.site_copy import copy_site
 def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
     """Until the start that is told; the asking changes nothing."""
     before = observable(centre.site)
-    found = getattr(centre.outlooks(seq)[seq], of)
+    found = getattr(centre.forecasts(seq)[seq], of)
     assert observable(centre.site) == before
     assert found.basis
     return None if found.start is None else (found.start - centre.sim.now) / 1000
@@ -35,7 +35,7 @@ def ahead_of(centre: Centre, **more: Any) -> LookAhead:
     return LookAhead(centre.site, centre.sim.now, centre.engine.between, **more)
 
 
-class OutlookStory(Story):
+class ForecastStory(Story):
     """A story in which people ask when requests start; the asking changes nothing."""
 
     def latest(self, words: str, of: str = "latest") -> None:
@@ -44,7 +44,7 @@ class OutlookStory(Story):
         seq = self.seq(name)
         found = seconds(self.centre, seq, of)
         assert found == (None if wanted == "-" else float(wanted)), found
-        told = getattr(self.centre.outlooks(seq)[seq], of)
+        told = getattr(self.centre.forecasts(seq)[seq], of)
         assert wanted != "-" or [*told.by] == [self.seq(each) for each in by], told
 
     def probably(self, words: str) -> None:
@@ -85,27 +85,27 @@ STORIES = {
 
 @pytest.mark.parametrize("title", STORIES)
 def test_starts_that_are_foreseen(title):
-    OutlookStory(Centre()).play(STORIES[title])
+    ForecastStory(Centre()).play(STORIES[title])
 
 
-ONE_PROMISED = "set queue batch order=fcfs reserve=1"
+ONE_RESERVED = "set queue batch order=fcfs reserve=1"
 
 
 @pytest.mark.parametrize(
     ("setting", "basis"),
     [
         ("", LATEST),
-        (ONE_PROMISED, PROMISED),
-        (f"{ONE_PROMISED} backfill=probable", LATEST + CHANCES.format(queue="batch")),
+        (ONE_RESERVED, RESERVED),
+        (f"{ONE_RESERVED} backfill=probable", LATEST + CHANCES.format(queue="batch")),
     ],
 )
 def test_what_a_start_at_the_latest_rests_on(setting, basis):
     centre = Centre(f"{PLAIN}{setting}\n", pes=4, length=100)
     centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
     centre.submit("cleo pes=4 wall=30")
-    outlook = centre.outlooks(2)[2]
-    assert (seconds(centre, 2), outlook.latest.basis) == (100, basis)
-    assert outlook.probably.basis.startswith(BY_LIMITS)
+    forecast = centre.forecasts(2)[2]
+    assert (seconds(centre, 2), forecast.latest.basis) == (100, basis)
+    assert forecast.probably.basis.startswith(BY_LIMITS)
 
 
 def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
@@ -115,7 +115,7 @@ def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
     centre.later(minutes=10)
     centre.submit("anne name=new wall=100", "ben wall=1000", "cleo wall=10")
     assert seconds(centre, 9, "probably") == 50
-    assert centre.outlooks(9)[9].probably.basis == PROBABLY
+    assert centre.forecasts(9)[9].probably.basis == PROBABLY
     assert seconds(centre, 10, "probably") == 150
 
 
@@ -126,9 +126,9 @@ def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
 
     centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=4, length=100)
     centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
-    outlook = LookAhead(centre.site, centre.sim.now, Between()).outlooks([Seq(2)], Asking(), never)[2]
-    assert outlook.latest.start == centre.request(2).reservation.at
-    assert outlook.latest.basis != PROMISED
+    forecast = LookAhead(centre.site, centre.sim.now, Between()).forecasts([Seq(2)], Asking(), never)[2]
+    assert forecast.latest.start == centre.request(2).reservation.at
+    assert forecast.latest.basis != RESERVED
 
 
 def test_nobody_knows_when_a_resource_is_well_again():
@@ -137,11 +137,11 @@ def test_nobody_knows_when_a_resource_is_well_again():
     centre.submit("anne wall=100")
     centre.sim.feed([ob.ObservedResource("nfs", "broken", "gone")])
     [late] = centre.submit("ben wall=100 needs=nfs")
-    outlook = centre.outlooks(late)[late]
-    assert (outlook.latest.start, outlook.probably.start) == (None, None)
+    forecast = centre.forecasts(late)[late]
+    assert (forecast.latest.start, forecast.probably.start) == (None, None)
     parts = iter((0.0, 0.1))  # a look that ends early says the same
     looking = LookAhead(centre.site, centre.sim.now, Between())
-    assert looking.outlooks([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
+    assert looking.forecasts([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
 
 
 def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
@@ -150,8 +150,8 @@ def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
     centre.qmgr("start queue alone")
     centre.submit("anne pes=3 wall=100", "ben wall=10")
     centre.submit(*["cleo wall=100"] * 2, queue="alone")
-    assert CHANCES.format(queue="lucky") in centre.outlooks(2)[2].latest.basis
-    assert centre.outlooks(4)[4].latest.basis == LATEST
+    assert CHANCES.format(queue="lucky") in centre.forecasts(2)[2].latest.basis
+    assert centre.forecasts(4)[4].latest.basis == LATEST
 
 
 def test_of_an_array_each_index_has_its_own():
@@ -164,14 +164,14 @@ def test_of_an_array_each_index_has_its_own():
 def test_an_array_of_which_all_indices_have_begun_waits_for_nothing():
     centre = Centre(PLAIN, pes=2)
     centre.submit("anne array=1-2 wall=100", "anne array=1-2 wall=100")
-    assert ahead_of(centre).outlooks(None, NoExits(), never).keys() == {array_key(2)}
+    assert ahead_of(centre).forecasts(None, NoExits(), never).keys() == {array_key(2)}
 
 
 def test_a_look_that_may_take_no_longer_says_how_far_it_came():
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 20)
     steps = count()
-    found = ahead_of(centre).outlooks(None, NoExits(), lambda: next(steps) / 20)
+    found = ahead_of(centre).forecasts(None, NoExits(), lambda: next(steps) / 20)
     assert found[2].latest.start is not None
     assert found[20].latest.start is None
     assert found[20].probably.start == centre.sim.now + 1_900_000, "a rough figure, by what waits before it"
@@ -182,7 +182,7 @@ def test_a_rough_figure_takes_what_has_no_limit_to_run_as_long_as_the_last_that_
     centre.submit(*["anne"] * 5)
     centre.later(minutes=10)
     centre.submit(*["anne"] * 20)
-    roughly = ahead_of(centre).outlooks((25,), NoExits(), lambda: 1)[25].probably
+    roughly = ahead_of(centre).forecasts((25,), NoExits(), lambda: 1)[25].probably
     assert roughly.start == centre.sim.now + 19 * 30_000
 
 
@@ -190,10 +190,10 @@ def test_of_very_many_those_in_front_are_looked_at(monkeypatch):
     monkeypatch.setattr(look_ahead, "MOST", 5)
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 12)
-    found = ahead_of(centre, wanted=(12,)).outlooks((12,), NoExits(), never)[12]
+    found = ahead_of(centre, wanted=(12,)).forecasts((12,), NoExits(), never)[12]
     before, _, told = found.latest.basis.partition("; ")
     assert (before, {"11", "5"} <= {*told.split()}) == (LATEST, True)
-    everybody = ahead_of(centre).outlooks(None, NoExits(), never)
+    everybody = ahead_of(centre).forecasts(None, NoExits(), never)
     assert everybody.keys() == set(range(2, 13)), "nobody is told nothing"
     assert everybody[12].latest.basis == told
 
@@ -219,7 +219,7 @@ def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
 def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_counted_for_each():
     calls = Profile()
     centre = behind_an_endless_one(2_000, "backfill=none")
-    found = calls.runcall(ahead_of(centre).outlooks, None, NoExits(), never)
+    found = calls.runcall(ahead_of(centre).forecasts, None, NoExits(), never)
     assert {each.latest.by for each in found.values()} == {(1,)}
     each = sum(entry.callcount for entry in calls.getstats()) / len(found)
     assert each < 200, f"{each:.0f} calls for each that waits"
@@ -227,14 +227,14 @@ def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_cou
 
 def test_a_look_without_time_left_still_knows_that_nothing_is_to_come():
     centre = behind_an_endless_one(20)
-    found = ahead_of(centre).outlooks(None, NoExits(), lambda: 1.0)
+    found = ahead_of(centre).forecasts(None, NoExits(), lambda: 1.0)
     assert found[20].latest.by == found[20].probably.by == (1,)
 
 
 def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_endless_one():
     centre = behind_an_endless_one(20)
     centre.qmgr('define shift day when=("0 8 * * *")\nset queue batch user_limit=5\nend')
-    latest = ahead_of(centre).outlooks((20,), NoExits(), lambda: 1.0)[20].latest
+    latest = ahead_of(centre).forecasts((20,), NoExits(), lambda: 1.0)[20].latest
     assert latest.by == (1,)
 
 
@@ -259,7 +259,7 @@ def test_a_rough_guess_knows_when_a_shift_starts_the_queue(shift, start):
     night = 'define shift night when=("0 21 * * *")\nstart queue batch\nend\n' if shift else ""
     centre = Centre(PLAIN + night + "stop queue batch\n", pes=2)
     (seq,) = centre.submit("anne cpu=60")
-    found = ahead_of(centre).outlooks((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
+    found = ahead_of(centre).forecasts((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
     assert found.start == (None if start is None else moment(start))
 
 

@@ -117,16 +117,16 @@ def real_starts(centre: Centre, since: int) -> dict[int, int]:
 def each_is_foreseen(centre: Centre) -> int:
     """Asks for all that wait, and lets it happen. How many were started in a hole from then on."""
     before, since = observable(centre.site), centre.count()
-    told = centre.outlooks()
+    told = centre.forecasts()
     assert observable(centre.site) == before, "the asking changes nothing"
     centre.later(days=5)
     real = real_starts(centre, since)
-    for seq, outlook in told.items():
-        if "backfill=probable" in outlook.latest.basis:
+    for seq, forecast in told.items():
+        if "backfill=probable" in forecast.latest.basis:
             continue  # it says that it is not sure
-        assert outlook.latest.start == real.get(seq), f"{seq} at the latest: {outlook}"
-        assert outlook.latest.start is not None or outlook.latest.basis
-        assert outlook.probably.start == real.get(seq), f"{seq} probably: {outlook}"
+        assert forecast.latest.start == real.get(seq), f"{seq} at the latest: {forecast}"
+        assert forecast.latest.start is not None or forecast.latest.basis
+        assert forecast.probably.start == real.get(seq), f"{seq} probably: {forecast}"
     events = list(centre.journal.events())[since:]
     return sum(isinstance(each.event, ev.Starting) and each.event.until is not None for each in events)
 

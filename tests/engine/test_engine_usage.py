@@ -6,7 +6,7 @@ from math import log
 import pytest
 from engine.harness import ANNE, MAX, PLAIN, Centre
 from engine.story import Story, play
-from engine.test_engine_look_ahead import OutlookStory
+from engine.test_engine_look_ahead import ForecastStory
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -149,7 +149,7 @@ GUESSES = {
 
 @pytest.mark.parametrize("title", GUESSES)
 def test_guesses(title):
-    OutlookStory(Centre()).play(GUESSES[title])
+    ForecastStory(Centre()).play(GUESSES[title])
 
 
 def test_guesses_are_measured_by_how_they_came_true_and_that_outlasts_a_restart(tmp_path):
@@ -162,7 +162,7 @@ def test_guesses_are_measured_by_how_they_came_true_and_that_outlasts_a_restart(
     centre.sim.restart()
     assert centre.site.lifetimes == known
     centre.submit("anne wall=1:00:00 guess=40:00", "ben wall=60")
-    OutlookStory(centre).play("probably 5 1200")  # half of what she guesses
+    ForecastStory(centre).play("probably 5 1200")  # half of what she guesses
 
 
 def texts(centre):

@@ -62,7 +62,7 @@ def test_why_and_eta_show_the_instant(tmp_path) -> None:  # type: ignore[no-unty
     assert reason is not None
     assert (reason.code, reason.until) == ("EXIT", six)
     assert centre.engine.plan.wake_at == six
-    assert centre.outlooks(seq)[seq].latest.start == six
+    assert centre.forecasts(seq)[seq].latest.start == six
     assert centre.estimate(seq)[0] == six
 
 

@@ -331,7 +331,7 @@ def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[f
     """Return a function, for any thread, that returns ``estimate`` and ``note`` of a submission within so
     many real seconds."""
     settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
-    ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
+    ahead = tx.decider.forecast(tx.site, request, tx.now, tx.samples)
     note = shifts.note(tx, request, settings)
     specs, host = {seq: each.spec for seq, each in tx.site.requests.items()}, tx.site.name
 
@@ -345,7 +345,7 @@ def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[f
         return local(at, zone).isoformat(timespec="milliseconds")
 
     def late(seconds: float) -> dict[str, Any]:
-        outlook = ahead(seconds)
-        return {"estimate": outlook.told(written, named, now), "note": note(outlook.probably.start)}
+        forecast = ahead(seconds)
+        return {"estimate": forecast.as_dict(written, named, now), "note": note(forecast.probably.start)}
 
     return late

@@ -89,7 +89,7 @@ class Passes:
     def reset(self, site: Site) -> None:
         """Do nothing: no copy of the site exists."""
 
-    def foresee(
+    def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Any]:
         """Return a function without a result: nothing is submitted in such a run."""
