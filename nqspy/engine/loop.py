@@ -13,7 +13,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.engine.enact import decided, enact, is_recorded
-from nqspy.engine.handlers import acts, depend, observations, request_mail, requests, settings, shifts, submit
+from nqspy.engine.handlers import (
+    depend,
+    observations,
+    operations,
+    request_mail,
+    requests,
+    settings,
+    shifts,
+    submit,
+)
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
@@ -44,9 +53,9 @@ HANDLERS: dict[type[cm.Command], Handler] = {
     cm.ModifyRequest: requests.modify,
     cm.RerunRequests: requests.rerun,
     cm.SuspendRequests: requests.suspend,
-    cm.SignalRequests: acts.signal,
-    cm.WriteMessage: acts.message,
-    cm.ExchangeRequests: acts.exchange,
+    cm.SignalRequests: operations.signal,
+    cm.WriteMessage: operations.message,
+    cm.ExchangeRequests: operations.exchange,
     cm.ScheduleRequest: requests.schedule,
     cm.AbortQueue: requests.abort_queue,
     cm.PurgeQueue: requests.purge_queue,
