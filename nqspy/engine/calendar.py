@@ -9,7 +9,7 @@ expression; clock times on it are as on any other day.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from heapq import merge
@@ -161,16 +161,23 @@ def coming(
     most: int | None = None,
     shifts: Iterable[Shift] | None = None,
 ) -> list[Firing]:
-    """Return the first ``most`` firings of these shifts (None: of all) later than ``after``, up to
-    ``until``."""
+    """Return the first ``most`` firings of these shifts (None: of all) later than ``after``, up to ``until``.
+    Times that a clock change skips come in the order of the clock on the wall."""
     crons = _crons(settings.shifts.values() if shifts is None else shifts)
     series = [_from(shift.name, cron, settings.calendar, zone, after) for shift, cron in crons]
-    return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))
+    due = takewhile(lambda each: each[0] <= until, merge(*series))
+    return [firing for _, _, firing in islice(due, most)]
 
 
-def _from(shift: str, cron: str, days: Calendar, zone: str, after: Instant) -> Iterator[Firing]:
-    for at in wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after):
-        yield Firing(at, shift)
+def _from(
+    shift: str, cron: str, days: Calendar, zone: str, after: Instant
+) -> Iterator[tuple[Instant, datetime, Firing]]:
+    """Yield firings, each behind its instant and its time on the wall."""
+    fires = read(cron), _sundays_of(days), zone_of(zone)
+    for at in wall.ahead(*fires, after):
+        latest = wall.latest(*fires, at)
+        assert latest is not None
+        yield *latest, Firing(at, shift)
 
 
 def _sundays_of(days: Calendar) -> Sundays:
@@ -202,8 +209,7 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
     digits = text.isascii() and hours.isdigit() and minutes.isdigit()
     if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
         raise BadValue(f"{text!r} is no time of day; write it like 06:00")
-    firing = next(_from("until", f"{int(minutes)} {int(hours)} * * *", Calendar(), zone, now))
-    return firing.at
+    return next(_from("until", f"{int(minutes)} {int(hours)} * * *", Calendar(), zone, now))[0]
 
 
 # ---------------------------------------------------------------- stops of queues

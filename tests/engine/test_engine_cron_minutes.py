@@ -360,6 +360,15 @@ def test_a_zone_that_does_not_exist_is_refused():
     assert zones.zone_of(PARIS) == ZoneInfo(PARIS)
 
 
+def test_times_of_a_skipped_hour_come_in_their_order():
+    settings = settings_of((Shift("a", ("45 2 * * *",)), Shift("b", ("15 2 * * *",))))
+    after = moment("2026-03-29T01:00:00+01:00")
+    found = calendar.coming(settings, PARIS, after, Instant(after + DAY))
+    assert [firing.shift for firing in found] == ["b", "a"]
+    assert found[0].at == found[1].at
+    assert calendar.in_force(settings, PARIS, found[0].at) == found[1]
+
+
 # ---------------------------------------------------------------- days that count as Sundays
 
 FRANCE = Calendar(holidays="FR")
