@@ -53,10 +53,12 @@ class Results:
         with writing(self._path):
             self._file.write(text)
 
-    def close(self) -> None:
-        """Write what remains, and close the file."""
+    def close(self, done: bool) -> None:
+        """Write what remains, and close the file; not ``done``: remove it, the run was not finished."""
         with writing(self._path):
             self._file.close()
+            if not done and self._path.is_file() and not self._path.is_symlink():  # not /dev/stdout
+                self._path.unlink()
 
 
 class Starts(Results):
@@ -74,10 +76,10 @@ class Starts(Results):
             self.write(line)
             self._next += 1
 
-    def close(self) -> None:
+    def close(self, done: bool) -> None:
         """Write the stored jobs, which waited for jobs without an end, and close the file."""
         self.write("".join(line for _, line in sorted(self._stored.items())))
-        super().close()
+        super().close(done)
 
 
 class Table(Results):

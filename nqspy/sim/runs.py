@@ -96,6 +96,7 @@ def run_task(
     task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
     """Make a run; ``report`` gets the number of ended jobs. Raises NotSimulated."""
+    done = False
     try:
         workload, run = _begun(task)
         metrics, trail = Metrics(workload.pes), None
@@ -113,11 +114,12 @@ def run_task(
                 if metrics.jobs % STEP == 0:
                     report(metrics.jobs)
         report(metrics.jobs)
+        done = True
     except NqspyError as error:
         raise NotSimulated(str(error)) from None
     finally:
         for each in results:
-            each.close()
+            each.close(done)
     dropped = {reason: n for reason, n in workload.dropped.items() if n}
     return SimulatedRun(
         task.label, task.wanted.seed, workload.name, workload.pes, dropped, metrics, run.left, run.judged(),
@@ -139,6 +141,8 @@ def begun(tasks: Sequence[RunTask]) -> Workload:
 
 def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     own, varied = [] if task.config is None else [task.config], task.variant.texts
+    if own and task.wanted.pes is not None:
+        own.append(("--pes", f"set machine pes={task.wanted.pes}\n"))
     if task.policy == NIGHT and task.workload == NIGHT:
         if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):
             raise NotSimulated(

@@ -222,11 +222,21 @@ def test_what_is_refused_leaves_no_file(tmp_path):
     assert (tmp_path / "old.html").read_text() == "the page of yesterday"
 
 
+def test_a_refused_job_ends_the_run_and_leaves_no_half_written_file(tmp_path):
+    config, starts, jobs = tmp_path / "one.qmgr", tmp_path / "starts", tmp_path / "jobs.csv"
+    config.write_text(SITE + "set per_request pe_limit=4 batch\n")
+    words = ["--config", config, "--starts", starts, "--requests", jobs]
+    assert "job 4 was refused: batch: 5 PEs" in refused(OURS / "example.swf", *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["one.qmgr"]
+
+
 def test_a_configuration_of_ones_own_is_used(tmp_path):
     config = tmp_path / "one.qmgr"
     config.write_text(SITE + "set run_limit=1 batch\n")
     data = data_of(OURS / "example.swf", "--config", config)
     assert data["metrics"]["makespan_s"] == sum((9, 8, 8, 6, 3, 2, 2)), "one after the other"
+    config.write_text(SITE + "set machine pes=3\n")
+    assert data_of(OURS / "example.swf", "--config", config, "--pes", 8)["jobs"] == 7
 
 
 @pytest.mark.parametrize(
