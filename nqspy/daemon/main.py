@@ -346,7 +346,7 @@ class Daemon:
     def exits_lost(self, loss: Loss) -> None:
         """Journal and report that the exits' process was lost, with the engine's next inputs."""
         tx = self.engine.transaction(self.clock.now())
-        exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
+        exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off, loss.owner)
 
     def caller_gone(self, seq: Seq) -> None:
         """Delete a request whose waiting command has ended; a running job notices that itself."""

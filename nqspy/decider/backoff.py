@@ -49,13 +49,14 @@ class _Strikes(Struct):
 
 class Loss(Struct, frozen=True):
     """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out now; ``text``: for
-    managers."""
+    managers; ``owner``: the exit is not asked about this owner for a while."""
 
     exit: str
     hook: str
     seq: Seq | None
     text: str
     off: tuple[str, ...]
+    owner: str = ""
 
 
 @dataclass(slots=True)
@@ -100,11 +101,11 @@ class Backoff:
         owners = [owner for _, owner in self._died[call.exit]]
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
-        if self._row.count(call.owner) >= GIVE_UP:
-            text += self._back_off(call.owner, exits, now)
-        elif owners.count(call.owner) >= DEADLY:
-            text += self._back_off(call.owner, [call.exit], now)
-        return Loss(call.exit, call.hook, call.seq, text, ())
+        in_a_row = self._row.count(call.owner) >= GIVE_UP
+        owner = call.owner if in_a_row or owners.count(call.owner) >= DEADLY else ""
+        if owner:
+            text += self._back_off(owner, exits if in_a_row else [call.exit], now)
+        return Loss(call.exit, call.hook, call.seq, text, (), owner)
 
     def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
         """Stop calling these exits for this owner for a while; return a clause for people about it."""

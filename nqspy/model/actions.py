@@ -160,7 +160,8 @@ class Forget(OfAttempt):
 class ExitFailure(Struct, frozen=True):
     """Failure of a user exit in a pass: which exit, on which request (None: on no single one), and the error.
     ``off``: the exit is switched off. ``rests``: an owner, and until when the exit is not asked about that
-    owner's requests, after failures in a row: text behind "exit NAME failed". ``lost``: its process died."""
+    owner's requests, after failures in a row: text behind "exit NAME failed". ``lost``: its process died, and
+    ``rests`` is the owner alone."""
 
     exit: str
     seq: Seq | None

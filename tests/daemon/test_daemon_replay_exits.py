@@ -1,10 +1,13 @@
 """User exits that were loaded, changed or removed in a recorded time: a replay asks each version from when it
 was loaded on."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 
-from daemon.live import Live
+import pytest
+from daemon.live import ONE_QUEUE, Live, until
+from daemon.person import submit_as
 
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.what_if import read_input, replayed
@@ -63,3 +66,40 @@ def test_each_version_is_asked_from_its_own_instant_on(make_live: Callable[..., 
     assert done.status == 1
     assert f"exit quiet ({digest}), loaded 20" in done.out
     assert "does not say which" not in done.out
+
+
+ANNE = 1
+"""A user that each Debian has."""
+DEADLY = """\
+import os
+
+from nqspy.userexit import userexit
+
+
+@userexit
+def jobselect(request):
+    if request.name == "NAME":
+        os._exit(3)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
+@pytest.mark.privileged
+def test_a_time_in_which_an_exit_ended_its_process_is_replayed(make_live: Callable[..., Live]) -> None:
+    live = make_live().site(ONE_QUEUE, {"rule": DEADLY.replace("NAME", "die")}).start()
+    for losses in (1, 2):
+        submit_as(live, ANNE, "die")
+        until(lambda n=losses: sum("ended the" in each["text"] for each in live.events("alarm")) == n, "loss")
+    waiting = submit_as(live, ANNE, "plain")  # the exit is not asked about this owner for five minutes
+    live.ended(live.submit("true", name="mine"))
+    assert not live.events("starting", waiting)
+    live.stop()
+    data = live.run("nqspy", "replay", "--json").ok().data
+    assert data["differences"] == 0
+    data = live.run("nqspy", "replay", "-c", "set sched_factor cpu 10", "--json").ok().data
+    assert (data["as_it_was"], data["starts"]["same"]) == (0, 1)
+    other = str(live.write("other.py", DEADLY.replace("NAME", "nobody")))
+    data = live.run("nqspy", "exits", "try", other, "--since", "1h", "--json").ok().data
+    assert not data["changed"]
+    other = str(live.write("other.py", DEADLY.replace("NAME", "mine")))
+    live.run("nqspy", "exits", "try", other, "--since", "1h").refused("exit other: jobselect about request 4")

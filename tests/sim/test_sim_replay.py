@@ -66,7 +66,7 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
 
 def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
     assert isolated(lambda done: done(3) or 5, 7) == 5
-    with pytest.raises(NotReplayed, match=r"signal 9.*ends or stops it"):
+    with pytest.raises(NotReplayed, match="signal 9"):
         isolated(lambda done: signal.raise_signal(signal.SIGSTOP))
 
 

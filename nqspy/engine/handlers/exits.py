@@ -79,8 +79,11 @@ def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided:
         reported.add(name)
 
 
-def report_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
-    """Raise an alarm after the exits' process was lost, and switch off the exits in ``off``."""
+def report_lost(
+    tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...], owner: str
+) -> None:
+    """Raise an alarm after the exits' process was lost, and switch off the exits in ``off``. ``owner``: the
+    exit is not asked about this owner for a while."""
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {tx.site.id_of(seq)}" if seq is not None else ""
     if off:
@@ -88,7 +91,7 @@ def report_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tup
         subject = f"exit {off[0]} is switched off" if len(off) == 1 else "the exits are switched off"
     else:
         what, subject = f"{who}{on}: {text}", f"{who} failed"
-    failed = (ExitFailure(exit, seq, text, off=exit in off, lost=True),) if exit else ()
+    failed = (ExitFailure(exit, seq, text, off=exit in off, rests=owner, lost=True),) if exit else ()
     tx.alarm(who if exit else "exits", what, subject, failures=failed)
     for name in off:
         tx.emit(ExitOff(name, text))

@@ -126,7 +126,7 @@ class Follower:
                 self.engine = self._make(reloaded(self.site))
             elif isinstance(event, ev.Decided):
                 self._short = event.short_of_pes
-            elif isinstance(event, ev.Alarm) and event.failures:
+            elif isinstance(event, ev.Alarm):
                 self._then.lost_at(event.failures, recorded.at)
             self._ask_as_of(recorded.n)
 

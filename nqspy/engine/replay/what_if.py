@@ -157,6 +157,8 @@ class WhatIf(VirtualRun):
             yield from self._inputs_of(due_input.place, event)
             if isinstance(event, ev.LoadedExits):
                 self._then.load(dict(event.files), self.site)
+            elif isinstance(event, ev.Alarm):
+                self._then.lost_at(event.failures, self.now)
             elif isinstance(event, ev.SettingsChanged) and event.who != CALENDAR and self._changed:
                 yield from self._reapply()
             elif isinstance(event, ev.Modified) and event.seq in self.site.started:

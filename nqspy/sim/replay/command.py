@@ -94,7 +94,7 @@ def _show_both(what: ReplayInput, other: Alternative, drawn: Path | None, brief:
         content = "" if drawn is None else picture.drawn(drawn, comparison)
         return {"data": data_of(comparison), "picture": content}
 
-    made = isolated(compared, len(what.recording.events))
+    made = isolated(compared, len(what.recording.events), what.versions.heartbeat)
     if drawn is not None:
         write(drawn, b64decode(made["picture"]))
     data = made["data"]
@@ -169,7 +169,10 @@ def _show_steps(
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # Failures of exits shortly before count.
     what = read_input(past, Instant(begin - steps.BEFORE), end)
-    for step in isolated(lambda done: list(steps.passes(at_beginning(what), begin, end))):
+    found = isolated(
+        lambda done: list(steps.passes(at_beginning(what), begin, end)), heartbeat=what.versions.heartbeat
+    )
+    for step in found:
         lines = [json.dumps(step, ensure_ascii=False)] if as_json else steps.lines(step)
         _print("".join(f"{line}\n" for line in lines))
 

@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from nqspy.decider.heartbeat import Heartbeat
 from nqspy.engine.replay.follow import ExitHistory
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import CallWatch, Mark, Skipped, Subject
+from nqspy.userexit.call_stats import CallWatch, Mark, OwnerBackoff, Skipped, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.hooks import Hook
@@ -40,13 +41,15 @@ class PatientGuard(Guard):
 
 
 class RecordedCalls(Calls):
-    """Calls of recorded exits; ``others``: names of exits that were not loaded then. An exit that once
-    exceeded the longer time on a request has only its budget when it is called for that request again."""
+    """Calls of recorded exits; ``others``: names of exits that were not loaded then; ``lost``: exits and
+    requests for which a call fails, with the text. An exit that once exceeded the longer time on a request
+    has only its budget when it is called for that request again."""
 
     def __init__(self, guard: PatientGuard, watch: CallWatch) -> None:
         super().__init__(guard, watch)
         self._patient = guard
         self.others: Collection[str] = ()
+        self.lost: Mapping[tuple[str, Seq | None], str] = {}
         self._expected: list[ExitFailure] = []
         self._endless: set[tuple[str, str, Seq | None]] = set()
         self._started: Collection[Seq] = ()
@@ -66,6 +69,8 @@ class RecordedCalls(Calls):
                 failed = self.failed(hook, subject, seq, args, failure.text, failure.traceback)
                 self.failures[-1] = failure
                 return failed
+        if seq is not None and (hook.who, seq) in self.lost:
+            return self.failed(hook, subject, seq, args, self.lost[hook.who, seq], "")
         about = hook.who, hook.name, seq
         patient = about[0] not in self.others and about not in self._endless
         self._patient.patience, self._patient.overran = PATIENCE if patient else 1, False
@@ -84,13 +89,16 @@ Choice = Callable[[Files], Sequence[Source]]
 class ExitVersions(Struct, frozen=True):
     """Exits that were loaded in a time, version by version. ``copies``: the files by content hash; ``now``:
     those of the home, used if the journal does not have the loaded ones; ``loads``: loaded files, and since
-    when (None: before the time); ``unknown_until``: end of the time without known loads."""
+    when (None: before the time); ``unknown_until``: end of the time without known loads; ``lost``: why the
+    process was lost, by exit, its content hash and request; ``heartbeat``: shows the call at work."""
 
     folder: Path
     copies: Mapping[str, bytes]
     now: Sequence[Source]
     loads: Sequence[tuple[Instant | None, Files]]
     unknown_until: Instant | None = None
+    lost: Mapping[tuple[str, str | None, Seq | None], str] = {}
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
 
     def sources(self, files: Files) -> tuple[Source, ...]:
         """Return the files of a load, except those without a copy."""
@@ -115,13 +123,14 @@ class ExitVersions(Struct, frozen=True):
 
 class RecordedExits(SiteExits, ExitHistory):
     """The exits of a recorded time (``versions``), each from its load on. ``choice``: other files instead:
-    those that were not loaded then have no recorded failures, and no longer time than in a daemon."""
+    those that were not loaded then have no recorded failures, and no longer time than in a daemon.
+    ``what_if``: no exit is asked about a request on which it ended its process: it fails."""
 
-    def __init__(self, versions: ExitVersions, choice: Choice | None = None) -> None:
-        self._versions, self._choice = versions, choice or versions.sources
+    def __init__(self, versions: ExitVersions, choice: Choice | None = None, what_if: bool = False) -> None:
+        self._versions, self._choice, self._what_if = versions, choice or versions.sources, what_if
         self._others: Collection[str] = ()
         self._loaded: Files = None
-        super().__init__(versions.folder, sources=(), guard=PatientGuard)
+        super().__init__(versions.folder, sources=(), watch=versions.heartbeat, guard=PatientGuard)
         self._sources = None
 
     def load(self, files: Files, site: Site, again: bool = True) -> None:
@@ -130,6 +139,12 @@ class RecordedExits(SiteExits, ExitHistory):
             return
         self._loaded, self._sources = files, self._choice(files)
         self._others = self._recorded.others = unlike(self._sources, self._versions.sources(files))
+        lost = self._versions.lost.items() if self._what_if else ()
+        self._recorded.lost = {
+            (name, seq): text
+            for (name, digest, seq), text in lost
+            if name not in self._others and (files or {}).get(name) == digest
+        }
         modules, self.problems = self._load()
         self._install(modules)
         self.begin(site)
@@ -157,18 +172,21 @@ class RecordedExits(SiteExits, ExitHistory):
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
         """Have exits skip requests on which they failed shortly before the beginning, except new exits."""
         for at, each in failures:
-            one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
-            if one is not None and each.exit not in self._others and request is not None:
-                for hook in one.hooks.values():
-                    hook.record.skip(request.seq, Mark(at, each.text, each.lost))
-                    if each.rests:
-                        hook.record.back_off(request.owner, Mark(at))
+            request, mark = site.requests.get(each.seq or 0), Mark(at, each.text, each.lost)
+            owner = each.rests if each.lost or request is None else request.owner
+            for record in () if each.exit in self._others else self._records(each.exit):
+                if request is not None:
+                    record.skip(request.seq, mark)
+                if each.rests:
+                    record.back_off(owner, mark)
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Note that the exits' process was lost at these calls: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
-        lost = [each for each in failures if each.lost and each.seq is not None]
-        self.lost([Skipped(each.exit, hook, each.seq, at, each.text) for each in lost for hook in asked], ())
+        lost = [each for each in failures if each.lost and each.exit not in self._others]
+        about = [each for each in lost if each.seq is not None]
+        skips = [Skipped(each.exit, hook, each.seq, at, each.text) for each in about for hook in asked]
+        self.lost(skips, [OwnerBackoff(each.exit, each.rests, at) for each in lost if each.rests])
 
 
 def files_in(folder: Path) -> tuple[Source, ...]:

@@ -101,6 +101,13 @@ class HomeJournal:
         former = self._loads_before(events[0].n)
         loads: list[tuple[Instant | None, Files]] = [(None, former[-1][1] if former else None)]
         loads += [(each.at, dict(each.event.files)) for each in events if isinstance(each.event, LoadedExits)]
+        lost, files = dict[tuple[str, str | None, Seq | None], str](), loads[0][1]
+        for each in events:
+            if isinstance(each.event, LoadedExits):
+                files = dict(each.event.files)
+            for one in each.event.failures if isinstance(each.event, Alarm) else ():
+                if one.lost:
+                    lost[one.exit, (files or {}).get(one.exit), one.seq] = one.text
         copies = {digest_of(each.text): each.text for each in now}
         for digest in {digest for _, files in loads for digest in (files or {}).values()}:
             with suppress(KeyError):  # it is named as missing
@@ -108,7 +115,7 @@ class HomeJournal:
         passes = (each for each in events if isinstance(each.event, LoadedExits | Decided))
         unknown = not former and isinstance(next(passes, events[0]).event, Decided)
         until = (loads[1][0] if loads[1:] else Instant(events[-1].at + 1)) if unknown else None
-        return ExitVersions(self.home / "exits", copies, now, loads, until)
+        return ExitVersions(self.home / "exits", copies, now, loads, until, lost)
 
     def _loads_before(self, n: int) -> list[tuple[Instant, Files]]:
         """Return loads of exits before event ``n``: when, and which files."""

@@ -11,7 +11,9 @@ from traceback import format_exc
 from typing import Any, NoReturn
 
 from nqspy.decider import sandbox
+from nqspy.decider.heartbeat import Heartbeat
 from nqspy.model.errors import NqspyError
+from nqspy.model.ids import name_of
 
 
 class NotReplayed(NqspyError):
@@ -25,10 +27,10 @@ Progress = Callable[[int], None]
 """Function that gets the number of events done."""
 
 
-def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
+def isolated(work: Callable[[Progress], Any], events: int = 0, heartbeat: Heartbeat | None = None) -> Any:
     """Return the result of ``work``, which must fit into JSON; it runs in a fork that can read only files
-    that everybody can read. A terminal shows how many of ``events`` are done. Raises NotReplayed with the
-    refusal, or if the process was lost."""
+    that everybody can read. A terminal shows how many of ``events`` are done; ``heartbeat``: shows which exit
+    is at work. Raises NotReplayed with the refusal, or if the process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()
@@ -64,8 +66,11 @@ def isolated(work: Callable[[Progress], Any], events: int = 0) -> Any:
     except ValueError:
         by_signal = os.WIFSIGNALED(status)
         how = f"signal {os.WTERMSIG(status)}" if by_signal else f"status {os.WEXITSTATUS(status)}"
+        call = None if heartbeat is None else heartbeat.read()
+        who = "a user exit" if call is None else f"exit {call.exit}: {call.hook}"
+        about = "" if call is None or call.seq is None else f" about request {name_of(call.seq)}"
         raise NotReplayed(
-            f"the process of the user exits ended ({how}): one of the exits ends or stops it"
+            f"{who}{about} ended the process ({how}): correct it or take another time (--since, --until)"
         ) from None
     if "refused" in result:
         raise NotReplayed(result["refused"])

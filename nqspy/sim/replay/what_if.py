@@ -127,7 +127,7 @@ def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
     others = other.exits is not None and found.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others)
     without = replace(change, commands=(), reapply=no_changes, files=False)
-    then, found.exits = RecordedExits(found.versions), RecordedExits(found.versions, other.exits)
+    then, found.exits = (RecordedExits(found.versions, each, True) for each in (None, other.exits))
     found.base = WhatIf(found.recording, then, then, without)
     found.would = WhatIf(found.recording, found.exits, found.exits, change)
     if found.exits.problems:

@@ -41,7 +41,9 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     change = throughout(f"enable exit {name}\n") if off else UNCHANGED.change
     other = Alternative(change, with_it, f"exit {name}")
     result: dict[str, Any] = isolated(
-        lambda done: _data(NightComparison(replayed(source, other, done)), name), len(source.recording.events)
+        lambda done: _data(NightComparison(replayed(source, other, done)), name),
+        len(source.recording.events),
+        source.versions.heartbeat,
     )
     return {"exit": name, "replaces": replaces, "off": off} | result
 
