@@ -15,7 +15,7 @@ from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, answer_within
 from nqspy.decider.process import FromWorker, WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
-from nqspy.decider.worker import LOOK_AHEAD, WorkerTask, digests, names, part_of
+from nqspy.decider.worker import WorkerTask, digests, look_ahead_limit, names, part_of
 from nqspy.engine.inputs import Between, Decision
 from nqspy.engine.look_ahead import AtOnce, Forecast, LookAhead, unknown
 from nqspy.model import events as ev
@@ -145,11 +145,11 @@ class DeciderClient:
     ) -> LateForecasts:
         """Return a function that returns when these requests would start (None: all that wait); ``request``:
         one of them that is not submitted yet. Call this in the engine's thread, the function in any."""
-        site, silent = self.site, messages.ForecastsMade(0, [], {})
+        site, silent, limit = self.site, messages.ForecastsMade(0, [], {}), look_ahead_limit(self.site)
         if not self.needed:
             with no_collector():
                 ahead = LookAhead(site, now, between, request=request, wanted=seqs or ())
-            return lambda seconds: ahead.forecasts(seqs, NoExits(), part_of(LOOK_AHEAD))
+            return lambda seconds: ahead.forecasts(seqs, NoExits(), part_of(limit))
         asked = [request] if request is not None else map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
         answer = self.start_query(messages.AskForecasts(0, 0, now, between, seqs, request))
@@ -167,9 +167,10 @@ class DeciderClient:
         settings, and after these changes. It raises Refusal if there is no answer."""
         if not self.needed:
             ahead = [LookAhead(self.site, now, between, changes=each) for each in ((), changes)]
+            limit = look_ahead_limit(self.site)
 
             def simulate(seconds: float) -> tuple[Starts, Starts]:
-                before, then = (each.starts(NoExits(), part_of(LOOK_AHEAD)) for each in ahead)
+                before, then = (each.starts(NoExits(), part_of(limit)) for each in ahead)
                 return before, then
 
             return simulate

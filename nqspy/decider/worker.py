@@ -36,6 +36,13 @@ _memory = msgspec.msgpack.Decoder(SavedMemory)
 
 LOOK_AHEAD = 0.042
 """Seconds of CPU time after which a look ahead ends between two of its passes; 0.05 s with the other work."""
+FEW, LONGER = 100, 5
+"""A look ahead where at most so many requests wait may take so many times as long."""
+
+
+def look_ahead_limit(site: Site) -> float:
+    """Return the seconds of CPU time that a look ahead may take at a site."""
+    return LOOK_AHEAD * (LONGER if sum(map(len, site.waiting.values())) <= FEW else 1)
 
 
 def part_of(seconds: float) -> Callable[[], float]:
@@ -148,14 +155,14 @@ class Worker:
                 with exits.rehearsal(order.now):
                     return messages.SharesAnswered(id, exits.shrpris(order.pairs, view))
             case messages.AskForecasts():
-                spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
+                spent, wanted = part_of(look_ahead_limit(site)), order.seqs or ()
                 with no_collector():
                     ahead = LookAhead(site, order.now, order.between, request=order.request, wanted=wanted)
                     return messages.forecasts_made(id, ahead.forecasts(order.seqs, exits, spent))
             case messages.AskStarts():
                 starts = []
                 for changes in ((), order.changes):
-                    spent = part_of(LOOK_AHEAD)
+                    spent = part_of(look_ahead_limit(site))
                     with no_collector():
                         ahead = LookAhead(site, order.now, order.between, changes=changes)
                         starts.append(dict(ahead.starts(exits, spent)))

@@ -3,10 +3,13 @@
 import contextlib
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 from daemon.live import ONE_QUEUE
 from daemon.person import Person
+
+from nqspy.decider.worker import LOOK_AHEAD, look_ahead_limit
 
 
 def test_a_dry_run_keeps_nobody_waiting_while_the_process_stands_still(make_wild):
@@ -28,6 +31,11 @@ def test_a_dry_run_keeps_nobody_waiting_while_the_process_stands_still(make_wild
 SPEC = {
     "owner": "", "uid": 0, "script": "", "environment": "", "name": "plain", "queue": "batch", "workdir": "/",
 }  # fmt: skip
+
+
+def test_a_look_ahead_where_few_wait_may_take_longer():
+    few, many = (look_ahead_limit(SimpleNamespace(waiting={"batch": range(n)})) for n in (100, 101))
+    assert (few, many) == (5 * LOOK_AHEAD, LOOK_AHEAD)
 
 
 AHEAD = """
