@@ -204,7 +204,7 @@ def _carry_out(
     if reply.refusal is not None:
         raise reply.refusal
     if isinstance(reply.value, dict) and reply.value.get("failed"):
-        raise Refusal("refused", said="; ".join(each["text"] for each in reply.value["failed"]))
+        raise Refusal("refused", reason="; ".join(each["text"] for each in reply.value["failed"]))
     if isinstance(reply.value, dict) and "text" in reply.value:
         return str(reply.value["text"])
     return ""

@@ -86,7 +86,7 @@ def _named(names: Collection[str], text: str) -> list[Seq]:
     try:
         runs = indices.read(inside)
     except BadValue as error:
-        raise Refusal("bad_indices", said=error) from None
+        raise Refusal("bad_indices", reason=error) from None
     if indices.count(runs) > MOST:
         raise Refusal("many_indices", text=text[:80], most=MOST, whole=f"{number_of(seq)}[]")
     return [member(seq, index) for index in indices.each(runs)]

@@ -179,7 +179,7 @@ class DeciderClient:
 
         def wait(seconds: float) -> tuple[Starts, Starts]:
             if (found := answer_within(answer, silent, seconds)) is silent:
-                raise Refusal("no_estimate", said=SILENT)
+                raise Refusal("no_estimate", reason=SILENT)
             return found.before, found.then
 
         return wait

@@ -466,7 +466,7 @@ class Engine:
         self.exits.begin(self.site)
         self.plan, self._dirty, self._void, self._shifts_checked = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)
-        reply = Reply(refusal=Refusal("busy" if passing else "not_committed", said=text))
+        reply = Reply(refusal=Refusal("busy" if passing else "not_committed", reason=text))
         replies = [(each.handle, reply) for each in inputs if isinstance(each, CommandAsked)]
         return Outcome(replies, [], False, self._wake(now))
 

@@ -3,8 +3,8 @@ exit statuses and sentences.
 
 ``code`` is the stable word for programs, ``status`` the exit status of the command line (PBS's numbers). Code
 raises a refusal by name, with the values of its sentence: ``Refusal("unknown_queue", queue="nope")``. A
-feature declares its own refusals in its file (`declare_refusals`). ``said`` is quoted text; if it is another
-`Refusal`, code and status are those of that one.
+feature declares its own refusals in its file (`declare_refusals`). ``reason`` is a quoted text; if it is
+another `Refusal`, code and status are those of that one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ class NqspyError(Exception):
 class Refusal(NqspyError):
     """A well-formed command that may not be done (no such queue, no right, above a limit). ``kind``: its name
     in the catalogue (`REFUSALS`), with values for its sentence, which is made when read. ``code``: a stable
-    word for programs; ``status``: exit status of the command line. A refusal quoted in ``said`` sets both."""
+    word for programs; ``status``: exit status of the command line. A Refusal as ``reason`` sets both."""
 
     def __init__(self, kind: str, **values: Any) -> None:
         super().__init__(kind)
         self.kind, self.values = kind, values
-        said = values.get("said")
-        origin = said if isinstance(said, Refusal) else REFUSALS[kind]
+        quoted = values.get("reason")
+        origin = quoted if isinstance(quoted, Refusal) else REFUSALS[kind]
         self.code: str = origin.code
         self.status: int = origin.status
 
@@ -40,7 +40,7 @@ class Refusal(NqspyError):
     @classmethod
     def received(cls, data: Mapping[str, Any]) -> "Refusal":
         """Return a refusal from the text, code and status that a daemon sent; its kind is not known here."""
-        refusal = cls("refused", said=data["text"])
+        refusal = cls("refused", reason=data["text"])
         refusal.code, refusal.status = data["code"], data["status"]
         return refusal
 
@@ -52,7 +52,7 @@ def listed(names: Iterable[str]) -> str:
 
 def as_refusal(error: NqspyError) -> Refusal:
     """Return an error as a refusal: itself if it is one, else a refusal "not done" that quotes it."""
-    return error if isinstance(error, Refusal) else Refusal("not_done", said=error)
+    return error if isinstance(error, Refusal) else Refusal("not_done", reason=error)
 
 
 class BadValue(NqspyError):
@@ -77,7 +77,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_id": "illegally formed job identifier: {text}",
         "bad_range": "illegally formed job identifier: {text}; a range is written like 3-9"
         " and spans at most {most} numbers",
-        "bad_indices": "illegally formed job identifier: {said}",
+        "bad_indices": "illegally formed job identifier: {reason}",
         "many_parts": "{id}: {count:,} of its indices would become requests of their own; one command may do"
         " so to {most:,}. Name the whole array, or fewer indices",
         "many_pieces": "{id}: its indices would be in more than {most:,} pieces like 20-30:5;"
@@ -86,7 +86,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         " {whole} names them all",
     },
     ("bad_array", 166): {
-        "bad_array": "array: {said}",
+        "bad_array": "array: {reason}",
         "empty_array": "array: it has no index",
         "not_an_array": "{id} is not an array; name an array like 17[]",
         "bad_array_limit": "array: at least 1 index may run at a time, not {limit}",
@@ -164,7 +164,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "is_to_rerun": _NOT_NOW + "and it is to run again ({ending})",
         "in_deletion": _NOT_NOW + "and it is being deleted ({ending})",
         "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} free",
-        "resource_broken": _NOT_NOW + "and {said}",
+        "resource_broken": _NOT_NOW + "and {reason}",
         "output_of_indices": "{id} is an array: its indices write, each its own; name one, like {number}[3]",
         "no_output_yet": "{id} has not started; there is no output yet",
         "no_such_attempt": "{id} has no output of an attempt {attempt}; {known}",
@@ -187,11 +187,11 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ what queues take
     ("queue_disabled", 173): {"queue_disabled": "Queue is not enabled: {queue}"},
     ("no_access", 174): {"no_access": "Access to queue is denied: {queue}"},
-    ("domain_closed", 174): {"domain_closed": "{queue}: {said}"},
+    ("domain_closed", 174): {"domain_closed": "{queue}: {reason}"},
     ("pipe_only", 174): {"pipe_only": "queue {queue} takes requests from pipe queues only"},
     ("above_limit", 188): {
-        "above_limit": "{said}",
-        "no_destination": "no destination of {queue} takes it: {said}",
+        "above_limit": "{reason}",
+        "no_destination": "no destination of {queue} takes it: {reason}",
     },
     ("queue_full", 1): {
         "queue_full": "queue {queue} holds {most} requests, as many as it runs at a time",
@@ -284,10 +284,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_until": "until is in the past, or more than a year off",
         "bad_next": "next is a time of at most 366d, in ms",
         "many_switches": "there are more than {most:,} switches until then; look less far ahead",
-        "bad_setting": "{said}",
+        "bad_setting": "{reason}",
         "not_heeded": "{setting} has no effect in queue {queue}, which is a {sort} queue",
         "no_setting": "only settings may stand in queues.d, not {cmd}",
-        "in_file": "{where}: {said}",
+        "in_file": "{where}: {reason}",
     },
     ("bad_value", 2): {
         "bad_mode": "{mode!r} is no way to stop; there are leave, drain and requeue",
@@ -300,14 +300,14 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "night_too_early": "there is no night of {day}: the journal begins on {begin}",
     },
     ("bad_value", 1): {
-        "not_done": "{said}",
+        "not_done": "{reason}",
         "not_latin": "the {what} is to be sent as Latin-1 text, one character a byte",
     },
     ("unreadable", 1): {"no_script": "{path}: no such script"},
     # ------------------------------------------------------------ settings as a whole
     ("bad_settings", 166): {
-        "bad_settings": "{said}",
-        "bad_shift": "shift {shift}: {said}",
+        "bad_settings": "{reason}",
+        "bad_shift": "shift {shift}: {reason}",
         "group_is_parent": "group {group} is the parent of {below};"
         " delete what is below it first, or move it",
         "group_has_requests": "group {group} still has {count} requests; they must end or be deleted first",
@@ -318,11 +318,11 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     # ------------------------------------------------------------ user exits
     ("bad_exit", 1): {
-        "bad_exit": "{said}; the exits loaded before stay in force",
-        "bad_exits": "{said} (and {more} more: nqspy exits check); the exits loaded before stay in force",
+        "bad_exit": "{reason}; the exits loaded before stay in force",
+        "bad_exits": "{reason} (and {more} more: nqspy exits check); the exits loaded before stay in force",
     },
-    ("exit_refused", 1): {"exit_refused": "{said} (exit {who})"},
-    ("no_estimate", 1): {"no_estimate": "{said}"},
+    ("exit_refused", 1): {"exit_refused": "{reason} (exit {who})"},
+    ("no_estimate", 1): {"no_estimate": "{reason}"},
     # ------------------------------------------------------------ messages, and the daemon itself
     ("bad_message", 2): {
         "bad_message": "bad {cmd} message: {error}",
@@ -335,13 +335,13 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "internal": "internal error; the daemon's log has it",
         "internal_error": "internal error: {error}; the daemon's log has it",
     },
-    ("busy", 1): {"busy": "{said}"},
-    ("not_committed", 1): {"not_committed": "{said}"},
+    ("busy", 1): {"busy": "{reason}"},
+    ("not_committed", 1): {"not_committed": "{reason}"},
     # ------------------------------------------------------------ refusals of others
     ("refused", 1): {
-        "refused": "{said}",
-        "in_line": "line {line}: {said}",
-        "by_exit": "{said} (as changed by exit {who})",
+        "refused": "{reason}",
+        "in_line": "line {line}: {reason}",
+        "by_exit": "{reason} (as changed by exit {who})",
     },
 }
 

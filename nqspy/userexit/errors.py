@@ -32,8 +32,8 @@ def describe(error: BaseException) -> str:
 def unloadable(problems: Sequence[str]) -> Refusal:
     """Return the refusal of a reload: the first of these lines, and how many more there are."""
     if len(problems) == 1:
-        return Refusal("bad_exit", said=problems[0])
-    return Refusal("bad_exits", said=problems[0], more=len(problems) - 1)
+        return Refusal("bad_exit", reason=problems[0])
+    return Refusal("bad_exits", reason=problems[0], more=len(problems) - 1)
 
 
 def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]:

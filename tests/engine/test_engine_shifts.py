@@ -103,7 +103,7 @@ class Doors(NoExits):
 
     def reload(self):
         if self.broken:
-            raise Refusal("refused", said="exits/x.py:3: this is no Python")
+            raise Refusal("refused", reason="exits/x.py:3: this is no Python")
         self.reloads += 1
         return "ok"
 

@@ -73,7 +73,7 @@ def test_the_manuals_table_gives_each_sentence_with_its_status():
 def _statuses(said: str) -> set[int]:
     """Exit statuses of the kinds that say that in words of their own, or if there is none, by quoting."""
     fit = {kind for kind in REFUSALS.values() if re.fullmatch(_pattern(kind.sentence), said)}
-    own = {kind for kind in fit if "said" not in named(kind.sentence)}
+    own = {kind for kind in fit if "reason" not in named(kind.sentence)}
     return {kind.status for kind in own or fit}
 
 
@@ -84,10 +84,10 @@ def _pattern(sentence: str) -> str:
 
 def test_a_refusal_is_told_on_as_it_was_and_one_that_quotes_another_keeps_its_code_and_status():
     origin = Refusal("unknown_queue", queue="{nope}")
-    quoted = Refusal("in_line", line=3, said=Refusal("by_exit", said=origin, who="a+b"))
+    quoted = Refusal("in_line", line=3, reason=Refusal("by_exit", reason=origin, who="a+b"))
     assert str(quoted) == "line 3: Unknown queue {nope} (as changed by exit a+b)"
     assert (quoted.code, quoted.status) == ("unknown_queue", 170)
-    refusal = Refusal("bad_setting", said=BadValue("'x' is no size"))
+    refusal = Refusal("bad_setting", reason=BadValue("'x' is no size"))
     assert (str(refusal), refusal.code, refusal.status) == ("'x' is no size", "bad_value", 166)
     told = {"text": "Unknown queue nope", "code": "unknown_queue", "status": 170}
     assert Refusal("unknown_queue", queue="nope").as_message() == told

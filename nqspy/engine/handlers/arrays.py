@@ -148,7 +148,7 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
     try:
         wanted = indices.read(inside)
     except BadValue as error:
-        raise Refusal("bad_indices", said=error) from None
+        raise Refusal("bad_indices", reason=error) from None
     assert array.spec.array is not None
     known = array.spec.array.indices
     if strange := indices.brief(indices.pieces(wanted, known)):

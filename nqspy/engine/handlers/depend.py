@@ -97,7 +97,7 @@ def check_places(items: Sequence[Submission]) -> None:
         for other, _ in item.after:
             if not 0 <= other < place:
                 line = place + 1 if item.line is None else item.line
-                raise Refusal("in_line", line=line, said=Refusal("bad_place", place=other))
+                raise Refusal("in_line", line=line, reason=Refusal("bad_place", place=other))
 
 
 def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[Seq]) -> Spec:
@@ -112,7 +112,7 @@ def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[S
             if word == "each":
                 _check_equal(spec, name, None if array is None else array.indices)
         except Refusal as refusal:
-            raise Refusal("in_line", line=item.line or len(seqs), said=refusal) from None
+            raise Refusal("in_line", line=item.line or len(seqs), reason=refusal) from None
     more = (Dependency(seqs[place], word) for place, word in item.after)
     return replace(spec, after=tuple(dict.fromkeys((*spec.after, *more))))
 

@@ -51,7 +51,7 @@ def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> 
     if not may_enter(queue, user, groups):
         raise Refusal("no_access", queue=queue.name)
     if (closed := closed_domain(site, queue, user, groups)) is not None:
-        raise Refusal("domain_closed", queue=queue.name, said=closed)
+        raise Refusal("domain_closed", queue=queue.name, reason=closed)
 
 
 def sees_all(settings: Settings, caller: Caller) -> bool:

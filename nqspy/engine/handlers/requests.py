@@ -298,7 +298,7 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
             pes = _pes_to_go_on(tx, request)
             wished = health.wish(tx.site, request)
             if wished is not None:  # a broken resource is broken for operators too
-                raise _wrong_state(tx, request, "resource_broken", said=wished.until_then)
+                raise _wrong_state(tx, request, "resource_broken", reason=wished.until_then)
             cause = by(caller, request)
             tx.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
             tx.act(Resume(request.seq, request.attempts, cause, pes))

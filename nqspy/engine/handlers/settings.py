@@ -118,7 +118,7 @@ def try_changes(
                 _check_words(trial.settings, change, upsert)
             trial.apply(change, upsert)
         except BadValue as error:
-            raise Refusal("bad_setting", said=error) from None
+            raise Refusal("bad_setting", reason=error) from None
     return trial
 
 
@@ -233,10 +233,10 @@ def verify(tx: Transaction, trial: Trial, deletions: bool = False) -> None:
             raise Refusal("group_has_requests", group=name, count=count)
     wrong = problems(settings, trial.touched)
     if wrong:
-        raise Refusal("bad_settings", said=wrong[0])
+        raise Refusal("bad_settings", reason=wrong[0])
     clash = calendar.collisions(settings.shifts.values(), shifts) if shifts else None
     if clash is not None:
-        raise Refusal("bad_settings", said=clash)
+        raise Refusal("bad_settings", reason=clash)
     for shift in () if trial.plain else settings.shifts.values():
         _verify_shift(tx, settings, shift)
     domains.check_moves(tx.site, settings, trial.touched)
@@ -258,7 +258,7 @@ def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
     except (Refusal, BadValue) as error:
         wrong = [str(error)]
     if wrong:
-        raise Refusal("bad_shift", shift=shift.name, said=wrong[0])
+        raise Refusal("bad_shift", shift=shift.name, reason=wrong[0])
 
 
 def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
@@ -292,7 +292,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
                     raise Refusal("no_setting", cmd=each.cmd)
                 try_changes(tx, trial, each.changes, upsert=True)
             except (Refusal, BadValue) as error:
-                raise Refusal("in_file", where=where, said=error) from None
+                raise Refusal("in_file", where=where, reason=error) from None
             changes += each.changes
     shift = trial.settings.shifts.get(tx.site.shift.current or "")
     if changes and shift is not None:  # the files have the settings without it

@@ -135,7 +135,7 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
     try:
         until = calendar.until_of(until, site.timezone, tx.now) if isinstance(until, str) else until
     except BadValue as error:
-        raise Refusal("bad_setting", said=error) from None
+        raise Refusal("bad_setting", reason=error) from None
     run_commands(tx, command.shift)
     firing = calendar.in_force(site.settings, site.timezone, tx.now)
     fired = firing.at if firing is not None else site.shift.fired

@@ -70,7 +70,7 @@ def _settled(site: Site, spec: Spec) -> Spec:
         raise Refusal("sizes_laid_out")
     wide = too_wide(site, None, min(spec.mold.sizes))
     if wide is not None:
-        raise Refusal("above_limit", said=wide.text)
+        raise Refusal("above_limit", reason=wide.text)
     return settled(spec)
 
 

@@ -132,7 +132,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
         raise wrong
     never = Gate(site, running=()).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
     if never is not None:
-        raise Refusal("above_limit", said=never.text)
+        raise Refusal("above_limit", reason=never.text)
 
 
 def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
@@ -142,7 +142,7 @@ def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
     try:
         made = ArraySpec(indices.tidy(spec.indices), spec.limit)
     except BadValue as error:
-        raise Refusal("bad_array", said=error) from None
+        raise Refusal("bad_array", reason=error) from None
     if not made.indices:
         raise Refusal("empty_array")
     if made.limit is not None and made.limit < 1:
@@ -154,7 +154,7 @@ def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
     """Raise Refusal if a batch queue can never run a request; other queues, or none, are not checked."""
     wrong = refusal_of(site, spec, queue) if queue is not None and queue.kind == "batch" else None
     if wrong is not None:
-        raise Refusal("above_limit", said=wrong)
+        raise Refusal("above_limit", reason=wrong)
 
 
 def routed(
@@ -165,8 +165,8 @@ def routed(
     take it."""
     target, objections = destination(site, spec, pipe, exits, groups, now, coming)
     if target is None and objections and not any(each.later for each in objections):
-        said = "; ".join(each.text for each in objections)
-        raise Refusal("no_destination", queue=pipe.name, said=said)
+        text = "; ".join(each.text for each in objections)
+        raise Refusal("no_destination", queue=pipe.name, reason=text)
     # A stopped pipe queue takes the request; it routes once it is started.
     return target if target is not None and pipe.started else pipe.name
 
@@ -208,7 +208,7 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
         raise Refusal("no_pe")
     wrong = too_wide(site, queue.name if queue is not None and queue.kind == "batch" else None, ask.pes)
     if wrong is not None:
-        raise Refusal("above_limit", said=wrong.text)
+        raise Refusal("above_limit", reason=wrong.text)
     check_needs(site, ask.needs)
     check_wanted(site, ask.consumables)
     for name, value in ask.others:
@@ -256,7 +256,7 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
     """Return the submission as the exits changed it. Raises Refusal with their names if they refuse it, or if
     the change makes no sense; queue, limits and access are checked later as for any submission."""
     if answer.refusal is not None:
-        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
+        raise Refusal("exit_refused", reason=answer.refusal, who=answer.who)
     changes = {CHANGEABLE[name].path: value for name, value in answer.changes.items() if name in CHANGEABLE}
     before, own = spec, dict[str, Any]()
     ask, output = dict[str, Any](), dict[str, Any]()
@@ -285,4 +285,4 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
 
 def by_exit(refusal: Refusal, who: str) -> Refusal:
     """Return a refusal that names the exits that changed the submission."""
-    return Refusal("by_exit", said=refusal, who=who)
+    return Refusal("by_exit", reason=refusal, who=who)

@@ -176,7 +176,7 @@ def _accept(
     except Refusal as refusal:
         if item.line is None:
             raise
-        raise Refusal("in_line", line=item.line, said=refusal) from None
+        raise Refusal("in_line", line=item.line, reason=refusal) from None
 
 
 def _check(
