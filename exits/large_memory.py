@@ -33,7 +33,7 @@ def jobselect(request: Request, view: View) -> Answer | None:
 def never_fits(queue: str, size: float) -> Answer | None:
     if queue not in queues.value or size <= hmax.value:
         return None
-    return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
+    return never(f"needs more memory than the {hmax.text} that large requests may use together")
 
 
 def does_not_fit(request: Request, size: float, view: View) -> Answer | None:
@@ -41,9 +41,9 @@ def does_not_fit(request: Request, size: float, view: View) -> Answer | None:
     if running >= nproc.value + 2:
         return refuse(f"{running} requests are running, the most for {nproc.text} processors", alike=())
     if size + used > 2 * hmax.value:
-        text = f"the running requests leave too little of twice {hmax.text} of memory"
+        text = f"running requests leave too little memory: all may use 2 x {hmax.text}"
     elif is_large(size) and size + by_large > hmax.value:
-        text = f"large: the large requests running leave too little of {hmax.text} of memory"
+        text = f"large: running large requests leave too little memory: all may use {hmax.text}"
     else:
         return None
     return refuse(text, within={"memory": (request.memory, hmax.value)})

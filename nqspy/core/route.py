@@ -138,13 +138,13 @@ class Routes:
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         loaded = queue.run_limit if queue.loadonly else None
         bounds = (
-            (queue.queued_limit, self._count(name), "it may hold {} requests"),
-            (queue.user_queued_limit, own, f"it may hold {{}} requests of {owner}"),
-            (loaded, self._count(name), "it holds no more requests than its run limit {}"),
+            (queue.queued_limit, self._count(name), "queued_limit is {}, it has {}"),
+            (queue.user_queued_limit, own, f"user_queued_limit is {{}}, {owner} has {{}}"),
+            (loaded, self._count(name), "run_limit is {} (loadonly), it has {}"),
         )
         counts = f"; this array counts {number}" if number > 1 else ""
         objections = [
-            Objection(f"{name}: {text.format(most)}, it has {have}{counts}", later=number <= most)
+            Objection(f"{name}: {text.format(most, have)}{counts}", later=number <= most)
             for most, have, text in bounds
             if most is not None and have + number > most
         ]

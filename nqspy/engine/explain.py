@@ -142,7 +142,8 @@ def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None
         if queue is None or not queue.started or (reason is not None and reason.code in _OF_ITSELF):
             found[seq] = reason
     known = reasons_of(engine, others) if others else {}
-    return found | {s: known.get(s) for s in others if s not in known or known[s].code in _OF_ITSELF}
+    never = {s for s, why in known.items() if why.kind == "hopeless" or why.code in _OF_ITSELF}
+    return found | {s: known.get(s) for s in others if s not in known or s in never}
 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY, ReasonCode.NEVER)

@@ -163,22 +163,19 @@ Estimate = Mapping[str, Any]
 """``{start basis latest{start basis} probably{start basis} as_of}``: times as text or null; then ``basis``
 says why it is unknown. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""
 
-_WORDS = (("latest", "at the latest"), ("probably", "probably"))
+_WORDS = (("latest", "at the latest", "latest start"), ("probably", "probably", "probable start"))
 _HEAD: tuple[str, ...] = ("request", "name", "owner", "queue", "at the latest", "probably")
 SHOWN = 5
 """Most requests that are named for one basis."""
 
 
 def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    """Yield (``latest``, its text), and the same for ``probably``."""
-    for key, _ in _WORDS:
+    """Yield (``latest``, its text), and the same for ``probably``; once, as ``start``, if both are alike."""
+    alike = estimate["latest"] == estimate["probably"]
+    for key, *_ in _WORDS[alike:]:
         found = estimate[key]
-        start = when(found["start"], estimate.get("as_of")) if found["start"] else None
-        yield key, _unknown(found) if start is None else f"{start}, {found['basis']}"
-
-
-def _unknown(found: Mapping[str, Any]) -> str:
-    return f"unknown: {found['basis']}"
+        start = f"{when(found['start'], estimate.get('as_of'))}," if found["start"] else "unknown:"
+        yield "start" if alike else key, f"{start} {found['basis']}"
 
 
 def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -186,18 +183,21 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "no request waits\n"
     cells = [_HEAD]
-    known: dict[tuple[str, str], list[str]] = {}
-    unknown: dict[tuple[str, str], list[str]] = {}
+    known: dict[tuple[str, str], dict[str, None]] = {}
+    unknown: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         estimate, times = row["estimate"], list[str]()
-        for key, word in _WORDS:
+        alike = estimate["latest"] == estimate["probably"]
+        for key, word, start in _WORDS:
             found = estimate[key]
             times.append(when(found["start"], estimate.get("as_of")) if found["start"] else "-")
-            kind, basis = (known, found["basis"]) if found["start"] else (unknown, _unknown(found))
-            kind.setdefault((word, basis), []).append(row["id"])
+            name = word if found["start"] else "start" if alike else start
+            kind = known if found["start"] else unknown
+            kind.setdefault((name, found["basis"]), {})[row["id"]] = None
         cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
     lines, several = list(aligned(cells)), Counter(word for word, _ in known)
     for (word, basis), ids in known.items():  # named if starts of a kind have several bases
-        lines.append(f"{word}: {basis}" if several[word] == 1 else f"{some_of(ids, SHOWN)} {word}: {basis}")
-    lines += [f"{some_of(ids, SHOWN)} {word}: {basis}" for (word, basis), ids in unknown.items()]
+        named = f"{some_of([*ids], SHOWN)} {word}"
+        lines.append(f"{word if several[word] == 1 else named}: {basis}")
+    lines += [f"{some_of([*ids], SHOWN)}: {key} unknown: {basis}" for (key, basis), ids in unknown.items()]
     return "".join(f"{line}\n" for line in lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, asked, item, moment, observable
-from engine.story import Story
+from engine.story import Story, play
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
@@ -129,6 +129,13 @@ def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
     forecast = LookAhead(centre.site, centre.sim.now, Between()).forecasts([Seq(2)], Asking(), never)[2]
     assert forecast.latest.start == centre.request(2).reservation.at
     assert forecast.latest.basis != RESERVED
+
+
+def test_a_failed_prerequisite_and_no_endless_request_is_the_cause_that_a_start_is_unknown():
+    text = "submit anne, ben after=1:ok; delete 1 by anne; qmgr start queue batch; submit cleo, cleo wall=9"
+    found = play(text, settings=f"{PLAIN}stop queue batch\n", pes=1).centre.outlooks(2, 4)
+    assert (found[2].latest.by, found[2].latest == found[2].probably) == ((), True)
+    assert found[4].latest.by == (3,)
 
 
 def test_nobody_knows_when_a_resource_is_well_again():

@@ -8,7 +8,7 @@ from nqspy.model.reasons import KINDS, NEEDED
 from nqspy.model.requests import Reservation, Used
 from nqspy.report import json_objects, summaries
 from nqspy.report.time_text import zone_of
-from nqspy.report.why import eta_text, why_text
+from nqspy.report.why import both, eta_text, why_text
 
 PARIS = zone_of("Europe/Paris")
 
@@ -193,9 +193,16 @@ def test_eta_shows_both_starts_and_says_each_basis_once():
     assert lines[10:] == [
         "at the latest: limits",
         "probably: the past",
-        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more at the latest: unknown: 9.ymp has no wall limit",
+        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more: latest start unknown: 9.ymp has no wall limit",
     ]
     assert eta_text([]) == "no request waits\n"
+
+
+def test_one_cause_for_which_both_starts_are_unknown_is_said_once():
+    row = waiting_at("1.ymp", None, "T0", "it is held")
+    row["estimate"]["probably"] = row["estimate"]["latest"]
+    assert eta_text([row]).splitlines()[2:] == ["1.ymp: start unknown: it is held"]
+    assert [*both(row["estimate"])] == [("start", "unknown: it is held")]
 
 
 def test_eta_says_whose_start_rests_on_what_where_they_differ():

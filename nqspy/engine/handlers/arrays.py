@@ -230,4 +230,4 @@ def end_if_over(tx: Transaction, seq: Seq, who: str) -> None:
     status = max(state.worst, DELETED if state.dropped else 0)
     counted = (("ended well", state.well), ("failed", state.badly), ("were deleted", state.dropped))
     how = ", ".join(f"{indices.count(runs)} {word}" for word, runs in counted if runs)
-    tx.emit(ev.Ended(seq, 0, "exit", status, None, used, f"of its indices {how}"))
+    tx.emit(ev.Ended(seq, 0, "exit", status, None, used, f"indices: {how}"))
