@@ -23,8 +23,8 @@ def jobselect(request: Request, view: View) -> Answer | None:
     size = memory(request, view)
     why = never_fits(request.queue, size) or (does_not_fit(request, size, view) if rule.value else None)
     if rule.value and why is None and is_large(size):
-        for other, said in view.ahead(request):
-            if said and said.who == view.exit and said.verdict == "refuse" and in_line(other, view):
+        for other, answer in view.ahead(request):
+            if answer and answer.who == view.exit and answer.verdict == "refuse" and in_line(other, view):
                 text = f"large: waits behind {other.id}, which is large too and does not fit yet"
                 return refuse(text, within={"memory": (int(hmax.value // nproc.value) + 1, hmax.value)})
     return why

@@ -164,8 +164,8 @@ def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
     for path in touched:
         kind, name, _ = split(path)
         if kind is CONSUMABLES and (held := site.units.get(name)):
-            left = units_of(after.consumables[name], site.found) if name in after.consumables else ()
-            removed = [unit for unit in held if unit not in left]
+            units = units_of(after.consumables[name], site.found) if name in after.consumables else ()
+            removed = [unit for unit in held if unit not in units]
             if removed:
                 holder = site.id_of(held[removed[0]])
                 raise Refusal("unit_is_held", unit=removed[0], name=name, holder=holder)
@@ -251,17 +251,17 @@ class UnitBoard:
         """Choose units for a request with these PEs, take them away and return them; enough must be free."""
         given = []
         for name, count in wanted:
-            each, left = self._site.settings.consumables[name], self._open[name]
+            each, free = self._site.settings.consumables[name], self._open[name]
             if each.policy == "round_robin":
                 units, last = units_of(each, self._site.found), self._turns.get(name)
                 start = units.index(last) + 1 if last in units else 0
-                chosen = [unit for unit in units[start:] + units[:start] if unit in left][:count]
+                chosen = [unit for unit in units[start:] + units[:start] if unit in free][:count]
             elif each.policy == "nearest":
-                near = {unit: self._nearness(each, unit, pes) for unit in left}
-                chosen = sorted(sorted(left, key=near.__getitem__, reverse=True)[:count], key=left.index)
+                near = {unit: self._nearness(each, unit, pes) for unit in free}
+                chosen = sorted(sorted(free, key=near.__getitem__, reverse=True)[:count], key=free.index)
             else:
-                chosen = left[:count]
-            self._open[name] = [unit for unit in left if unit not in chosen]
+                chosen = free[:count]
+            self._open[name] = [unit for unit in free if unit not in chosen]
             self._turns[name] = chosen[-1]
             given.append((name, tuple(chosen)))
         return tuple(given)

@@ -130,10 +130,11 @@ the others, or not at all while nothing becomes free."""
 
 def _of_reserved(gate: Gate, request: Request) -> Reason | None:
     """Return why a request with a reservation does not start now, on any of its sizes; None: it could."""
-    site, kept = gate.site, request.reservation
+    site, reservation = gate.site, request.reservation
     fit = first_fit(variants_of(site, request), gate.refuses)
-    if fit.ask is not None and kept is not None and kept.at is not None and request.spec.mold is not None:
-        return waits_for(site, gate.now, fit.ask, (sized(request, kept.pes), kept.at))
+    at = None if reservation is None else reservation.at
+    if fit.ask is not None and reservation is not None and at is not None and request.spec.mold is not None:
+        return waits_for(site, gate.now, fit.ask, (sized(request, reservation.pes), at))
     return fit.why
 
 

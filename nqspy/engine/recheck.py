@@ -86,8 +86,8 @@ class Recheck:
             case Hold(seq):
                 return self._waits(seq)
             case Reserving(starts):
-                kept = any({seq, array_of(seq)} & self._site.reserved.keys() for seq in self.fallen)
-                return all(map(self._is_queued, starts)) and not kept
+                reserved = any({seq, array_of(seq)} & self._site.reserved.keys() for seq in self.fallen)
+                return all(map(self._is_queued, starts)) and not reserved
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):

@@ -10,8 +10,8 @@ from nqspy.model.ids import Instant
 
 def remaining(span: float, half_life: int) -> float:
     """Return the part of a use that is left after a time ``span`` (ms): half after each half-life."""
-    left: float = 2.0 ** (-span / half_life)
-    return left
+    part: float = 2.0 ** (-span / half_life)
+    return part
 
 
 @lru_cache(256)  # many uses over one span are charged at one instant

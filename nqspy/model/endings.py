@@ -62,12 +62,12 @@ class End(NamedTuple):
     @property
     def words(self) -> str:
         """Return the end in words, ``exit, exit status 3``: reason, and status or signal if of use."""
-        said = [self.reason]
+        parts = [self.reason]
         if self.status is not None and (self.status or self.ok):
-            said.append(f"exit status {self.status}")
+            parts.append(f"exit status {self.status}")
         if self.signal is not None:
-            said.append(f"signal {self.signal}")
-        return ", ".join(said)
+            parts.append(f"signal {self.signal}")
+        return ", ".join(parts)
 
     @property
     def _own(self) -> int:

@@ -127,8 +127,8 @@ def minus(one: Runs, other: Runs) -> Runs:
         return one
     begin, end = _place(one, other[0][0]), bisect_right(one, other[-1][1], key=_first)
     before = max(0, begin - 1)  # the neighbours may go on in the same step
-    left = [*one[before:begin], *pieces(one[begin:end], other)]
-    return (*one[:before], *_joined([*left, *one[end : end + 1]]), *one[end + 1 :])
+    rest = [*one[before:begin], *pieces(one[begin:end], other)]
+    return (*one[:before], *_joined([*rest, *one[end : end + 1]]), *one[end + 1 :])
 
 
 def pieces(one: Runs, other: Runs) -> Iterator[Run]:

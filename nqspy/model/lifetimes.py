@@ -155,17 +155,17 @@ MeasuredMove = tuple[int, int]
 """Number of PEs that a job left, and the time that it took (ms)."""
 
 
-def with_move(moves: Sequence[MeasuredMove], pes: int, took: int) -> tuple[MeasuredMove, ...]:
-    """Return the last moves with one more: a job that left so many PEs took ``took`` ms."""
-    return (*moves, (pes, took))[-RECENT_MOVES:]
+def with_move(moves: Sequence[MeasuredMove], pes: int, duration: int) -> tuple[MeasuredMove, ...]:
+    """Return the last moves with one more: a job that left so many PEs took ``duration`` ms."""
+    return (*moves, (pes, duration))[-RECENT_MOVES:]
 
 
 def mean_move(moves: Sequence[MeasuredMove]) -> float | None:
     """Return the mean time (ms) of a move for each PE that was left; None: there was no move."""
     pes = sum(pes for pes, _ in moves)
-    return sum(took for _, took in moves) / pes if pes else None
+    return sum(duration for _, duration in moves) / pes if pes else None
 
 
 def slowest_move(moves: Sequence[MeasuredMove]) -> float | None:
     """Return the time (ms) for each PE of the move that was slowest for its PEs; None: there was no move."""
-    return max((took / pes for pes, took in moves if pes), default=None)
+    return max((duration / pes for pes, duration in moves if pes), default=None)

@@ -150,10 +150,10 @@ def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
     return None
 
 
-def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState], *said: Any) -> None:
+def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState], *arguments: Any) -> None:
     """Apply a change that concerns some indices of an array alone."""
     assert request.array is not None
-    request.array = change(request.array, *said)
+    request.array = change(request.array, *arguments)
     request.state = wait_state(request, at)
     if request.state is not State.QUEUED:
         request.reservation = None
@@ -271,8 +271,8 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
     pause = request.run.pause
     assert pause is not None
     pause = Pause(pause.cause, pause.at, pause.text, pes_released=True)
-    times, took, paged = request.run.moved
-    moved = MovesMade(times + 1, took + event.took, paged + event.paged)
+    times, duration, paged = request.run.moved
+    moved = MovesMade(times + 1, duration + event.took, paged + event.paged)
     request.attempt = replace(request.run, pause=pause, moved=moved)
 
 

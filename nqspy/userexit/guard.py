@@ -93,8 +93,8 @@ class Guard:
                 self._heeds = False
                 signal.signal(_DROPPED, signal.SIG_DFL)
             if self._timer[0]:
-                left = self._timer[0] - (perf_counter_ns() - self._since) / 1e9
-                signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), self._timer[1])
+                rest = self._timer[0] - (perf_counter_ns() - self._since) / 1e9
+                signal.setitimer(signal.ITIMER_REAL, max(rest, 1e-6), self._timer[1])
         if self._collecting:
             gc.enable()
 

@@ -214,8 +214,8 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
     if not found.hooks:
         raise LoadError(path, None, "holds no exit; mark a function with @userexit")
     select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
-    said = getattr(select, specs.FORCES, None)
-    found.forces = _imports_force(nodes) if said is None else said
+    forces = getattr(select, specs.FORCES, None)
+    found.forces = _imports_force(nodes) if forces is None else forces
     return found
 
 

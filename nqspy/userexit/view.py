@@ -119,10 +119,10 @@ class View(ViewFields, Struct, dict=True, eq=False):
         the pass has changed something. The function may read only the view and settings; callers must not
         change its result."""
         version, aheads = getattr(self._site, "version", None), self._aheads
-        kept = self._made.get(make)
-        if kept is not None and version is not None and kept[0] == version:
-            found: T = kept[1]
-            return found
+        stored = self._made.get(make)
+        if stored is not None and version is not None and stored[0] == version:
+            result: T = stored[1]
+            return result
         made = make(self)
         if self._aheads == aheads:  # what is ahead differs for each candidate
             self._made[make] = version, made

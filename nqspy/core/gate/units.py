@@ -121,8 +121,8 @@ class FreeUnits(Rule):
             return _ALL_AWAY(who, asked, name, most - len(away), most, some_of(away, _SHOWN))
         seqs = dict.fromkeys([*self._site.units.get(name, {}).values(), *self._starts.get(name, ())])
         held = some_of([seq for seq in seqs if seq != self.reserved_for], _SHOWN, self._site.id_of)
-        kept = some_of([seq for seq in seqs if seq == self.reserved_for], 1, self._site.id_of)
-        return _FEW_FREE(who, asked, name, free, most, held, kept, some_of(away, _SHOWN))
+        reserved = some_of([seq for seq in seqs if seq == self.reserved_for], 1, self._site.id_of)
+        return _FEW_FREE(who, asked, name, free, most, held, reserved, some_of(away, _SHOWN))
 
 
 class UnitLimit(ScopeLimit):

@@ -336,8 +336,8 @@ class Timeline:
         until = FOREVER if reserved is None else reserved
         if held := shown(seq for end, seq in [*self.running, *self._begun] if end > until):
             return f"resources that it needs are held by {held}"
-        if kept := [seq for seq, each in self.holdings.items() if each.begin < until < each.end]:
-            return f"resources that it needs are reserved for {self._ids(kept)}"
+        if holders := [seq for seq, each in self.holdings.items() if each.begin < until < each.end]:
+            return f"resources that it needs are reserved for {self._ids(holders)}"
         if returning := shown(self._site.paused):
             return f"suspended requests resume first: {returning}"
         domain, away = self._site.domain_of(request.queue), self._site.offline()

@@ -202,13 +202,13 @@ def dependants(site: Site, seq: Seq) -> list[Seq]:
     """Return all requests that wait for this one, directly or not, the latest first; for an array also those
     that wait for its indices."""
     found: set[Seq] = set()
-    left = [seq]
-    while left:
-        awaited = left.pop()
+    open_ = [seq]
+    while open_:
+        awaited = open_.pop()
         more = set(site.dependants.get(awaited, ()))
         if is_array(awaited):
             parts = [each for each in site.dependants if array_of(each) == awaited]
             more.update(*(site.dependants[each] for each in parts))
-        left += more - found
+        open_ += more - found
         found |= more
     return sorted(found, key=rank_of, reverse=True)

@@ -83,34 +83,34 @@ class _Part:
 
     def each(self, do: Do, some: Some | None) -> None:
         """Act on the array or its indices, begun or not. Raises Refusal if nothing could be done."""
-        left = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
+        pending = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
         requests, wanted, done = self.tx.site.requests, self.wanted, 0
         seqs = self.tx.site.members.get(self.array.seq, ())
         members = [requests[s] for s in seqs if wanted is None or indices.has(wanted, index_of(s) or 0)]
-        if left and left != self._state.left:
-            _need_few_pieces(self.tx, self.array, left)
-        if left:
-            whole = self.wanted is None or (not members and left == self._state.left)
-            done += self._do(() if whole else left, do, some)
+        if pending and pending != self._state.left:
+            _need_few_pieces(self.tx, self.array, pending)
+        if pending:
+            whole = self.wanted is None or (not members and pending == self._state.left)
+            done += self._do(() if whole else pending, do, some)
         for request in members:
             done += self._tried(lambda request=request: do(request))  # type: ignore[misc]
         if not done:
             raise self.refusals[0] if self.refusals else Refusal("has_ended", id=self.name)
 
-    def _do(self, left: Runs, do: Do, some: Some | None) -> int:
-        """Act on the indices ``left`` that have not begun (empty: on the array); return the number of
+    def _do(self, pending: Runs, do: Do, some: Some | None) -> int:
+        """Act on the indices ``pending`` that have not begun (empty: on the array); return the number of
         successes."""
         if some is not None:
-            return self._tried(lambda: some(self.array, left))
-        if not left:
+            return self._tried(lambda: some(self.array, pending))
+        if not pending:
             return self._tried(lambda: do(self.array))
         state = self._state  # try one index of each kind: ready, held alike, or with the same wait
         kinds = state.ready, *(held.indices for held in state.held), *(runs for _, runs in state.awaiting)
-        some_of = (indices.both(left, kind) for kind in kinds)
+        some_of = (indices.both(pending, kind) for kind in kinds)
         would = [self._would(do, index) for index in sorted({each[0][0] for each in some_of if each})]
         if not any(would):
             return would.count(False)
-        own = parted(self.tx, self.array, left)
+        own = parted(self.tx, self.array, pending)
         return sum(self._tried(lambda request=request: do(request)) for request in own)  # type: ignore[misc]
 
     def _would(self, do: Do, index: int) -> bool | None:
@@ -156,41 +156,41 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
     return _Part(tx, array, wanted)
 
 
-def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
+def _need_few_pieces(tx: Transaction, array: Request, pending: Runs) -> None:
     """Raise Refusal if the rest of the array would have too many runs, all stored with each change."""
     assert array.array is not None
     state = array.array
     kinds = (state.left, state.ready, *(held.indices for held in state.held))
     most = max(sum(map(len, kinds)), PIECES)
-    apart = chain.from_iterable(indices.pieces(kind, left) for kind in kinds)
+    apart = chain.from_iterable(indices.pieces(kind, pending) for kind in kinds)
     many = len(list(islice(apart, _APART * most + 1))) > _APART * most
-    if many or sum(len(indices.minus(kind, left)) for kind in kinds) + len(left) > most:
+    if many or sum(len(indices.minus(kind, pending)) for kind in kinds) + len(pending) > most:
         raise Refusal("many_pieces", id=tx.site.id_of(array.seq), most=PIECES)
 
 
-def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:
+def parted(tx: Transaction, array: Request, pending: Runs) -> Iterator[Request]:
     """Make these indices, which have not begun, requests of their own and yield them. Raises Refusal
     for too many."""
-    tx.parts += indices.count(left)
+    tx.parts += indices.count(pending)
     if tx.parts > PARTS:
         raise Refusal("many_parts", id=tx.site.id_of(array.seq), count=tx.parts, most=PARTS)
-    tx.emit(Parted(array.seq, left))
-    return (tx.site.requests[member(array.seq, index)] for index in indices.each(left))
+    tx.emit(Parted(array.seq, pending))
+    return (tx.site.requests[member(array.seq, index)] for index in indices.each(pending))
 
 
 def release_some(
-    tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller, lenient: bool
+    tx: Transaction, array: Request, pending: Runs, letters: str, caller: Caller, lenient: bool
 ) -> None:
-    """Remove holds from an array and its indices that have not begun (``left``; empty: all), whether the
+    """Remove holds from an array and its indices that have not begun (``pending``; empty: all), whether the
     array or they are held. Raises Refusal if there are none, unless ``lenient``."""
     assert array.array is not None
-    if left and array.unmet and "s" in letters:  # only they no longer wait for the array's prerequisites
-        for request in parted(tx, array, left):
+    if pending and array.unmet and "s" in letters:  # only they no longer wait for the array's prerequisites
+        for request in parted(tx, array, pending):
             theirs = "".join(letter for letter in request.letters if letter in letters)
             alter.remove_holds(tx, request, theirs, caller)
         return
-    concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
-    own = {*array.holds} if left else {*array.letters}
+    concerned = [each for each in array.array.held if not pending or indices.both(each.indices, pending)]
+    own = {*array.holds} if pending else {*array.letters}
     held = own.union(*(each.letters for each in concerned), "s" if array.array.awaiting else "")
     if lenient and not (held and letters):
         return
@@ -200,21 +200,21 @@ def release_some(
     if not theirs:
         raise Refusal("not_your_hold", id=tx.site.id_of(array.seq), letters="".join(sorted(held)))
     aging = array.state is not State.QUEUED and ages_when_eligible(tx.site, array.queue)
-    tx.emit(ev.Released((array.seq,), theirs, caller.user, aging, left))
+    tx.emit(ev.Released((array.seq,), theirs, caller.user, aging, pending))
     tx.dirty()
 
 
 # ---------------------------------------------------------------- ends
 
 
-def delete_indices(tx: Transaction, array: Request, left: Runs, who: str, text: str = "") -> None:
+def delete_indices(tx: Transaction, array: Request, pending: Runs, who: str, text: str = "") -> None:
     """Delete indices that have not begun (empty: all of these)."""
     assert array.array is not None
     lone = not array.array.begun and array.seq not in tx.site.members and not array.array.dropped
-    if not left and lone:
+    if not pending and lone:
         tx.emit(ev.Deleted(array.seq, who, text))
-    elif left := left or array.array.left:
-        tx.emit(ev.Deleted(array.seq, who, text, indices=left))
+    elif pending := pending or array.array.left:
+        tx.emit(ev.Deleted(array.seq, who, text, indices=pending))
 
 
 def end_if_over(tx: Transaction, seq: Seq, who: str) -> None:

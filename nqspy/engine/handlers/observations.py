@@ -50,8 +50,8 @@ def apply(tx: Transaction, observation: ob.Observation) -> None:
         case ob.ObservedMovedOut():
             # Others may have its PEs now; one that was let go on meanwhile has them still.
             if request.pause is not None and request.pause.leaving:
-                took = tx.now - request.pause.at
-                tx.emit(ev.MovedOut(request.seq, request.attempts, took, observation.paged))
+                duration = tx.now - request.pause.at
+                tx.emit(ev.MovedOut(request.seq, request.attempts, duration, observation.paged))
                 tx.dirty()
         case ob.ObservedExiting(_, _, reported, text):
             _begun(tx, request, reported.wall)

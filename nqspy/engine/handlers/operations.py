@@ -37,7 +37,7 @@ def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
         if command.signal:
             tx.act(Signal(request.seq, request.attempts, command.signal))
 
-    return each(tx, command.ids, one, caller, lambda array, left: one(array))
+    return each(tx, command.ids, one, caller, lambda array, _: one(array))
 
 
 def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
@@ -54,7 +54,7 @@ def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
             raise Refusal("no_message_now", id=id, state=request.state.value)
         tx.act(WriteOutput(request.seq, request.attempts, f"{text}\n", command.streams))
 
-    return each(tx, command.ids, one, caller, lambda array, left: one(array))
+    return each(tx, command.ids, one, caller, lambda array, _: one(array))
 
 
 def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> Any:
@@ -71,8 +71,8 @@ def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> A
             raise Refusal("not_waiting", id=id, state=request.state.value, done="ordered")
         found.append(request)
 
-    def some(array: Request, left: Runs) -> None:
-        if left:
+    def some(array: Request, pending: Runs) -> None:
+        if pending:
             raise Refusal("whole_array", id=tx.site.id_of(array.seq))
         one(array)
 

@@ -77,10 +77,10 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
             raise _wrong_state(tx, request, "started")
         tx.dirty()
 
-    def some(array: Request, left: Runs) -> None:
+    def some(array: Request, pending: Runs) -> None:
         nonlocal mails
         may_delete(array)
-        mails -= drop(tx, array, caller.user, notify=mails > 0, left=left)
+        mails -= drop(tx, array, caller.user, notify=mails > 0, pending=pending)
         tx.dirty()
 
     ids = alter.with_dependants(tx, command, caller) if command.cascade else command.ids
@@ -88,15 +88,15 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 
 
 def drop(
-    tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, left: Runs = ()
+    tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, pending: Runs = ()
 ) -> bool:
-    """Delete a request that has not started (of an array the indices ``left``; empty: all). True if its owner
-    gets mail."""
+    """Delete a request that has not started; of an array the indices ``pending`` (empty: all). Return True if
+    its owner gets mail."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
-        delete_indices(tx, request, left, who, text)
-    name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(left)}]", 1)
+        delete_indices(tx, request, pending, who, text)
+    name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(pending)}]", 1)
     return notify and request_mail.deleted(tx, request, name, who, text)
 
 
@@ -118,13 +118,13 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
         usual = "u" if request.owner == caller.user else "o"
         alter.put_holds(tx, request, alter.letters_of(command.letter, usual), caller)
 
-    def some(array: Request, left: Runs) -> None:
-        if not left:
+    def some(array: Request, pending: Runs) -> None:
+        if not pending:
             return one(array)
         need_owner(tx.site, caller, array, "hold")
         usual = "u" if array.owner == caller.user else "o"
         for letter in alter.letters_of(command.letter, usual):
-            tx.emit(ev.Held((array.seq,), letter, caller.user, cause=by(caller, array), indices=left))
+            tx.emit(ev.Held((array.seq,), letter, caller.user, cause=by(caller, array), indices=pending))
         return tx.dirty()
 
     return each(tx, command.ids, one, caller, some)
@@ -146,9 +146,9 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
         elif request.letters and letters:
             raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
 
-    def some(array: Request, left: Runs) -> None:
+    def some(array: Request, pending: Runs) -> None:
         need_owner(tx.site, caller, array, "release")
-        release_some(tx, array, left, letters, caller, command.lenient or not letters)
+        release_some(tx, array, pending, letters, caller, command.lenient or not letters)
 
     return each(tx, command.ids, one, caller, some)
 

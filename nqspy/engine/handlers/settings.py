@@ -44,9 +44,9 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
         _check_heeded(trial.settings, change)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
-    told = _shift_lines(trial.settings, asked, changes, tx.site.timezone, tx.now)
-    told += consumables.found_lines(tx.site, trial.settings, changes)
-    more: dict[str, Any] = {"text": told} if told else {}
+    text = _shift_lines(trial.settings, asked, changes, tx.site.timezone, tx.now)
+    text += consumables.found_lines(tx.site, trial.settings, changes)
+    more: dict[str, Any] = {"text": text} if text else {}
     if command.advise:
         more["warnings"] = features.verify(trial.settings, tx.site)
     return {"changed": len(asked)} | more
@@ -396,7 +396,7 @@ def _shift_lines(
     """Return a line for each shift of which only coming firings count now."""
     if changes is asked:
         return ""
-    names, told = dict[str, None](), ""
+    names, lines = dict[str, None](), ""
     for change in [each for each in changes if each.path.startswith("shift/") and each not in asked]:
         if change.value.get("counts") if change.op == "create" else change.value:
             names[change.path.split("/")[1]] = None
@@ -405,5 +405,5 @@ def _shift_lines(
         if firing is not None:
             begins = in_words(local(firing.at, zone), local(now, zone))
             more = "with now behind its times, one that is past counts too"
-            told += f"shift {shift.name} begins at its next firing, {begins}; {more}\n"
-    return told
+            lines += f"shift {shift.name} begins at its next firing, {begins}; {more}\n"
+    return lines
