@@ -149,7 +149,7 @@ errors.declare_refusals(
     {"unknown_consumable": "unknown resource {name}: it is no consumable of this site; consumables: {known}"},
 )
 errors.declare_refusals(
-    "above_limit", 188, {"too_many_units": "{asked} {name} are more than the {most} there are"}
+    "above_limit", 188, {"too_many_units": "needs {asked} {name}, the site has {most}"}
 )
 errors.declare_refusals(
     "bad_resource", 1, {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"}

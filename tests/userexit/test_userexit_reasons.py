@@ -192,8 +192,8 @@ def check_reasons(house):
     for request in [r for r in site.requests.values() if r.slot >= 0]:
         why = house.why(request.seq)
         if why.code is ReasonCode.NO_PES:
-            said, of = re.search(r"(\w+) of (\d+) PEs", why.text).groups()
-            assert (said, int(of)) == (str(free or "none"), site.pes()), why.text
+            said = (0, why.values[1]) if why.kind == "no_pe_free" else why.values[1:3]
+            assert said == (free, site.pes()), why.text
         elif why.code is ReasonCode.LIMIT:
             kept = gate.closed(request.queue) or gate.limit(request)
             assert kept is not None, why.text
