@@ -179,7 +179,7 @@ class RequestChoice:
         """Return a line for each bad operand."""
         lines = [str(each) for each in self.wrong]
         if self._cut:
-            lines += [f"the last {self._most} that have ended are shown; --limit N or --since T shows others"]
+            lines += [f"only the last {self._most} ended requests are shown; try --limit or --since"]
         return "".join(f"{line}\n" for line in lines)
 
     def status(self) -> int:

@@ -132,7 +132,7 @@ def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
     if other is None or len(doing) == 1:
         return None
     words = " ".join(other.text.split()[:2])
-    text = f"{words!r} is no setting and could not be taken back; give it by itself, or without --atomic"
+    text = f"{words!r} is not a setting and cannot be undone; run it separately, or without --atomic"
     return f"{log.place(other.line)}: {text}; nothing was done"
 
 

@@ -46,4 +46,4 @@ def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
 
 def _check(status: os.stat_result, uid: int) -> None:
     if not stat.S_ISREG(status.st_mode) or status.st_uid not in (uid, os.geteuid()):
-        raise PermissionError("it is no output of the request")
+        raise PermissionError("it is not an output file of the request")

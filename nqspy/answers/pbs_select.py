@@ -83,7 +83,7 @@ def _date(text: str, now: int, zone: str) -> int:
     try:
         return here.instant(datetime(year, month, day, hour, minute, second))
     except (ValueError, OverflowError):
-        raise BadValue(f"{text!r} is no date; write it like 202603022100") from None
+        raise BadValue(f"{text!r} is not a date; write it like 202603022100") from None
 
 
 def _compared(value: str) -> tuple[Compare, str]:
@@ -92,7 +92,7 @@ def _compared(value: str) -> tuple[Compare, str]:
     if sign in _COMPARE:
         return _COMPARE[sign], value[4:]
     if value[:1] == "." and value[3:4] == ".":
-        raise BadValue(f"{sign} is none of {_SIGNS}")
+        raise BadValue(f"{sign} must be one of {_SIGNS}")
     return operator.eq, value
 
 
@@ -103,7 +103,7 @@ def _holds(compare: Compare, have: Any, wanted: Any) -> bool:
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
-        raise BadValue(f"{text!r} is no whole number")
+        raise BadValue(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -122,7 +122,7 @@ def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[
 def _interval(text: str) -> tuple[int, int, str]:
     """Return checkpoint intervals for comparing: ``n > s > c=MINUTES > c > u``."""
     if (rank := _rank(text)) is None:
-        raise BadValue("it is one of n, s, c, c=MINUTES, w, w=MINUTES, u")
+        raise BadValue("write n, s, c, c=MINUTES, w, w=MINUTES or u")
     return rank
 
 
@@ -136,7 +136,7 @@ def _rank(text: str) -> tuple[int, int, str] | None:
 
 def _hold_list(text: str) -> frozenset[str]:
     if not text or text.strip(_HOLDS) or ("n" in text and set(text) != {"n"}):
-        raise BadValue("it is n, or letters of u, o, p, s")
+        raise BadValue("write n, or letters of u, o, p, s")
     return frozenset(text) - {"n"}
 
 
@@ -157,31 +157,31 @@ def _resources(value: str, date: ReadDate) -> Criterion:
 def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
     found = _RESOURCE.fullmatch(piece)
     if found is None:
-        raise BadValue("it is NAME, a comparison such as .ge., and a value: mem.ge.1gb,ncpus.eq.2")
+        raise BadValue("write a name, a comparison and a value: mem.ge.1gb,ncpus.eq.2")
     name, sign, text = found[1], found[2] or ".eq.", found[3]
     if sign not in _COMPARE:
-        raise BadValue(f"{sign} is none of {_SIGNS}")
+        raise BadValue(f"{sign} must be one of {_SIGNS}")
     read = _RESOURCES.get(name)
     if read is None:
-        raise BadValue(f"there is no resource {name}; there are {' '.join(sorted(_RESOURCES))}")
+        raise BadValue(f"there is no resource {name}; resources: {' '.join(sorted(_RESOURCES))}")
     compare, wanted = _COMPARE[sign], read(text)
     if read is str and sign not in (".eq.", ".ne."):
-        raise BadValue(f"{name} is a text: .eq. and .ne. alone say something of it")
+        raise BadValue(f"{name} is a text; compare it with .eq. or .ne. only")
     return lambda asked: _holds(compare, None if name not in asked else read(str(asked[name])), wanted)
 
 
 def _rerunable(value: str, date: ReadDate) -> Criterion:
     if value.strip() not in ("y", "n"):
-        raise BadValue("it is y or n")
+        raise BadValue("write y or n")
     return lambda subject: subject.request.spec.rerunnable == (value.strip() == "y")
 
 
 def _states(value: str, date: ReadDate) -> Criterion:
     compare, text = _compared(value)
     if not text.strip() or text.strip().strip(_STATES):
-        raise BadValue(f"it is letters of {' '.join(_STATES)}")
+        raise BadValue(f"write letters of {' '.join(_STATES)}")
     if compare not in (operator.eq, operator.ne):
-        raise BadValue("states are in no order: .eq. and .ne. alone say something of them")
+        raise BadValue("states have no order; compare them with .eq. or .ne. only")
     among = compare is operator.eq
     return lambda subject: (pbs_attributes.letter_of(subject) in text) == among
 
@@ -200,8 +200,8 @@ def _times(value: str, date: ReadDate) -> Criterion:
     """Return the criterion on a time of a job, named by a letter, compared in whole seconds."""
     moment = _MOMENTS.get(value[:1])
     if moment is None:
-        gaps = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
-        raise BadValue(gaps.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
+        gaps = {"g": "eligible_time is not recorded", "t": "estimated starts are not recorded; see qstat -T"}
+        raise BadValue(gaps.get(value[:1], f"begin it with one of {' '.join(_MOMENTS)}"))
     compare, text = _compared(value[1:])
     at = date(text) // 1000
     return lambda subject: _holds(compare, None if (had := moment(subject)) is None else had // 1000, at)

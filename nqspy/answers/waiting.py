@@ -271,7 +271,7 @@ class OpenQuestions:
         if place:
             return _piece(asked, self._read(place, offset, request), offset)
         if not path:
-            raise Refusal("no_such_attempt", id=name, attempt=former.attempt, known="it left none")
+            raise Refusal("no_such_attempt", id=name, attempt=former.attempt, known="it wrote none")
         later = [last, *(paths[n] for n in paths if n > former.attempt)]
         return self._delivered(asked, request, former.attempt, path, offset, later=path in later)
 

@@ -23,12 +23,12 @@ def main(place: str) -> None:
         link.connect(place)
         # The user who waits there: in a folder open to all, another may have put a socket of their own.
         if _struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] != os.getuid():
-            sys.exit(f"{place} is not the door of the mpprun that called for this application")
+            sys.exit(f"{place} is not the socket of the mpprun that started this application")
         fds, body = _received(link)
     except OSError as error:
-        sys.exit(f"the mpprun that called for this application is gone ({error.strerror})")
+        sys.exit(f"the mpprun that started this application does not answer ({error.strerror})")
     if not body:
-        sys.exit("the mpprun that called for this application has gone")
+        sys.exit("the mpprun that started this application has ended")
     caught: list[int] = []
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT}:
         try:

@@ -1,7 +1,7 @@
 """PBS's layout of PEs: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``. Loaded on use."""
 
 from nqspy.cli.resources import LAYOUT, Listed, Resources, blamed, consumable, note
-from nqspy.model.amounts import Wrong, parse_count, parse_size
+from nqspy.model.amounts import Wrong, parse_number, parse_size
 
 _PLACES = ("free", "pack", "scatter", "vscatter", "excl", "shared", "exclhost")
 _MOST = 10**9
@@ -27,7 +27,7 @@ def lay_out(listed: dict[str, Listed], found: Resources) -> None:
             elif each.name == "place":  # stored only: there is one host
                 for item in each.text.split(":"):
                     if item not in _PLACES and not (item.startswith("group=") and item[6:]):
-                        raise Wrong(f"{item!r} is none of {', '.join(_PLACES)}, group=NAME")
+                        raise Wrong(f"{item!r} must be one of {', '.join(_PLACES)}, group=NAME")
                 found.layout["place"] = each.text
             else:
                 found.layout["threads" if each.name == "ompthreads" else "ranks"] = _at_least(1, each.text)
@@ -40,7 +40,7 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
     instead."""
     pes = sum(chunk.count * chunk.cpus for chunk in chunks)
     if not 1 <= pes <= _MOST:
-        raise Wrong(f"{each.text!r} asks for {'no PE' if pes < 1 else f'{pes} PEs'}")
+        raise Wrong(f"{each.text!r} asks for {pes} PEs; ask for 1 to {_MOST:,}")
     found.asked["pes"] = max(pes, found.asked.get("pes", 0))
     if memory := sum(chunk.count * chunk.memory for chunk in chunks):
         found.asked.setdefault("memory", memory)
@@ -62,9 +62,9 @@ def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
     for item in items:
         name, equals, value = item.partition("=")
         if nodes and (not item or (equals and not value)):
-            raise Wrong(f"{text!r} is no list of nodes; write it like nodes=2:ppn=4")
+            raise Wrong(f"{text!r} is not a list of nodes; write it like nodes=2:ppn=4")
         if not nodes and (not equals or not value):
-            raise Wrong(f"{item!r} is no part of a chunk; write it like select=2:ncpus=4:mem=1gb")
+            raise Wrong(f"{item!r} is not part of a chunk; write it like select=2:ncpus=4:mem=1gb")
         if not equals:
             note(each, "property", item, found)
         elif name in ("ppn", "ncpus", "procs") and nodes:
@@ -78,7 +78,7 @@ def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
         elif name in ("mem", "vmem"):
             chunk.memory = parse_size(value)
             if chunk.memory < 0:
-                raise Wrong(f"{value!r} is no amount for a chunk; write it like mem=1gb")
+                raise Wrong(f"{value!r} is not an amount of memory; write it like mem=1gb")
         elif name in ("host", "vnode", "arch"):
             note(each, name, value, found)
         else:
@@ -89,7 +89,4 @@ def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
 
 
 def _at_least(least: int, text: str) -> int:
-    number = parse_count(text)
-    if not least <= number <= _MOST:
-        raise Wrong(f"{text!r} is not a number from {least} to {_MOST}")
-    return number
+    return parse_number(text, least, _MOST)

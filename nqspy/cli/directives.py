@@ -116,8 +116,8 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
 
             means = f" ({meant})" if (meant := meaning(lines)) else ""
             way = f"{means}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
-        what = f"{word} lines are {known[word]}'s directives"
-        texts.append(f"{source} line {number}: {what} and are not read{way}")
+        what = f"{word} lines are directives of {known[word]}"
+        texts.append(f"{source} line {number}: {what} and are ignored{way}")
     return texts
 
 
@@ -131,13 +131,13 @@ def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]
         read = _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
         if not read and (right := _meant(text, dialect, prefix)):
             shown = "".join(ascii(c)[1:-1] if c.isspace() else c for c in text[:_SHOWN])
-            texts.append(f"{source} line {number}: {shown} is not read as a directive; write {right}")
+            texts.append(f"{source} line {number}: {shown} is ignored, not a directive; write {right}")
     starts = {"nqs": ("#QSUB", "#@$")}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#@$"))
     for start in filter(None, starts):
         at = script.find(f"\n{start} -", max(end - 1, 0))
         if at >= 0 and script.find("<<", end, at) < 0:  # else it may belong to a text that the script writes
             number = script.count("\n", 0, at + 1) + 1
-            texts.append(f"{source} line {number}: {start} is not read behind a command; move it up")
+            texts.append(f"{source} line {number}: {start} is ignored after the first command; move it up")
     return texts
 
 
@@ -168,7 +168,7 @@ def read_script(file: str, what: str = "script", notes: "list[str] | None" = Non
     except OSError as error:
         raise Failure(f"{named}: cannot read the {what}: {error.strerror}") from None
     except ValueError:  # a NUL character, out of a list
-        raise Failure(f"{file!r} is no file's name: cannot read the {what}") from None
+        raise Failure(f"{file!r} is not a file name: cannot read the {what}") from None
     if len(data) > LONGEST_SCRIPT:
         raise Failure(f"{named}: a {what} may have at most 64 MiB")
     if b"\r" in data or data[:1] in (b"\xef", b"\xff", b"\xfe") or b"\0" in data[:4]:

@@ -55,7 +55,7 @@ class SubmissionDraft(RequestSheet):
             from nqspy.cli.posix import failure
 
             return failure(given, error)
-        return Failure(f"{given.place}{given.flag}: {error}")
+        return Failure(f"{given.place}{given.flag}: {error}", 1 if given.place else 2)
 
     def _apply(self, given: Given, origin: str) -> None:
         kind, target, value = given.kind, given.target, given.value
@@ -82,7 +82,7 @@ class SubmissionDraft(RequestSheet):
         elif kind == "shell":
             path = value.partition(",")[0].partition("@")[0]
             if path[:1] != "/":
-                raise Wrong(f"{path!r} is no shell; give its whole path, such as /bin/sh")
+                raise Wrong(amounts.NO_SHELL.format(shell=path))
             self.spec["shell"] = path
             self._shell = given
         elif kind == "date":
@@ -133,9 +133,9 @@ class SubmissionDraft(RequestSheet):
         text, comma, warning = given.value.strip("()").partition(",")
         number = _READ[given.kind](text.strip())
         if what == "pes" and number < 1:
-            raise Wrong("a request has at least 1 PE")
+            raise Wrong("a request needs at least 1 PE")
         if what[: len(UNITS)] == UNITS and (comma or number < 0):
-            raise Wrong(f"{given.value!r} is no number of units")
+            raise Wrong(f"{given.value!r} is not a whole number from 0 upward")
         if what[: len(UNITS)] == UNITS:
             self.consumables[what[len(UNITS) :]] = number
         else:
@@ -146,7 +146,7 @@ class SubmissionDraft(RequestSheet):
         if comma:
             at = _READ[given.kind](warning.strip())
             if 0 <= number < at:
-                raise Wrong(f"a warning at {warning.strip()} lies above the limit of {text.strip()}")
+                raise amounts.late_warning(warning.strip(), text.strip())
             self.notes.append(f"warning:{given.flag}:{at}")
 
     def _add_resources(self, given: Given, origin: str) -> None:
@@ -184,18 +184,16 @@ class SubmissionDraft(RequestSheet):
         if found.mold:
             self.spec["mold"] = found.mold
         for each, what in found.dropped:
-            self.warnings.append(
-                f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"
-            )
+            self.warnings.append(f"-l {each.whole}: {what} is only noted: there is no such resource here")
 
     def _add_name_or_rerun(self, value: str) -> None:
         """Apply ``-r``: in PBS y or n; in NQS a name; if undecided, the value's form decides."""
         if self.dialect != "nqs" and value in ("y", "n"):
             self.spec["rerunnable"] = value == "y"
         elif self.dialect == "pbs":
-            raise Wrong(f"{value!r} is neither y nor n")
+            raise Wrong(f"{value!r} must be y or n")
         elif value[:1].isdigit():
-            self._name("R" + value, _LONGEST_R_NAME, ", the R before a digit counted")
+            self._name("R" + value, _LONGEST_R_NAME, " with the R added before a digit")
         else:
             self._name(value, _LONGEST_R_NAME)
 
@@ -204,11 +202,11 @@ class SubmissionDraft(RequestSheet):
         size = len(value.encode("utf-8", "surrogateescape")) if bytes else len(value)
         if not value or size > longest:
             unit = "bytes" if bytes and size != len(value) else "characters"
-            raise Wrong(f"a name has 1 to {longest} {unit}, {value!r} has {size}{how}")
+            raise Wrong(f"a name must have 1 to {longest} {unit}, {value!r} has {size}{how}")
         if "/" in value or " " in value or not value.isprintable():
             odd = any("\udc80" <= char <= "\udcff" for char in value)
-            why = "it is no UTF-8 text" if odd else "it may hold no blank, no slash and no control character"
-            raise Wrong(f"{value!r} is no name: {why}")
+            why = "it is not UTF-8 text" if odd else "leave out blanks, slashes and control characters"
+            raise Wrong(f"{value!r} is not a name: {why}")
         self.spec["name"], self.spec["name_given"] = value, True
 
     def _path(self, value: str) -> str:
@@ -230,7 +228,7 @@ class SubmissionDraft(RequestSheet):
             if value[0] == "e":
                 self.notes.append("join:eo")
         elif self.dialect == "pbs":
-            raise Wrong(f"{value!r} is none of oe, eo, n")
+            raise Wrong(f"{value!r} must be oe, eo or n")
         else:
             self.output["log_path"] = self._path(value)
             self.output.setdefault("log", "own")
@@ -313,7 +311,7 @@ class Surroundings:
         try:
             self.workdir = os.getcwd()
         except OSError as error:
-            raise Failure(f"the current folder is gone: {error.strerror}") from None
+            raise Failure(f"the current folder cannot be used: {error.strerror}") from None
         named = os.environ.get("PWD", "")  # the name that its user gave it, if that is true
         try:
             if named[:1] == "/" and os.path.samefile(named, self.workdir):
@@ -337,7 +335,7 @@ class Surroundings:
             elif name in env:
                 found[name] = env[name]
             else:
-                remarks.append(f"variable {text} is not set, and the job starts without it")
+                remarks.append(f"variable {text} is not set; the job starts without it")
         for name in (b"HOME", b"LOGNAME", b"MAIL", b"PATH", b"SHELL", b"TZ"):  # where the request comes from
             if name in env:
                 found[b"QSUB_" + name] = found[b"PBS_O_" + name] = env[name]
@@ -354,7 +352,7 @@ class Surroundings:
         joined = b"\0".join([b"%b=%b" % pair for pair in found.items()])
         if len(joined) > LONGEST_ENVIRONMENT:
             raise Failure(
-                f"the environment has {len(joined)} bytes, at most {LONGEST_ENVIRONMENT} go along; use -v"
+                f"the environment has {len(joined)} bytes, at most {LONGEST_ENVIRONMENT} are allowed; use -v"
             )
         return joined.decode("latin-1")
 

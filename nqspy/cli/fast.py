@@ -30,7 +30,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Failure(Exception):
-    """The command cannot be done: a line for stderr, and the exit status."""
+    """The command cannot be done: a line for stderr, and the exit status (2: the command line is wrong)."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
@@ -85,7 +85,7 @@ class Parser:
             found += given
             if needs_value or (found[-1].kind == "deletion" and os.path.isdir("".join(words[at : at + 1]))):
                 if at >= len(words):
-                    raise Failure(f"{found[-1].flag} needs a value")
+                    raise Failure(f"{found[-1].flag} needs a value", 2)
                 found[-1].value = words[at]
                 at += 1
         return found, operands
@@ -107,9 +107,9 @@ class Parser:
             flag, equals, value = word.partition("=")
             row = self._rows.get(flag)
             if row is None or not equals:
-                raise Failure(self._unknown(flag))
+                raise Failure(self._unknown(flag), 2)
             if row[2] in WITHOUT_VALUE and row[2][:6] != "slurm_":  # whose values are optional
-                raise Failure(f"{flag} takes no value")
+                raise Failure(f"{flag} must not have a value", 2)
             return [Given(row, flag, value)], False
         # ``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
         # ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is not.
@@ -119,13 +119,13 @@ class Parser:
             if row is not None and row[2] not in WITHOUT_VALUE:
                 value = word[end:]
                 if row[2] == "resources" and "=" not in value:
-                    raise Failure(self._unknown(word))
+                    raise Failure(self._unknown(word), 2)
                 return [Given(row, word[:end], value[1:] if value[0] == "=" else value)], False
         found: list[Given] = []  # single letters behind one dash; the last may take a value
         for place, letter in enumerate(word[1:], 2):
             row = self._rows.get("-" + letter)
             if row is None:
-                raise Failure(self._unknown(word))
+                raise Failure(self._unknown(word), 2)
             found.append(Given(row, "-" + letter, word[place:]))
             if row[2] not in WITHOUT_VALUE:
                 return found, place == len(word)
@@ -164,7 +164,7 @@ def _quoted(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Failure(f"{text!a} is no UTF-8 text; rename it") from None
+            raise Failure(f"{text!a} is not UTF-8 text; rename it") from None
     return encode_basestring_ascii(text)
 
 
@@ -190,7 +190,7 @@ class TextAnswer:
         if at < 0:  # an error of the server itself, from before it read that this client wants text
             at = line.find('"text":"')
             self.status, self.out, self.rest = 1, "", ""
-            self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
+            self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"unreadable answer: {line[:200]}"
             return
         end = line.find(",", at + 8)
         self.status = int(line[at + 8 : end])
@@ -340,6 +340,16 @@ class Program:
         except (OSError, ValueError):
             status = status or 1
         os._exit(status)
+
+
+def missing(what: str, command: str) -> Failure:
+    """Return the failure of a command line that does not give what the command needs."""
+    return Failure(f"no {what} given; {usage(command)}", 2)
+
+
+def unknown(flag: str, value: str, right: str) -> Failure:
+    """Return the failure of an option whose value is none of the known words."""
+    return Failure(f"{flag}: {value!r} is unknown; write {right}", 2)
 
 
 def usage(command: str) -> str:

@@ -31,11 +31,11 @@ def check(own: dict[str, str], user: object) -> None:
     """Raise Failure unless this process can hold a session."""
     for word in ("list", "dry_run", "wait", "json"):
         if word in own:
-            raise Failure(f"-I: a session does not go with --{word.replace('_', '-')}")
+            raise Failure(f"-I: an interactive session cannot have --{word.replace('_', '-')}", 2)
     if user is not None:
-        raise Failure("-I: a session is one's own; leave -u out")
+        raise Failure("-I: an interactive session is for yourself; leave -u out", 2)
     if not (os.isatty(0) and os.isatty(1)):
-        raise Failure("-I: standard input and output must be a terminal for an interactive session")
+        raise Failure("-I: an interactive session needs a terminal as standard input and output")
 
 
 def make(item: dict[str, object], words: list[str], place: str) -> None:
@@ -45,7 +45,7 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
     spec = item["spec"]
     assert isinstance(spec, dict)
     if "array" in spec:
-        raise Failure("-I: a session is one request; leave the array (-J, -t, --array) out")
+        raise Failure("-I: an interactive session cannot be an array; leave -J, -t or --array out")
     words = words or ([spec["shell"]] if "shell" in spec else [])
     spec |= {"shell": sys.executable, "args": words, "rerunnable": False, "session": [os.getpid(), began()]}
     spec["output"] = {"stdout": "/dev/null", "join": True}

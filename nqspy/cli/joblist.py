@@ -22,7 +22,7 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
         text = data.decode()
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
-        raise Failure(f"{file} line {number}: the list is no UTF-8 text") from None
+        raise Failure(f"{file} line {number}: the list is not UTF-8 text") from None
     try:
         for number, line in enumerate(text.split("\n"), 1):
             if len(line) > LONGEST_LINE:
@@ -36,7 +36,7 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
     except (Failure, Wrong) as problem:
         raise Failure(f"{file} line {number}: {problem}") from None
     if not items:
-        raise Failure(f"{file}: the list is empty")
+        raise Failure(f"{file}: the list is empty; write one request a line")
     return items
 
 
@@ -59,7 +59,7 @@ class NamedLines:
         leading = _leading(words)
         names = [word.removeprefix(_NAME) for word in leading if word.startswith(_NAME)]
         if len(names) > 1:
-            raise Failure(f"{_NAME}{names[1]}: a line has one name, and has {_NAME}{names[0]} already")
+            raise Failure(f"{_NAME}{names[1]}: a line can have one name, and this one has {_NAME}{names[0]}")
         ours: list[str] = []
         earlier: list[tuple[int, str]] = []
         for word in leading:
@@ -69,7 +69,7 @@ class NamedLines:
                 earlier += [each for each in places if each not in earlier]
         for name in names:
             if not name or ":" in name or "0" <= name[0] <= "9":
-                raise Failure(f"{_NAME}{name}: a name begins with no digit and holds no colon")
+                raise Failure(f"{_NAME}{name}: a name must not begin with a digit or contain a colon")
             ours += ["-N", name]
             self._places.setdefault(name, []).append(self._count)
         given, _ = self._parser.parse(ours)
@@ -77,7 +77,7 @@ class NamedLines:
             each.flag = LINE_AFTER if each.kind == "after" else each.flag
         options, operands = self._parser.parse(words[len(leading) :])
         if not operands:
-            raise Failure("the line names no script")
+            raise Failure("the line has no script")
         item = self._make(operands[0], operands[1:], given + options)
         self._count += 1
         return {**item, "after": earlier} if earlier else item
@@ -88,13 +88,13 @@ class NamedLines:
         named = word.removeprefix(LINE_AFTER)
         name, colon, when = named.partition(":")
         if not name or (colon and when not in AFTER_WORDS):
-            raise Failure(f"{word} is no dependency; write it like after:NAME, after:NAME:any, after:17:fail")
+            raise Failure(f"{word} is not a dependency; write it like after:NAME:any or after:17:fail")
         if "0" <= name[0] <= "9":
             return named, []
         if name not in self._places:
             late = self._first.get(name)
-            where = f"; line {late} is, and a line waits for earlier ones only" if late else ""
-            raise Failure(f"{word}: no line before this one is named {name}{where}")
+            where = f"; move line {late} up" if late else ""
+            raise Failure(f"{word}: no earlier line has the name {name}{where}")
         return "", [(place, when or "ok") for place in self._places[name]]
 
 

@@ -27,16 +27,16 @@ class MpprunOptions:
         if "help" in given:
             raise HelpWanted
         if not self.words:
-            raise Failure(f"which program? {fast.usage('mpprun')}")
+            raise fast.missing("program", "mpprun")
         if "debug" in given and "job_class" in given:
-            raise Failure("-debug stands for -class benchmark; give one of them")
+            raise Failure("-debug means -class benchmark; give one of them", 2)
         self.sizes = _sizes(given["pes"]) if "pes" in given else []
         times: dict[str, int | None] = {}
         for name in ("wall", "best_guess"):
             try:
                 times[name] = parse_time(given[name].value) if name in given else None
             except Wrong as error:
-                raise Failure(f"{given[name].flag}: {error}") from None
+                raise Failure(f"{given[name].flag}: {error}", 2) from None
         self.wall, self.best_guess = times["wall"], times["best_guess"]
         self.contract = "contract" in given
         self.units = _units([each for each in found if each.target == "units"])
@@ -64,11 +64,11 @@ def _sizes(given: Given) -> "list[int]":
     except Wrong:
         numbers = [0]
     if to and max(numbers) - min(numbers) >= MOST_SIZES:
-        raise Failure(f"-n: {text!r} names more than {MOST_SIZES} sizes; name some of them, like 2,4,8")
+        raise Failure(f"-n: {text!r} has more than {MOST_SIZES} sizes; name some, like 2,4,8", 2)
     sizes = list(range(numbers[0], numbers[1] + 1)) if to and min(numbers) else sorted(numbers)
     if not sizes or sizes[0] < 1 or len(set(sizes)) < len(sizes):
-        wrong = f"-n: {text!r} is no number of PEs, nor several; write it like 4, 2-8 or 2,4,8"
-        raise Failure(wrong)
+        wrong = f"-n: {text!r} is not a number of PEs or a list of them; write it like 4, 2-8 or 2,4,8"
+        raise Failure(wrong, 2)
     return sizes
 
 
@@ -83,7 +83,7 @@ def _units(given: "list[Given]") -> "list[tuple[str, int]]":
             except Wrong:
                 number = 0
             if not name or number < 1:
-                raise Failure(f"-l: {piece!r} asks for no units of a consumable; write it like barrier=1")
+                raise Failure(f"-l: {piece!r} asks for no units of a consumable; write it like barrier=1", 2)
             found.append((name, number))
     return found
 
@@ -97,7 +97,7 @@ def body(words: "list[str]") -> int:
     if not found:  # its PEs would be waited for in vain
         raise Failure(f"there is no program {name}" + ("" if "/" in name else " on PATH"))
     if not any(os.access(path, os.X_OK) for path in found):
-        raise Failure(f"{found[0]} cannot be executed")
+        raise Failure(f"you cannot run {found[0]}; make it executable")
     own = os.environ.get("NQSPY_PES", "") if "QSUB_REQID" in os.environ else ""
     if own:
         _run_here(options, own)
@@ -114,20 +114,19 @@ def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
     try:
         pes = sum([int(high or low) - int(low) + 1 for low, _, high in spans])
     except ValueError:
-        raise Failure(f"NQSPY_PES is {own!r}, which names no PEs; leave it as the request has it") from None
+        raise Failure(f"NQSPY_PES is {own!r} and names no PEs; do not change it in a request") from None
     around = os.environ["QSUB_REQID"]
     if options.units:
-        text = f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
-        raise Failure(text)
+        raise Failure(f"-l: ask for units when you submit request {around}, not with mpprun in it")
     flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
     if flags:
-        flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"
-        fast.complain("mpprun", f"{flag} {means} nothing here: the program runs on PEs of request {around}")
+        flag, means = ", ".join(flags), "have" if len(flags) > 1 else "has"
+        fast.complain("mpprun", f"{flag} {means} no effect here: the program runs on PEs of request {around}")
     if options.sizes:
         fitting = [size for size in options.sizes if size <= pes]
         if not fitting:
             text = options.given["pes"].value
-            raise Failure(f"-n {text}: request {around} has {pes} PEs, and its programs run on those")
+            raise Failure(f"-n {text}: request {around} has only {pes} PEs; ask for at most as many")
         os.environ["NCPUS"] = str(fitting[-1])
         if "NQSPY_UNITS" not in os.environ:  # torchrun has a process for each GPU
             os.environ["PET_NPROC_PER_NODE"] = str(fitting[-1])

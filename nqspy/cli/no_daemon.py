@@ -21,7 +21,7 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
     if may_return and not over:
         return ""
     if reached:
-        return f"the nqsd in {home} went away before it answered"
+        return f"the nqsd in {home} stopped before it answered"
     if stands == UP:
         return f"the nqsd in {home} is starting or stopping and does not answer yet"
     return nobody_there(home)
@@ -29,5 +29,5 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
 
 def word(home: str, waited: float) -> str:
     """Return the line for a person after ``waited`` seconds; empty if none is due."""
-    away = f"the nqsd in {home} is away; waiting for it to come back"
+    away = f"the nqsd in {home} does not answer; waiting for it"
     return away if waited > FIRST_WORD and os.isatty(2) else ""

@@ -117,7 +117,7 @@ def events(
     since: Annotated[
         str | None, typer.Option("--since", help="2026-03-02T21:00, 21:00, or 30min (before now)")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on with what happens")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="continue with new events")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -178,7 +178,7 @@ def restore(
 _as_written("sim", "WORKLOAD", "Run a log of jobs or an invented workload on a simulated machine.",
             lambda words: become("nqspy.sim.command", words))  # fmt: skip
 _as_written("replay", "[FROM..TO]",
-            "Go through what happened again: as it was, or under other settings, queues or user exits.",
+            "Replay the journal: as it was, or with other settings, queues or user exits.",
             lambda words: become("nqspy.sim.replay.command", [*with_home(), *words]))  # fmt: skip
 
 

@@ -11,7 +11,7 @@ LAST_NIGHT = "24h"
 WITHIN = 10
 """Seconds that a replay behind a plan may take."""
 
-OWNERS = "only the home's owner and root may read the journal"
+OWNERS = "only the owner of the home and root may read the journal"
 
 
 def report(home: str, file: str, since: str, as_json: bool = False) -> int:
@@ -35,7 +35,7 @@ def close_plan(home: str, file: str, since: str) -> int:
             why = (done.stderr.splitlines() or ["it failed"])[-1].removeprefix("nqspy: ")
             text = done.stdout
         except subprocess.TimeoutExpired:
-            why = f"it takes more than {WITHIN} s; --replay {since} waits for it"
+            why = f"it takes more than {WITHIN} s; use --replay {since} to wait for it"
     fast.write(1, ("\n" + (text or f"the last night is not replayed: {why}\n")).encode())
     return 0
 

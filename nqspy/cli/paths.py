@@ -29,7 +29,7 @@ def check_shell(path: str, place: str) -> None:
     if os.path.isdir(path) or not os.path.exists(path):
         raise Failure(f"{place}there is no program {path}; give the whole path of a shell, such as /bin/sh")
     if not os.access(path, os.X_OK):
-        raise Failure(f"{place}{path} cannot be run by you; give the whole path of a shell, such as /bin/sh")
+        raise Failure(f"{place}you cannot run {path}; give the whole path of a shell, such as /bin/sh")
 
 
 def objection(path: str) -> str:
@@ -38,13 +38,13 @@ def objection(path: str) -> str:
     known = _plain(folder)
     if not known:
         return ""
-    stays = "the output would stay in the spool"
+    stays = "the output will stay in the spool"
     try:
         info = os.stat(known)
     except OSError as error:
-        return f"folder {known}: {error.strerror}; unless that changes {stays}"
+        return f"folder {known}: {error.strerror}; {stays}"
     if not stat.S_ISDIR(info.st_mode):
-        return f"{known} is no folder; {stays}"
+        return f"{known} is not a folder; {stays}"
     file = _plain(path)
     if file and not path.endswith("/") and os.path.lexists(file):
         there, me = os.lstat(file), os.geteuid()  # the rules of `executors.places`
@@ -52,8 +52,8 @@ def objection(path: str) -> str:
             return ""
         open_to_others = info.st_uid not in (0, me) or info.st_mode & 0o022
         if there.st_uid != me and (open_to_others or stat.S_ISLNK(there.st_mode)):
-            return f"{file} is somebody else's; {stays}"
-        return "" if os.access(file, os.W_OK) else f"{file} may not be written by you; {stays}"
+            return f"{file} belongs to another user; {stays}"
+        return "" if os.access(file, os.W_OK) else f"you may not write {file}; {stays}"
     if not os.access(known, os.W_OK | os.X_OK):
         return f"you may not write in folder {known}; {stays}"
     return ""

@@ -67,7 +67,7 @@ def body(words: list[str]) -> int:
     given, found, ids = request_commands.read("qalter", words)
     values = values_of(found, given.get("home"))
     if not values:
-        raise Failure(f"what shall be changed? {fast.usage('qalter')}", 2)
+        raise fast.missing("change", "qalter")
     return request_commands.send("qalter", "modify", given.get("home"), ids=ids, values=values)
 
 

@@ -11,13 +11,13 @@ def body(words: list[str]) -> int:
     """Run ``qcat``; return its exit status."""
     given, _, ids = fast.read_options("qcat", words)
     if len(ids) != 1:
-        raise Failure(f"exactly one request is needed; {fast.usage('qcat')}", 2)
+        raise Failure(f"name exactly one request; {fast.usage('qcat')}", 2)
     if "stdout" in given and "stderr" in given:
-        raise Failure("-o and -e: choose one stream")
+        raise Failure("conflicting options: -o and -e", 2)
     stream, follow = ("stderr" if "stderr" in given else "stdout"), "follow" in given
     attempt = given.get("attempt", "")
     if "attempt" in given and not (attempt.isascii() and attempt.isdecimal() and 0 < int(attempt) < 1 << 31):
-        raise Failure(f"--attempt: {attempt!r} is no number of an attempt, such as 1", 2)
+        raise Failure(f"--attempt: {attempt!r} is not a whole number from 1 upward", 2)
     question: dict[str, object] = {"cmd": "cat", "text": "cat", "request": ids[0], "stream": stream,
                                    "follow": follow}  # fmt: skip
     if attempt:
@@ -47,7 +47,7 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
     except OSError as error:
         raise Failure(f"Job has finished {id}; its output {path}: {error.strerror}", 35) from None
     if not stat.S_ISREG(os.fstat(file).st_mode):
-        raise Failure(f"its output went to {path}, which is no file")
+        raise Failure(f"its output went to {path}, which is not a file")
     begin, end = 0, None
     mark = answer.text("mark")
     if mark and (offset or one_attempt):
@@ -62,7 +62,7 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
                 elif end is None and text.startswith(head) and text.endswith(tail):
                     end = at - len(line)
         if (begin, end) == (0, None) and answer.number("later", 0) and os.fstat(file).st_size:
-            raise Failure(f"{path} holds the output of a later attempt of {id} alone", 35)
+            raise Failure(f"{path} has only the output of a later attempt of {id}", 35)
     os.lseek(file, begin + offset, os.SEEK_SET)
     left = (1 << 62) if end is None else end - begin - offset
     while left > 0 and (piece := os.read(file, min(left, 1 << 16))):

@@ -3,7 +3,7 @@
 import os
 
 from nqspy.cli import fast, request_commands
-from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
+from nqspy.cli.fast import DaemonConnection, Given, Program
 from nqspy.cli.request_commands import signal_number
 
 
@@ -24,7 +24,7 @@ def body(words: list[str]) -> int:
         elif name == "suppress_email" and number.removeprefix("-").isdigit() == bool(equals):
             mails = max(0, int(number)) if equals else 0
         else:
-            raise Failure(f"-W: {value!r} is not known; there are -W force and -W suppress_email[=N]")
+            raise fast.unknown("-W", value, "force or suppress_email[=N]")
     home, chosen = given.get("home"), request_commands.names_more(given, ids)
     if chosen:
         user = {"user": given["owner"]} if "owner" in given else {}
@@ -32,7 +32,7 @@ def body(words: list[str]) -> int:
         if "yes" not in given:  # on a terminal: the number of requests is not visible
             request_commands.confirm("qdel", count, "deleted")
     elif not ids:
-        raise Failure(f"which request? {fast.usage('qdel')}", 2)
+        raise fast.missing("request", "qdel")
     if len(ids) > request_commands.BATCH:
         ids = ids[::-1]  # waiting requests first: they must not begin when running ones are deleted
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"

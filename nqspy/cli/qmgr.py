@@ -40,12 +40,12 @@ class Manager:
         if word:
             self._flags[_WORDS[word]] = True
         if len(self.operands) == 1 and self.operands[0] in _WORDS and not os.path.exists(self.operands[0]):
-            raise Failure(f"{self.operands[0]} takes a file; {fast.usage('qmgr')}")
+            raise Failure(f"{self.operands[0]} needs a file; {fast.usage('qmgr')}", 2)
         if len(self.operands) > 1 or (self.operands and self.commands):
-            raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
+            raise Failure(f"give one file or -c commands; {fast.usage('qmgr')}", 2)
         self._word, self._since = word, given.get("replay", "")
         if self._since and (word not in ("verify", "plan") or self.operands == ["-"]):
-            raise Failure("--replay goes with verify FILE and plan FILE")
+            raise Failure("--replay needs verify FILE or plan FILE", 2)
 
     def replay(self) -> int:
         """Show what the file would have changed in the past, if asked for or behind a plan; return status."""
@@ -88,7 +88,7 @@ def _send(command: str, daemon: DaemonConnection, source: str, script: str, flag
 
     for file in json.loads("{" + answer.rest.strip().lstrip(","))["files"]:
         if not any(file["name"] in line for line in script.splitlines()):  # it chooses no paths of ours
-            raise Failure(f"the daemon wants to write {file['name']!r}, which no command named")
+            raise Failure(f"the daemon asked to write {file['name']!r}, which no command named")
         with open(file["name"], "w", encoding="utf-8") as target:
             target.write(file["text"])
     return status
@@ -125,7 +125,7 @@ def _read(file: str) -> str:
         raise Failure(f"{file}: {error}") from None
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
-        raise Failure(f"{file} line {number}: the file is no UTF-8 text") from None
+        raise Failure(f"{file} line {number}: the file is not UTF-8 text") from None
 
 
 def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
@@ -209,7 +209,7 @@ def gangparms(words: list[str]) -> int:
         name, *pairs = operands
         if "=" in name or not pairs or not all("=" in pair for pair in pairs):
             usage = fast.usage("gangparms")
-            raise Failure(f"name a class (or gang), then parameters like wait=10:00; {usage}")
+            raise Failure(f"name a class (or gang), then parameters like wait=10:00; {usage}", 2)
         script = f"set {name if name == 'gang' else f'class {name}'} {' '.join(pairs)}\n"
     flags: dict[str, object] = dict.fromkeys(("atomic", "check", "plan", "file"), False)
     flags["json"] = "json" in given

@@ -5,7 +5,7 @@ from _json import scanstring
 
 from nqspy.cli import fast
 from nqspy.cli.fast import DaemonConnection, Failure, Program
-from nqspy.cli.questions import dialect_of, format_of, read_options
+from nqspy.cli.questions import dialect_of, format_of
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon knows in PBS's forms."""
@@ -22,11 +22,11 @@ MOST_ENDED = 1_000
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     """Return the question, and the home that it goes to. Raises Failure, HelpWanted."""
-    given, found, operands = read_options("qstat", words)
+    given, found, operands = fast.read_options("qstat", words)
     if "why" in given:
         id = [one.value for one in found if one.target == "why"][-1]
         if not "0" <= id[:1] <= "9":
-            raise Failure("--why needs the identifier of a request" + f", not {id!r}" * bool(id))
+            raise Failure("--why needs the identifier of a request" + f", not {id!r}" * bool(id), 2)
         operands = [id, *operands]
     flags, dialect, form = {one.flag for one in found}, dialect_of(given), format_of(given)
     if form and (other := sorted(flags & _NOT_WITH_FORMAT)):
@@ -91,9 +91,7 @@ def _letters(flags: set[str], dialect: str) -> str:
         if len(both) > 1:
             raise Failure(f"conflicting options: {both[0]} and {both[1]}", 2)
     if "-1" in flags and not flags & {"-n", "-s", "-f"}:
-        raise Failure(
-            "conflicting options: -1 says where -n and -s, or -f, put what they show; give one of them", 2
-        )
+        raise Failure("-1 needs -n, -s or -f", 2)
     letters = [flag[1:] for flag in flags if flag[1:] in _LETTERS]
     if "-p" in flags and dialect == "pbs":
         letters.append("p")
@@ -108,7 +106,7 @@ def body(words: list[str]) -> int:
         given, found, ids = fast.read_options("qstat", words)
         others = [one.flag for one in found if one.target not in ("graph", "home")]
         if others:
-            raise Failure(f"--graph goes with no {others[0]}", 2)
+            raise Failure(f"conflicting options: --graph and {others[0]}", 2)
         return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
     question, home = message(words)
     answer = DaemonConnection(home).call(question, repeat=True)

@@ -27,14 +27,13 @@ class QsubOptions:
         self.dialect = dialect or os.environ.get("NQSPY_DIALECT", "")
         self._parsers: dict[str, Parser] = {}
         start = "slurm" if self.dialect == "slurm" or _hint(words, "slurm") else ""
-        found, self.operands = self._parse(words, start)
+        found, self.operands = self.parser_of(start).parse(words)
         named = [given.value for given in found if given.target == "dialect"]
         self.dialect = named[-1] if named else self.dialect
         if self.dialect not in ((dialect,) if dialect else ("", *DIALECTS)):
-            known = f"not {dialect}" if dialect else f"neither {' nor '.join(DIALECTS)}"
-            raise Failure(f"--dialect: {self.dialect!r} is {known}")
+            raise fast.unknown("--dialect", self.dialect, dialect or ", ".join(DIALECTS))
         if self.dialect != start:
-            found, self.operands = self._parse(words, self.dialect)
+            found, self.operands = self.parser_of(self.dialect).parse(words)
         self.parser = self.parser_of(self.dialect)
         own = {given.target: given.value or "yes" for given in found if given.target in _OWN}
         if "help" in own:
@@ -49,13 +48,6 @@ class QsubOptions:
             self.prefix = "#SBATCH"
         elif chosen and (self.dialect == "pbs" or (not self.dialect and chosen[-1][:1] in ("#", ""))):
             self.prefix = chosen[-1]  # unless it can only be a compartment
-
-    def _parse(self, words: list[str], dialect: str) -> tuple[list[Given], list[str]]:
-        try:
-            return self.parser_of(dialect).parse(words)
-        except Failure as failure:
-            failure.status = 2 if self.dialect == "pbs" or _hint(words, "pbs") else 1
-            raise
 
     def parser_of(self, dialect: str) -> Parser:
         """Return the parser for options of this dialect; "" for those of NQS and PBS."""
@@ -117,7 +109,7 @@ class Writer:
         draft.apply(self._options.request, "command")
         for given in own:
             if given.target in _OWN:
-                raise Failure(f"{given.flag} belongs on the command line, not into the list")
+                raise Failure(f"{given.flag} belongs on the command line, not in the list")
         draft.apply(own, "line")
         if draft.delete_script and file not in ("", "-"):
             self.delete.append(file)
@@ -137,7 +129,7 @@ class Writer:
         """Note warnings on probable mistakes."""
         ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
-            text = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
+            text = f"{', '.join(ours)} goes to the script; write options of qsub before {file}"
             self.warnings[text] = None
         self.warnings |= dict.fromkeys(draft.warnings)
 
@@ -163,16 +155,16 @@ class Writer:
             try:
                 options, rest = parser.parse(directive.words)
                 if rest:
-                    raise Failure(f"{rest[0]!r} is no option; options begin with a dash")
+                    raise Failure(f"{rest[0]!r} is not an option; options begin with a dash")
                 for given in options:
                     if given.target in allowed:
                         self._options.own[given.target] = "yes"
                     elif given.target in _OWN:
-                        raise Failure(f"{given.flag} belongs on the command line, not into the script")
+                        raise Failure(f"{given.flag} belongs on the command line, not in the script")
             except Failure as failure:
                 text = place + failure.text
                 text = f"directive error: {' '.join(directive.words)} ({text})" if dialect == "pbs" else text
-                raise Failure(text, failure.status) from None
+                raise Failure(text) from None
             for given in options:
                 given.place = place
             found += [given for given in options if given.target not in _OWN]
@@ -212,12 +204,12 @@ def hand_in(options: QsubOptions) -> int:
         from nqspy.cli.joblist import read_list
 
         if options.operands:
-            raise Failure(f"{options.operands[0]}: --list names the scripts; give none besides")
+            raise Failure(f"{options.operands[0]}: with --list leave the script out", 2)
         items = read_list(options.own["list"], options.parser, writer.item)
     else:
         file, *args = options.operands or [""]
         if options.wraps and options.operands:
-            raise Failure(f"{file}: --wrap stands for the script; give none besides")
+            raise Failure(f"{file}: with --wrap leave the script out", 2)
         items = [writer.command(file, args) if options.command else writer.item(file, args, [])]
     if writer.block:
         options.own["wait"] = "yes"

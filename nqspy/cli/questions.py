@@ -3,19 +3,10 @@
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, Given, Program, usage
+from nqspy.cli.fast import DaemonConnection, Failure, Program, missing, read_options, unknown, usage
 
 _FORMATS = {"json": "json", "dsv": "dsv", "default": ""}
 _CHANGING = ("-o", "-r", "-C", "-c", "-d", "-R")
-
-
-def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], list[Given], list[str]]":
-    """Read options, with status 2 for misuse as PBS has it. Raises Failure, HelpWanted."""
-    try:
-        return fast.read_options(command, words)
-    except Failure as failure:
-        failure.status = 2
-        raise
 
 
 def dialect_of(given: "dict[str, str]") -> str:
@@ -23,7 +14,7 @@ def dialect_of(given: "dict[str, str]") -> str:
     usual = os.environ.get("NQSPY_DIALECT", "")
     named = given.get("dialect") or ("" if usual == "slurm" else usual)
     if named not in ("", "nqs", "pbs"):
-        raise Failure(f"there is no dialect {named!r} of this command; dialects: nqs, pbs", 2)
+        raise unknown("--dialect", named, "nqs or pbs")
     return named
 
 
@@ -31,12 +22,12 @@ def format_of(given: "dict[str, str]") -> "str | None":
     """Return ``json``, ``dsv``, empty for the usual form; None without the option. Raises Failure."""
     form = _FORMATS.get(given["format"].lower()) if "format" in given else None
     if form is None and "format" in given:
-        raise Failure(f"-F: there is no format {given['format']!r}; formats: json, dsv, default", 2)
+        raise unknown("-F", given["format"], "json, dsv or default")
     if "delimiter" in given and form != "dsv":
-        raise Failure("-D goes with -F dsv", 2)
+        raise Failure("-D needs -F dsv", 2)
     between = given.get("delimiter", "|")
     if between[:1].isalnum() or not {"\\", "=", "\n"}.isdisjoint(between):
-        raise Failure(f"-D: {between!r} can part no values; choose one such as | or ;", 2)
+        raise Failure(f"-D: {between!r} cannot separate values; choose a sign such as | or ;", 2)
     return form
 
 
@@ -49,7 +40,7 @@ def qselect(words: list[str]) -> int:
     """List the requests that meet all criteria."""
     given, found, operands = read_options("qselect", words)
     if operands:
-        raise Failure(f"what is {operands[0]!r}? {usage('qselect')}", 2)
+        raise Failure(f"unexpected {operands[0]!r}; {usage('qselect')}", 2)
     criteria = [[one.flag[1:], one.value] for one in found if one.kind == "text" and not one.target]
     letters = "".join([one.flag[1:] for one in found if one.target == "letters"])
     return _ask("qselect", given, "qselect", "ids", criteria=criteria, letters=letters)
@@ -60,10 +51,10 @@ def pbsnodes(words: list[str]) -> int:
     """Show the host that runs requests."""
     change = next((word for word in words if word in _CHANGING), None)
     if change is not None:
-        raise Failure(f"{change} is not offered here: pbsnodes only shows; qmgr changes the installation", 2)
+        raise Failure(f"{change} is not offered here; change the installation with qmgr", 2)
     given, _, operands = read_options("pbsnodes", words)
     if not operands and not {"all", "letters", "virtual"} & given.keys():
-        raise Failure(f"which host? {usage('pbsnodes')}", 2)
+        raise missing("host", "pbsnodes")
     return _ask(
         "pbsnodes", given, "pbsnodes", "nodes", operands=operands, format=format_of(given),
         letters="l" if "letters" in given else "", delimiter=given.get("delimiter"),
@@ -73,15 +64,15 @@ def pbsnodes(words: list[str]) -> int:
 @Program
 def qlimit(words: list[str]) -> int:
     """Show the limits that a request may ask for, their options, and how they are kept."""
-    given, _, hosts = fast.read_options("qlimit", words)
+    given, _, hosts = read_options("qlimit", words)
     return _ask("qlimit", given, "limits", "qlimit", hosts=hosts, verbose="verbose" in given)
 
 
 @Program
 def qping(words: list[str]) -> int:
     """Exit with a status that shows whether the daemon answers."""
-    given, _, hosts = fast.read_options("qping", words)
+    given, _, hosts = read_options("qping", words)
     if len(hosts) > 1:
-        raise Failure(f"one host at most; {usage('qping')}", 2)
+        raise Failure(f"name at most one host; {usage('qping')}", 2)
     message: dict[str, object] = {"cmd": "limits", "text": "qping", "hosts": hosts}
     return fast.show("qping", DaemonConnection(given.get("home")).call(message))

@@ -27,7 +27,7 @@ def body(words: list[str]) -> int:
             raise Failure(f"--timeout: {error}", 2) from None
 
         def late(number: int, frame: object) -> None:
-            raise Failure(f"not all has ended within {given['timeout']}", LATE)
+            raise Failure(f"not all requests ended within {given['timeout']}", LATE)
 
         if ms != UNLIMITED:
             _signal.signal(_signal.SIGALRM, late)
@@ -35,7 +35,7 @@ def body(words: list[str]) -> int:
     if request_commands.names_more(given, ids):
         ids, _ = request_commands.choose("qwait", daemon, given, ids, ended="all" not in given)
     elif not ids:
-        raise Failure(f"which request? {fast.usage('qwait')}", 2)
+        raise fast.missing("request", "qwait")
     if not ids:
         return 0
     ended: list[TextAnswer] = []

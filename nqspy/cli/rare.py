@@ -15,12 +15,12 @@ DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "
 
 _WISHES = ("depend", "block", "umask", "max_run_subjobs")
 NOT_OFFERED = {
-    "group_list": "a request runs with the group of its submitter; say newgrp first",
-    "sandbox": "a request starts in the home folder, or where -d says",
-    "stagein": "files are not copied; let the script fetch them",
-    "stageout": "files are not copied; let the script bring them away",
-    "run_count": "the count of runs cannot be set",
-    "interactive": "say -I on the command line",
+    "group_list": "a request runs with the group of its submitter; run newgrp first",
+    "sandbox": "a request starts in the home folder, or in the folder of -d",
+    "stagein": "files are not copied; fetch them in the script",
+    "stageout": "files are not copied; move them in the script",
+    "run_count": "the number of runs cannot be set",
+    "interactive": "write -I on the command line",
 }
 """Attributes of ``-W`` that PBS has and nqspy has not, and what to do instead."""
 
@@ -39,25 +39,25 @@ def add(draft: RequestSheet, given: Given) -> None:
         draft.spec["start_in"] = folder
     elif kind == "deletion":  # in PBS a folder; in NQS, without one, the script is deleted
         if draft.dialect == "pbs":
-            raise Wrong("it needs the folder to start in")
+            raise Wrong("give the folder to start in")
         draft.delete_script = True
     elif kind == "nice":
         draft.ask["nice"] = parse_number(value, 0, 39)
     elif kind == "keep":
         if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
-            raise Wrong(f"{value!r} is none of n or letters of o, e, d")
+            raise Wrong(f"{value!r} must be n or letters of o, e, d")
         way = "direct" if "d" in value else "keep"
         draft.output |= {f"{way}_{stream}": True for letter, stream in _STREAMS if letter in value}
     elif kind == "removal":  # files removed at the end are not delivered; until then `qcat` shows them
         if not value or value.strip("oe"):
-            raise Wrong(f"{value!r} is no letters of o, e")
+            raise Wrong(f"{value!r} must be letters of o, e")
         draft.output |= {stream: "/dev/null" for letter, stream in _STREAMS if letter in value}
         draft.notes.append(f"remove:{value}")
     elif kind == "mail_letters":
         if "j" in value and not value.strip("abej"):
             raise Wrong(f"{value!r}: mail for each index of an array (j) is not offered; leave the j out")
         if not value or value.strip("aben") or ("n" in value and value.strip("n")):
-            raise Wrong(f"{value!r} is none of n or letters of a, b, e")
+            raise Wrong(f"{value!r} must be n or letters of a, b, e")
         draft.mail |= {"abort": "a" in value, "begin": "b" in value, "end": "e" in value}
     elif kind == "checkpoint":
         _checkpoint(draft, value)
@@ -68,7 +68,7 @@ def add(draft: RequestSheet, given: Given) -> None:
         id, colon, word = value.partition(":")
         if not id or (colon and word not in AFTER_WORDS):
             way = "write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
-            raise Wrong(f"{value!r} is no dependency; {way}")
+            raise Wrong(f"{value!r} is not a dependency; {way}")
         draft.notes.append(f"after:{id}:{word or 'ok'}")
     elif kind == "wishes":
         _add_wishes(draft, given)
@@ -79,15 +79,15 @@ def add(draft: RequestSheet, given: Given) -> None:
 def _checkpoint(draft: RequestSheet, value: str) -> None:
     if value == "wd":
         raise Wrong(
-            "'wd' is no checkpoint interval; if Grid Engine's -cwd is meant: a request starts in its "
-            "owner's home, let the script begin with: cd $QSUB_WORKDIR"
+            "'wd' is not a checkpoint interval; for Grid Engine's -cwd begin the script with:"
+            " cd $QSUB_WORKDIR"
         )
     if draft.dialect == "pbs":
         letter, equals, minutes = value.partition("=")
         if letter not in ("n", "s", "c", "w", "u") or (equals and letter not in ("c", "w")):
-            raise Wrong(f"{value!r} is none of n, s, c, c=MINUTES, w, w=MINUTES, u")
+            raise Wrong(f"{value!r} must be n, s, c, c=MINUTES, w, w=MINUTES or u")
         if equals and parse_count(minutes) < 1:
-            raise Wrong(f"{minutes!r} is no number of minutes")
+            raise Wrong(f"{minutes!r} is not a whole number of minutes from 1 upward")
     draft.notes.append(f"checkpoint:{value}")
 
 
@@ -101,25 +101,25 @@ def _add_wishes(draft: RequestSheet, given: Given) -> None:
             for each in value.split(","):
                 kind, *ids = each.strip().split(":")
                 if kind.startswith(("before", "on")) and kind not in DEPEND:
-                    way = "hand in the request that goes first, and the other with depend=afterok:ID"
+                    way = "submit the first request, then the other with depend=afterok:ID"
                     raise Wrong(f"depend={each}: {kind} is not offered here; {way}")
                 if kind not in DEPEND or not ids or not all(ids):
-                    raise Wrong(f"depend={each} is no dependency; write it like afterok:17, afterany:17:18")
+                    raise Wrong(f"depend={each} is not a dependency; write it like afterok:17:18")
                 draft.depends += [f"after:{id.partition('@')[0]}:{DEPEND[kind]}" for id in ids]
         elif name == "block":
             if value.lower() not in ("true", "false", "t", "f", "y", "n", "1", "0"):
-                raise Wrong(f"block={value} is neither true nor false")
+                raise Wrong(f"block={value} must be true or false")
             draft.block = value.lower() in ("true", "t", "y", "1")
         elif name == "umask":
             if value.strip("01234567") or int(value, 8) > 0o777:
-                raise Wrong(f"umask={value} is no umask; write it in octal, like 022")
+                raise Wrong(f"umask={value} is not a umask; write it in octal, like 022")
             draft.spec["umask"] = int(value, 8)
         elif name == "max_run_subjobs":
             draft.array_limit = parse_number(value, 0, keys.MOST_INDICES)
         elif name in NOT_OFFERED:
             raise Wrong(f"{name} is not offered here: {NOT_OFFERED[name]}")
         else:
-            raise Wrong(f"there is no attribute {name}; known are {', '.join(_WISHES)}")
+            raise Wrong(f"there is no attribute {name}; attributes: {', '.join(_WISHES)}")
         draft.wished.add(name)
 
 
@@ -133,7 +133,7 @@ def _attributes(text: str) -> list[tuple[str, str]]:
         elif found and piece.strip():
             found[-1] = (found[-1][0], f"{found[-1][1]},{piece.strip()}")
         else:
-            raise Wrong(f"{piece!r} is no NAME=VALUE, such as block=true")
+            raise Wrong(f"{piece!r} is not NAME=VALUE, such as block=true")
     if not all(value for _, value in found):
         raise Wrong("an attribute has no value; write it like depend=afterok:17")
     return found
@@ -161,5 +161,5 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
     if not plus:
         return now_ms
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10) or unit not in _UNITS:
-        raise Wrong(f"{text!r} is no date; write it like now+30sec, now+90minutes, now+2hours, now+1day")
+        raise Wrong(f"{text!r} is not a date; write it like now+30sec, now+90minutes, now+2hours, now+1day")
     return now_ms + int(digits) * _UNITS[unit] * 1000

@@ -4,7 +4,7 @@ import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, Given, Program, usage
+from nqspy.cli.fast import DaemonConnection, Failure, Given, Program, missing, unknown, usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def read(
     """Return options by target, all options in order, and the operands. Raises Failure, HelpWanted."""
     given, found, operands = fast.read_options(command, words, special)
     if len(operands) < least:
-        raise Failure(f"which request? {usage(command)}", 2)
+        raise missing("request", command)
     return given, found, operands
 
 
@@ -76,7 +76,7 @@ def choose(
     others = [word for word in operands if chooses(word)]
     options = [name for name in _BY if name in given]
     if named and options:
-        raise Failure(f"{named[0]} is meant by its identifier; leave out --{options[0]}", 2)
+        raise Failure(f"conflicting: identifier {named[0]} and --{options[0]}; give one of them", 2)
     question = {"operands": others, "name": given.get("name"), "state": given.get("state"), **fields}
     answer = daemon.ask("choose", "ids", **question)
     if answer.status:
@@ -93,7 +93,7 @@ def confirm(command: str, count: int, done: str) -> None:
     fast.write(2, f"{command}: {count} request{'s' * (count > 1)} will be {done}; go on? [y/N] ".encode())
     reply = os.read(0, 100).strip().lower()
     if reply not in (b"y", b"yes"):
-        raise Failure(f"nothing was {done}")
+        raise Failure(f"no request was {done}")
 
 
 @Program
@@ -112,7 +112,7 @@ def _hold(command: str, cmd: str, words: list[str], **fields: object) -> int:
     given, _, ids = read(command, words)
     letters = given.get("letters")
     if letters is not None and letters != "n" and letters.strip("uos"):
-        raise Failure(f"-h: {letters!r} is none of the letters u, o, s, nor n alone")
+        raise unknown("-h", letters, "letters of u, o, s, or n alone")
     return send(command, cmd, given.get("home"), ids, letter=letters, **fields)
 
 
@@ -121,7 +121,7 @@ def qmove(words: list[str]) -> int:
     """Move waiting requests into another queue."""
     given, _, operands = fast.read_options("qmove", words)
     if len(operands) < 2:
-        raise Failure(f"a queue and at least one request are needed; {usage('qmove')}", 2)
+        raise Failure(f"name a queue and at least one request; {usage('qmove')}", 2)
     queue, *ids = operands
     message: dict[str, object] = {"cmd": "move", "text": "qmove", "ids": ids}
     message["queue"] = queue.partition("@")[0]
@@ -133,7 +133,7 @@ def qrerun(words: list[str]) -> int:
     """End running requests and queue them again."""
     given, _, ids = read("qrerun", words)
     if given.get("how", "force") != "force":
-        raise Failure(f"-W: {given['how']!r} is not known; there is -W force")
+        raise unknown("-W", given["how"], "force")
     return send("qrerun", "rerun", given.get("home"), ids, force="how" in given)
 
 
@@ -155,10 +155,10 @@ def qmsg(words: list[str]) -> int:
     """Write a line into the output of running requests."""
     given, _, operands = read("qmsg", words)
     if "joblog" in given:
-        raise Failure("-j: requests have no job log here; -e writes to the errors, -o to the output")
+        raise Failure("-j: requests have no job log here; use -e (errors) or -o (output)", 2)
     text, *ids = operands
     if not ids:
-        raise Failure(f"a message and at least one request are needed; {usage('qmsg')}", 2)
+        raise Failure(f"give a message and at least one request; {usage('qmsg')}", 2)
     streams = [name for name in ("stdout", "stderr") if name in given] or ["stderr"]
     return send("qmsg", "message", given.get("home"), ids, message=text, streams=streams)
 
@@ -168,7 +168,7 @@ def qorder(words: list[str]) -> int:
     """Let two waiting requests of one queue exchange their places."""
     given, _, ids = read("qorder", words)
     if len(ids) != 2:
-        raise Failure(f"two requests are needed, not {len(ids)}; {usage('qorder')}", 2)
+        raise Failure(f"name exactly two requests to exchange, not {len(ids)}; {usage('qorder')}", 2)
     return send("qorder", "exchange", given.get("home"), ids)
 
 
@@ -177,6 +177,6 @@ def qchkpnt(words: list[str]) -> int:
     """Say that requests are not checkpointed here."""
     fast.read_options("qchkpnt", words)
     raise Failure(
-        "requests are not checkpointed here; one that keeps a restart file of its own may be run again"
+        "requests are not checkpointed here; a request with a restart file of its own may be run again"
         " (qrerun), or stand still for a while (qsig -s suspend)"
     )

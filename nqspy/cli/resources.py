@@ -1,7 +1,7 @@
 """``qsub -l NAME=VALUE,...``: named resources of NQS and PBS (pbs-clients.md 5), and what they ask for."""
 
 from nqspy.cli.words import split_list
-from nqspy.model.amounts import Wrong, parse_count, parse_number, parse_size, parse_time
+from nqspy.model.amounts import Wrong, late_warning, parse_count, parse_number, parse_size, parse_time
 from nqspy.model.options import GPUS, OPTIONS, resource_named
 
 _READ = {"time": parse_time, "size": parse_size, "count": parse_count}
@@ -87,7 +87,7 @@ def read_list(text: str, by: object = None) -> list[Listed]:
             value = "wd"
         elif not equals or not value:
             behind = f" (behind {last.name}={last.text})" if last is not None else ""
-            raise Wrong(f"{piece.strip()!r}{behind} is no resource; write it like walltime=1:00:00,mem=1.5gb")
+            raise Wrong(f"{piece.strip()!r}{behind} is not a resource; write it like walltime=1:00:00")
         found.append(Listed(name, value.removeprefix("=").strip(), text, by))
     return found
 
@@ -121,7 +121,7 @@ def resolve(listed: dict[str, Listed]) -> Resources:
             raise blamed(error, each) from None
     for each in listed.values():
         if "sizes" in found.mold and "pes" in found.asked and target(each) == "pes":
-            raise blamed(Wrong("PEs are asked for twice, once of several sizes: name them once"), each)
+            raise blamed(Wrong("the number of PEs is given twice; give it once"), each)
     return found
 
 
@@ -133,10 +133,10 @@ def _one(each: Listed, found: Resources) -> None:
         from nqspy.cli import sizes
 
         if each.warning:
-            raise Wrong("several sizes have no value to warn at")
+            raise Wrong("several sizes cannot have a warning; leave it out")
         part = _MOLDED[target(each)]
         if part in found.mold:
-            raise Wrong("the sizes of a request, and its times, are named once")
+            raise Wrong(f"{name}= is given twice; give it once")
         readers = {"sizes": sizes.read_sizes, "walls": sizes.read_times, "speedup": sizes.read_speedup}
         found.mold[part] = readers[part](name, text)
     elif where:
@@ -144,14 +144,14 @@ def _one(each: Listed, found: Resources) -> None:
         if where == "pes" and value < 1:
             raise Wrong(f"{name} must be at least 1")
         if name == "nproc" and value in (0, 1):
-            raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
+            raise Wrong(f"nproc must be at least 2 (a shell and its command), not {value}")
         if where == "pes":
             value = max(value, found.asked.get("pes", 0))
         if name not in ("vmem", "pvmem") or where not in found.asked:  # of both mem and vmem mem counts
             found.asked[where] = value
         if each.warning:
             if 0 <= value < read(each.warning):
-                raise Wrong(f"a warning at {each.warning} lies above the limit of {text}")
+                raise late_warning(each.warning, text)
             found.notes.append(f"warning:{name}:{read(each.warning)}")
     elif name == "nice":
         found.asked["nice"] = parse_number(text, 0, 19)
@@ -180,10 +180,10 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return
     if not resource_named(name) and (name in GPUS or value.removeprefix("-").isdigit()):
-        raise WrongResource(name, f"{name}={value}: units are a whole number from 0 upward")
+        raise WrongResource(name, f"{name}={value}: units must be a whole number from 0 upward")
     where = "" if each.name == name else f" in {each.name}={each.text}"
     known = f"{' '.join(_KNOWN)}, and the site's consumables by number"
-    raise WrongResource(name, f"unknown resource {name}{where}; known are {known}", unknown=True)
+    raise WrongResource(name, f"unknown resource {name}{where}; resources: {known}", unknown=True)
 
 
 def parse_array(text: str) -> dict[str, object]:

@@ -19,9 +19,9 @@ def read_sizes(name: str, text: str) -> list[int]:
     try:
         first, last = parse_count(low.strip()), parse_count(high.strip())
     except Wrong:
-        raise Wrong(f"{text!r} is no range of PEs; {how}") from None
+        raise Wrong(f"{text!r} is not a range of PEs; {how}") from None
     if not 1 <= first <= last:
-        raise Wrong(f"{text!r} is no range of PEs: it begins with the least, 1 or more; {how}")
+        raise Wrong(f"{text!r} is not a range of PEs from 1 upward; {how}")
     if last - first >= _SPAN:
         raise Wrong(f"{text!r} names too many sizes; name some of them, like {name}=(4,8,16)")
     return list(range(first, last + 1))
@@ -35,7 +35,7 @@ def read_times(name: str, text: str) -> list[int]:
 def _each(name: str, text: str, how: str, read: "Callable[[str], int]") -> list[int]:
     words = [word.strip() for word in text.removeprefix("(").removesuffix(")").split(",")]
     if text[-1:] != ")" or not all(words):
-        raise Wrong(f"{name}={text} is no list; {how}")
+        raise Wrong(f"{name}={text} is not a list; {how}")
     return [read(word) for word in words]
 
 
@@ -47,5 +47,5 @@ def read_speedup(_name: str, text: str) -> dict[str, float]:
         numbers = []
     if not 1 <= len(numbers) <= 2 or any(number - number != 0 for number in numbers):  # nan and inf are none
         how = "write Downey's average parallelism and its variance, like speedup=12:0.5"
-        raise Wrong(f"speedup={text} is no speedup; {how}")
+        raise Wrong(f"speedup={text} is not a speedup; {how}")
     return dict(zip(("parallelism", "sigma"), numbers, strict=False))

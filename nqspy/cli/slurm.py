@@ -23,8 +23,8 @@ _MAIL = {
 _MARKS = {"j": "%s", "A": "%s", "J": "%s", "a": "%a", "x": "%x", "u": "%u", "%": "%%"}
 _MOST = 10**6
 _AS_IT_IS = {
-    "input": (("/dev/null", "none"), "standard input of a request is empty; let the script read the file"),
-    "open_mode": (("t", "truncate"), "{!r} is not offered: files of output are replaced (truncate)"),
+    "input": (("/dev/null", "none"), "standard input of a request is empty; read the file in the script"),
+    "open_mode": (("t", "truncate"), "{!r} is not offered: output files are always replaced (truncate)"),
 }
 """Options that accept only the fixed value of this system: the values, and the error for others."""
 
@@ -42,16 +42,16 @@ def add(sheet: RequestSheet, given: Given) -> None:
         least, dash, most = value.partition("-")
         slurm.numbers["nodes"] = _count(least)
         if dash and _count(most) < slurm.numbers["nodes"]:
-            raise Wrong(f"{value!r}: the greater number of nodes comes last")
+            raise Wrong(f"{value!r}: write the greater number of nodes last")
     elif target == "gpus":
         kind, colon, number = value.rpartition(":")
         if colon:
-            raise Wrong(f"{value!r}: GPUs are not told apart by type ({kind}); write the number alone")
+            raise Wrong(f"{value!r}: GPUs have no types here ({kind}); write the number alone")
         slurm.numbers["gpus"] = _count(number)
     elif target == "name":
         name = "".join(["_" if char in " /" else char for char in value])
         if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
-            raise Wrong(f"{value!r} is no name of up to 230 bytes")
+            raise Wrong(f"{value!r} is not a name of up to 230 bytes")
         sheet.spec["name"], sheet.spec["name_given"] = name, True
     elif target == "time":
         sheet.ask["wall"] = parse_time(value)
@@ -59,11 +59,11 @@ def add(sheet: RequestSheet, given: Given) -> None:
         slurm.memory = (target, parse_memory(value))
     elif target == "account":
         if not value:
-            raise Wrong("it needs a value")
+            raise Wrong("a value is missing")
         sheet.spec["account"] = value
     elif target == "queue":
         if "," in value:
-            raise Wrong(f"{value!r}: one queue is named here; a pipe queue chooses among several")
+            raise Wrong(f"{value!r}: name one queue; a pipe queue chooses among several")
         sheet.spec["queue"] = value
     elif target == "output":
         slurm.stdout = marks(value)
@@ -85,9 +85,7 @@ def add(sheet: RequestSheet, given: Given) -> None:
 
 def parse_time(text: str) -> int:
     """Return the ms of ``[days-]hours:minutes:seconds``, ``minutes[:seconds]``, ``2h``. Raises Wrong."""
-    wrong = (
-        f"{text!r} is no time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 90min, 2h, UNLIMITED"
-    )
+    wrong = f"{text!r} is not a time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 2h or UNLIMITED"
     low = text.strip().lower()
     if low in ("unlimited", "infinite", "-1", "0"):
         return amounts.UNLIMITED
@@ -116,14 +114,12 @@ def parse_memory(text: str) -> int:
     """Return the bytes of ``4G``, ``500M``, ``2T``, ``800K``; without a letter megabytes. Raises Wrong."""
     size = amounts.parse_size(text + "m" if text[-1:].isdigit() else text)
     if size <= 0:
-        raise Wrong(f"{text!r} is no amount of memory; write it like 4G or 500M")
+        raise Wrong(f"{text!r} is not an amount of memory; write it like 4G or 500M")
     return size
 
 
 def _count(text: str) -> int:
-    if not _is_number(text) or not 1 <= int(text) <= _MOST:
-        raise Wrong(f"{text!r} is no number from 1 to {_MOST}")
-    return int(text)
+    return amounts.parse_number(text, 1, _MOST)
 
 
 def marks(path: str) -> str:
@@ -142,7 +138,7 @@ def marks(path: str) -> str:
         elif letter in _MARKS and letter:
             pieces.append(_MARKS[letter])
         else:
-            raise Wrong(f"%{letter} in {path!r} is not offered; there are %j %A %a %x %u %N %%")
+            raise Wrong(f"%{letter} in {path!r} is not offered; write %j %A %a %x %u %N or %%")
         at += 2
     return "".join(pieces)
 
@@ -155,7 +151,7 @@ def _depend(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
         ours = [_ours(id, kind) for id in ids]
         if kind not in DEPEND or not all(ours) or not ours:
             known = ", ".join(DEPEND)
-            raise Wrong(f"{each!r} is not offered; write it like afterok:17:18 (there are {known})")
+            raise Wrong(f"{each!r} is not offered; write it like afterok:17:18 (types: {known})")
         sheet.depends += [f"after:{id}:{DEPEND[kind]}" for id in ours]
 
 
@@ -184,7 +180,7 @@ def _mail_type(sheet: RequestSheet, _slurm: SlurmSheet, value: str) -> None:
     chosen: dict[str, object] = {}
     for word in value.upper().split(","):
         if word not in _MAIL:
-            raise Wrong(f"{word} is not offered; there are {', '.join(_MAIL)}")
+            raise Wrong(f"{word} is not offered; write {', '.join(_MAIL)}")
         chosen |= dict.fromkeys(_MAIL[word], True)
     for name in ("begin", "end", "abort", "rerun"):
         sheet.mail.pop(name, None)
@@ -196,9 +192,9 @@ def _gres(_sheet: RequestSheet, slurm: SlurmSheet, value: str) -> None:
     for each in value.split(","):
         name, colon, rest = each.partition(":")
         if not name or set(name) & set("\"'()=+"):
-            raise Wrong(f"{each!r} names no unit; write it like gpu:2")
+            raise Wrong(f"{each!r} has no name of a consumable; write it like gpu:2")
         if ":" in rest:
-            raise Wrong(f"{each!r}: units are not told apart by type; write it like {name}:1")
+            raise Wrong(f"{each!r}: units have no types here; write it like {name}:1")
         slurm.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
 
 
@@ -217,7 +213,7 @@ def finish(sheet: RequestSheet) -> None:
     tasks = number.get("tasks", nodes * number.get("tasks_per_node", 1))
     pes = tasks * number.get("cpus", 1)
     if pes > _MOST:
-        raise Failure(f"{tasks} tasks of {number.get('cpus', 1)} CPUs are more PEs than there can be")
+        raise Failure(f"{tasks} tasks of {number.get('cpus', 1)} CPUs are {pes} PEs; ask for at most {_MOST}")
     sheet.ask["pes"] = pes
     layout = {"chunks": nodes, "ranks": tasks, "cpus": pes}
     sheet.spec["layout"] = layout | ({"threads": number["cpus"]} if "cpus" in number else {})

@@ -13,7 +13,7 @@ def body(words: list[str]) -> int:
     """Run ``nqspy submit``; return its exit status."""
     options = QsubOptions(words, PROGRAM, "slurm")
     if not options.operands and not options.wraps:
-        raise Failure("nothing is named: give a script, -- and a command, or - for standard input")
+        raise Failure("no script given: name one, or write -- and a command, or - for standard input", 2)
     return hand_in(options)
 
 

@@ -16,12 +16,12 @@ def main(place: str, words: "list[str]") -> None:
     try:
         link.connect(place)
     except OSError as error:
-        sys.exit(f"the qsub that asked for this session is gone ({error.strerror})")
+        sys.exit(f"the qsub of this session does not answer ({error.strerror})")
     master, slave = os.openpty()
     socket.send_fds(link, [b"t"], [master])
     os.close(master)
     if not link.recv(1):
-        sys.exit("the qsub that asked for this session has gone")
+        sys.exit("the qsub of this session has ended")
     pid = os.fork()
     if pid == 0:
         _become_shell(slave, words)

@@ -55,14 +55,14 @@ def split_list(text: str) -> list[str]:
         elif char in "()":
             depth += 1 if char == "(" else -1
             if depth < 0:
-                raise Wrong("there is a ) without its (")
+                raise Wrong("a ) has no matching (")
         elif char == "," and not depth:
             pieces.append(piece)
             piece = ""
             continue
         piece += char
     if quote or depth:
-        raise Wrong(f"the quote {quote} is not closed" if quote else "there is a ( without its )")
+        raise Wrong(f"the quote {quote} is not closed" if quote else "a ( has no matching )")
     return [*pieces, piece]
 
 
@@ -79,7 +79,7 @@ def split_variables(text: str) -> list[str]:
         name = item.partition("=")[0]
         letters = name.replace("_", "").replace(".", "").replace("-", "").replace("%", "")
         if item and (not name or name[0].isdigit() or not (letters + "a").isalnum()):
-            raise Wrong(f"{item!r} is no NAME or NAME=VALUE; write a comma that belongs to a value as \\,")
+            raise Wrong(f"{item!r} is not NAME or NAME=VALUE; write a comma that belongs to a value as \\,")
         items += [item] if item else []
     return items
 
@@ -111,4 +111,4 @@ def _enclosing(text: str, at: int) -> int:
             return end
     if text.find(text[at], at + 1) < 0:
         raise Wrong(f"the quote {text[at]} is not closed")
-    raise Wrong(f"the quote {text[at]} at column {at + 1} encloses a part of a value only; enclose all of it")
+    raise Wrong(f"the quote {text[at]} at column {at + 1} encloses only a part of a value; enclose all of it")

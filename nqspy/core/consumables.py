@@ -59,23 +59,23 @@ def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[st
             name = text.partition("=")[0]
             if name not in known:
                 names = in_words(known)
-                yield f"{where}: {setting} names {name}, which is no consumable; consumables: {names}"
+                yield f"{where}: {setting}: there is no consumable {name}; consumables: {names}"
 
 
 def _wrong(each: Consumable) -> Iterator[str]:
     if bool(each.units) == (each.count is not None):
         yield (
-            f"consumable {each.name}: give its units as a list or auto, or their count; one of the two"
+            f"consumable {each.name}: give its units, as a list or auto, or their count, not both"
             " (units=() or count=none deletes the former)"
         )
     for unit in () if each.is_found else each.units:
         if not _WORD.fullmatch(unit):
-            yield f"consumable {each.name}: {unit!r} is no name for a unit: up to 31 letters, digits, - _ ."
+            yield f"consumable {each.name}: unit {unit!r}: a unit has up to 31 letters, digits, - _ ."
     variable = each.env
     if variable is not None and not _VARIABLE.fullmatch(variable):
-        yield f"consumable {each.name}: env={variable} is no variable; write it like CUDA_VISIBLE_DEVICES"
+        yield f"consumable {each.name}: env={variable} is not a variable; write it like CUDA_VISIBLE_DEVICES"
     elif variable is not None and (variable in _OTHERS or variable.startswith(_OURS)):
-        yield f"consumable {each.name}: env={variable} is a variable with a meaning of its own; take another"
+        yield f"consumable {each.name}: env={variable} has another meaning; choose another variable"
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
@@ -83,14 +83,17 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     deletion of a consumable that requests ask for."""
     _, name, _ = split(change.path)
     if change.op == "create" and (other := resource_named(name)):
-        text = f"{name!r} cannot be the name of a consumable: qsub reads -l {name}= as {other}="
+        text = f"{name!r} is not a name for a consumable: qsub reads -l {name}= as {other}="
         raise BadValue(text if name == other else f"{text} with a typing error")
     if change.op == "delete" and (
         asking := sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
     ):
         by = some_of(asking, 3, site.id_of)
-        raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
+        raise BadValue(f"{by} asked for consumable {name}; modify or delete them first")
     given = brought(change)
+    units = as_list(given.get("units") or ())
+    if twice := [unit for place, unit in enumerate(units) if unit in units[:place]]:
+        raise BadValue(f"consumable {name}: unit {twice[0]} is named twice; name each unit once")
     there = change.op == "create" or name in settings.consumables
     if there and change.op in ("create", "set", "add") and (away := as_list(given.get("offline"))):
         present = settings.consumables.get(name) or Consumable(name)
@@ -146,16 +149,16 @@ CONSUMABLES = declare(
 errors.declare_refusals(
     "unknown_resource",
     187,
-    {"unknown_consumable": "unknown resource {name}: it is no consumable of this site; consumables: {known}"},
+    {"unknown_consumable": "unknown resource {name}; consumables: {known}"},
+)
+errors.declare_refusals("above_limit", 188, {"too_many_units": "needs {asked} {name}, the site has {most}"})
+errors.declare_refusals(
+    "bad_resource", 1, {"no_unit_asked": "{name} must be a number of units from 1 upward, not {asked}"}
 )
 errors.declare_refusals(
-    "above_limit", 188, {"too_many_units": "needs {asked} {name}, the site has {most}"}
-)
-errors.declare_refusals(
-    "bad_resource", 1, {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"}
-)
-errors.declare_refusals(
-    "unit_is_held", 1, {"unit_is_held": "unit {unit} of {name} is held by {holder}; only free units can go"}
+    "unit_is_held",
+    1,
+    {"unit_is_held": "unit {unit} of {name} is held by {holder}; only a free unit can be removed"},
 )
 
 

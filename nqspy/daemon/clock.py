@@ -45,7 +45,7 @@ class Clock(Struct, frozen=True):
 
 def parse_clock(text: str) -> Clock:
     """Return the clock that ``"2026-03-02T20:55:00+01:00 x360"`` describes, starting now. Raises BadValue."""
-    bad = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
+    bad = f'{text!r} is not a clock; write it like "2026-03-02T20:55:00+01:00 x360"'
     match = _FORM.match(text)
     if match is None:
         raise BadValue(bad)

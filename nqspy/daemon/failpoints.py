@@ -72,7 +72,7 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
         match = _RULE.fullmatch(part)
         fits = match is not None and match["point"] in POINTS
         if match is None or not fits or (match["action"] in OF_COMMIT and match["point"] != "commit"):
-            raise BadValue(f"{VARIABLE}: {part!r} is no failpoint; points: {', '.join(POINTS)}")
+            raise BadValue(f"{VARIABLE}: {part!r} is not a failpoint; points: {', '.join(POINTS)}")
         first, times = int(match["first"]), int(match["times"] or 1)
         rules.append(FailpointRule(match["point"], match["action"], first, times))
     return tuple(rules), file

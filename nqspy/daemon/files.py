@@ -22,7 +22,7 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     """Return (name, content hash, text) of each ``*.qmgr`` file, in name order; only ``owner`` (uid of the
     home's owner) may write them. Raises NqspyError naming the file, also one that others may write."""
     if not path.is_dir():
-        raise NqspyError(f"{path} is no folder")
+        raise NqspyError(f"{path} is not a folder")
     if (why := writable_by_others(path.stat(), owner)) is not None:
         raise NqspyError(f"{path.name}: the folder {why}; nothing of it was read")
     found = []
@@ -34,7 +34,7 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
             raise NqspyError(f"{file.name} was not read: it {error}") from None
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
-            raise NqspyError(f"{file.name}, line {line}: the file is no UTF-8 text") from None
+            raise NqspyError(f"{file.name}, line {line}: the file is not UTF-8 text") from None
         except ForeignText as error:
             raise NqspyError(f"{file.name} cannot be read: {error}") from None
         except OSError as error:

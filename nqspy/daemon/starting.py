@@ -33,7 +33,7 @@ def check(home: Home, options: StartOptions) -> None:
 
             check_clock(home.path, options.clock)
         if options.exits is not None and not Path(options.exits).is_dir():
-            raise NqspyError(f"--exits: {options.exits} is no folder")
+            raise NqspyError(f"--exits: {options.exits} is not a folder")
         if options.queues is not None and not home.database.exists():
             from nqspy.daemon import files
             from nqspy.qmgr.parser import ParseError

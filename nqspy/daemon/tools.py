@@ -153,7 +153,7 @@ def _no_home(home: Home) -> str:
     if home.is_new():
         return f"{home.path} is empty; {first}"
     if not home.is_one():
-        return f"{home.path} is no home of nqspy: it has files, but no queues.d, exits or database"
+        return f"{home.path} is not a home of nqspy: it has files, but no queues.d, exits or database"
     return ""
 
 

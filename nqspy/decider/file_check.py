@@ -141,13 +141,13 @@ def problems_of(file: Path) -> list[str]:
     except LoadError as error:
         return [str(error)]
     except OSError as error:
-        return [f"{file}: it cannot be tried: {error}"]
+        return [f"{file}: it cannot be checked: {error}"]
     try:
         answer = process.loaded.result(LOAD)
     except TimeoutError:
         process.kill(f"it was not loaded within {LOAD:.0f} s")
         answer = process.loaded.result()
     if answer is None:
-        return [f"{file}: loading it ended its process: {process.how}"]
+        return [f"{file}: its process ended while it was loaded: {process.how}"]
     process.kill("it has answered")
     return list(answer.problems)

@@ -31,7 +31,7 @@ class Loading:
         found, self.problems = read_folder(client.folder)
         self.sources = tuple(found)
         if strict and not client.folder.is_dir():  # removed by mistake, perhaps: the rules stay in force
-            self.problems.append(f"{client.folder} is no folder")
+            self.problems.append(f"{client.folder} is not a folder")
         client.loading = self
         self._begin()
 

@@ -92,7 +92,7 @@ _GREATEST = 1 << 53
 
 def _action(kind: str, fields: msgspec.Raw) -> Action:
     if kind not in _ACTIONS:
-        raise BadWorkerMessage(f"its plan holds {kind!r}, which is no action of a pass")
+        raise BadWorkerMessage(f"its plan holds {kind!r}, which is not an action of a pass")
     try:
         action: Action = _ACTIONS[kind].decode(fields)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -90,12 +90,12 @@ def check_country(text: str) -> None:
         codes |= {each.lower(): each for each in codes.values()}
         likely = dict.fromkeys(codes[each] for each in get_close_matches(code.lower(), codes, 3, 0.5))
         right = "write its code like FR or DE-BY" + (f" (nearest: {', '.join(likely)})" if likely else "")
-        raise BadValue(f"{code!r} is no country with known holidays; {right}")
+        raise BadValue(f"{code!r} is not a country with known holidays; {right}")
     parts = known[code]
     if dash and part not in parts:
         near = get_close_matches(part.upper(), parts, 3, 0.4) or parts[:8]
         right = f"write it like {code}-{near[0]} (nearest: {', '.join(near)})" if near else f"write {code}"
-        raise BadValue(f"{part!r} is no part of {code} with holidays of its own; {right}")
+        raise BadValue(f"{part!r} is not a part of {code} with holidays of its own; {right}")
 
 
 def check_day(text: str) -> None:
@@ -105,7 +105,7 @@ def check_day(text: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise BadValue(f"{text!r} is no date; write it like 2026-12-24")
+        raise BadValue(f"{text!r} is not a date; write it like 2026-12-24")
 
 
 # ---------------------------------------------------------------- firings
@@ -208,7 +208,7 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
     hours, colon, minutes = text.partition(":")
     digits = text.isascii() and hours.isdigit() and minutes.isdigit()
     if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
-        raise BadValue(f"{text!r} is no time of day; write it like 06:00")
+        raise BadValue(f"{text!r} is not a time of day; write it like 06:00")
     return next(_from("until", f"{int(minutes)} {int(hours)} * * *", Calendar(), zone, now))[0]
 
 

@@ -12,7 +12,7 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
+        raise BadValue(f"{name!r} is not a time zone; write it like Europe/Paris or UTC") from None
 
 
 def local(at: Instant, zone: str) -> datetime:

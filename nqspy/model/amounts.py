@@ -15,8 +15,17 @@ _SUFFIXES = (("days", 86_400), ("day", 86_400), ("hours", 3_600), ("hour", 3_600
 _LETTERS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
+NO_SHELL = "{shell!r} is not a shell; give its whole path, such as /bin/sh"
+"""Message about a path that cannot be a shell."""
+
+
 class Wrong(ValueError):
     """A value that cannot be read; its text says what is wrong and what would be right."""
+
+
+def late_warning(warning: str, limit: str) -> Wrong:
+    """Return the error for a warning above its limit."""
+    return Wrong(f"the warning {warning} is above the limit {limit}; write a lower one")
 
 
 def parse_size(text: str) -> int:
@@ -31,7 +40,7 @@ def parse_size(text: str) -> int:
     if low[-1:] in _POWERS:
         factor *= 1024 ** _POWERS[low[-1]]
         low = low[:-1]
-    wrong = f"{text!r} is no size; write it like 600mb, 32mw or unlimited"
+    wrong = f"{text!r} is not a size; write it like 600mb, 32mw or unlimited"
     return _whole([(low, factor)], wrong)
 
 
@@ -40,7 +49,7 @@ def parse_time(text: str) -> int:
     if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()
-    wrong = f"{text!r} is no time; write it like 600, 10:00, 1:00:00, 30min, 24h or unlimited"
+    wrong = f"{text!r} is not a time; write it like 600, 10:00, 1:00:00, 30min, 24h or unlimited"
     if low.endswith("ms"):
         return _whole([(low[:-2], 1)], wrong)
     for suffix, seconds in _SUFFIXES:
@@ -60,9 +69,9 @@ def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
     if text.lower() in (*WORDS, "unspecified"):
         return UNLIMITED
     if not (text.isascii() and text.isdigit()):
-        raise Wrong(f"{text!r} is no {wanted}")
+        raise Wrong(f"{text!r} is not a {wanted}")
     if len(text) > 15:
-        raise Wrong(f"{text!r} is too great for a number")
+        raise Wrong(f"{text!r} is too large for a number")
     return int(text)
 
 
@@ -70,7 +79,7 @@ def parse_number(text: str, low: int, high: int) -> int:
     """Return a whole number, which may have a sign, from ``low`` to ``high``. Raises Wrong."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or not low <= int(text) <= high:
-        raise Wrong(f"{text!r} is no whole number from {low} to {high}")
+        raise Wrong(f"{text!r} is not a whole number from {low} to {high}")
     return int(text)
 
 
@@ -86,5 +95,5 @@ def _whole(products: list[tuple[str, int]], wrong: str) -> int:
         total += int(both) * factor * 10 ** (scale - len(after))
     value: int = -(-total // 10**scale)
     if value > GREATEST:
-        raise Wrong(wrong.replace("is no ", "is too great for a ", 1))
+        raise Wrong(wrong.replace("is not", "is too large for", 1))
     return value

@@ -41,8 +41,7 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
     kind, name, path = registry.split(renamed(change.path))
     if change.path.partition("/")[0] == "managers":
         if change.path != "managers" or change.op not in ("set", "add", "remove"):
-            text = "managers are set, added or removed as a list like (anne:m, bob:o)"
-            raise BadValue(f"{text}, not {change.path}")
+            raise BadValue(f"{change.path}: write managers as a list like (anne:m, bob:o)")
         roles = _roles(change.value)
         if change.op == "remove":
             settings.managers = {user: role for user, role in settings.managers.items() if user not in roles}
@@ -53,9 +52,9 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
     elif kind.named:
         _change_object(settings, kind, name, path, change, upsert)
     elif change.op not in ("set", "add", "remove"):
-        raise BadValue(f"{kind.head} can only be set; {change.op} is for objects with names")
+        raise BadValue(f"{kind.head} can only be set; {change.op} needs an object with a name")
     elif kind.head == "sched_factor" and change.value is None:
-        raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
+        raise BadValue(f"sched_factor {path} must be a whole number from 0 upward")
     else:
         _set_one(kind.one(settings), path, change)
 
@@ -65,7 +64,7 @@ def _change_object(
 ) -> None:
     objects, head = kind.all(settings), kind.head
     if change.op in ("create", "delete") and path:
-        raise BadValue(f"{change.op} takes a whole {head}, not its {path}")
+        raise BadValue(f"{change.op} needs a whole {head}, not its {path}")
     if name == "*" and change.op == "set":
         for each in objects.values():
             if not isinstance(each, Queue) or accepts(each, path, change.value):
@@ -79,7 +78,7 @@ def _change_object(
         objects[name] = node
     elif name not in objects:
         names = ", ".join(sorted(kind.names(settings)))
-        known = f"; there are {names}" if 0 < len(names) < 200 else ""
+        known = f"; {head}{'es' if head[-1] in 'sx' else 's'}: {names}" if 0 < len(names) < 200 else ""
         raise BadValue(f"there is no {head} {name}{known}")
     elif change.op == "delete":
         del objects[name]
@@ -92,23 +91,23 @@ def _change_object(
 def _create(objects: dict[str, Any], kind: SettingsObject[Any], name: str, given: Any, upsert: bool) -> None:
     head = kind.head
     if name in objects and not upsert:
-        raise BadValue(f"{head} {name} exists already")
+        raise BadValue(f"{head} {name} already exists")
     _check_name(head, name)
     if not isinstance(given, dict | None):
-        raise BadValue(f"the settings of {head} {name} are names with values, not {given!r}")
+        raise BadValue(f"the settings of {head} {name} must be names with values, not {given!r}")
     values = dict(given or {})
     node = objects.get(name) or kind.kind(name)
     if head == "queue":
         queue_kind = values.pop("kind", "batch")
         if name in objects and node.kind != queue_kind:
-            raise BadValue(f"queue {name} exists already as a {node.kind} queue")
+            raise BadValue(f"queue {name} already exists as a {node.kind} queue")
         if queue_kind not in ("batch", "pipe"):
-            raise BadValue(f"a queue is a batch or a pipe queue, not {queue_kind!r}")
+            raise BadValue(f"the kind of a queue must be batch or pipe, not {queue_kind!r}")
         node.kind = queue_kind
     if head == "shift":
         commands = values.pop("commands", node.commands)
         if not isinstance(commands, list | tuple) or not all(isinstance(each, dict) for each in commands):
-            raise BadValue("the commands of a shift are a list of commands")
+            raise BadValue("the commands of a shift must be a list of commands")
         node.commands = list(commands)
         node.counts = _counts(values.pop("counts", {}))
     for path, value in values.items():
@@ -118,7 +117,7 @@ def _create(objects: dict[str, Any], kind: SettingsObject[Any], name: str, given
 
 def _counts(given: Any) -> dict[str, Instant]:
     if not isinstance(given, dict) or not all(isinstance(each, int) for each in given.values()):
-        raise BadValue("what counts of a shift's firings is an instant for each of its times")
+        raise BadValue("counts of a shift must give an instant for each of its times")
     return dict(given)
 
 
@@ -126,10 +125,10 @@ def _check_name(head: str, name: str) -> None:
     good = name and len(name) <= 31 and not name[0].isdigit() and all(c.isalnum() or c in "-_." for c in name)
     if not good or not name.isascii():
         raise BadValue(
-            f"{name!r} is no name for a {head}: up to 31 letters, digits, - _ . and no digit first"
+            f"{name!r} is not a name for a {head}; write up to 31 letters, digits, - _ . with no digit first"
         )
     if head in ("queue", "domain") and name.lower() == "all":
-        raise BadValue(f"{name} is no name for a {head}: it is a word of the language")
+        raise BadValue(f"{name} is not a name for a {head}: it is a word of qmgr")
 
 
 def _set_one(node: Any, path: str, change: Change) -> None:
@@ -141,7 +140,7 @@ def _set_one(node: Any, path: str, change: Change) -> None:
         present = tree.list_at(node, path)
         if present is None:
             kind = type(node).__name__.lower()
-            raise BadValue(f"{change.op} is for lists; {path or 'this'} of a {kind} is none")
+            raise BadValue(f"{change.op} needs a list; {path or 'this'} of a {kind} is not a list")
         names = _names(change.value)
         remaining = tuple(n for n in present if n not in names)
         tree.put(node, path, (*remaining, *names) if change.op == "add" else remaining)
@@ -150,7 +149,7 @@ def _set_one(node: Any, path: str, change: Change) -> None:
 def _names(value: Any) -> list[str]:
     names = list(as_list(value))
     if not names or not all(isinstance(name, str) for name in names):
-        raise BadValue(f"a list of names like (a, b) is expected, not {value!r}")
+        raise BadValue(f"expected a list of names like (a, b), not {value!r}")
     return names
 
 
@@ -163,7 +162,7 @@ def _roles(value: Any) -> dict[str, str]:
         pairs = [(user, role or "m") for user, _, role in (text.partition(":") for text in _names(value))]
     for user, role in pairs:
         if role not in ("m", "o"):
-            raise BadValue(f"{user}:{role}: a role is m (manager) or o (operator)")
+            raise BadValue(f"{user}:{role}: the role must be m (manager) or o (operator)")
     return dict(pairs)
 
 
@@ -307,7 +306,7 @@ def _problems_of_queues(settings: Settings, queues: Iterable[Queue]) -> Iterable
         if queue.domain not in (known := names(settings.domains)):
             yield f"queue {queue.name}: there is no domain {queue.domain}; domains: {', '.join(known)}"
         if queue.kind == "pipe" and queue.domain != APPLICATION:
-            yield f"queue {queue.name}: a pipe queue has no PEs and so no domain; say it of batch queues"
+            yield f"queue {queue.name}: a pipe queue has no PEs and no domain; set the domain of batch queues"
         if queue.kind == "pipe" and _in_circle(settings, queue.name):
             yield f"queue {queue.name}: its destinations lead back to it"
 
@@ -317,7 +316,7 @@ def _problems_of_complexes(settings: Settings, touched: Collection[str] | None) 
         paths = (f"complex/{one.name}", *(f"queue/{name}" for name in one.queues))
         for name in one.queues if touched is None or any(path in touched for path in paths) else ():
             if name not in settings.queues or settings.queues[name].kind != "batch":
-                yield f"complex {one.name}: {name} is no batch queue"
+                yield f"complex {one.name}: {name} is not a batch queue"
 
 
 def _problems_of_defaults(settings: Settings) -> Iterable[str]:
@@ -325,7 +324,7 @@ def _problems_of_defaults(settings: Settings) -> Iterable[str]:
     for name, what, word in ((default, "default", "batch_request"), (of_mpprun, "mpprun's", "mpprun")):
         if name is not None and name not in settings.queues:
             yield (
-                f"{what} queue {name} does not exist (any more); first set default {word} queue OTHER,"
+                f"{what} queue {name} does not exist; first set default {word} queue OTHER,"
                 f" or set no_default {word} queue"
             )
     if of_mpprun in settings.queues:
@@ -359,7 +358,7 @@ def _problems_of_groups(settings: Settings, groups: Iterable[Group]) -> Iterable
                 yield f"group {group.name}: parent {parent} does not exist"
                 break
             if parent in visited:
-                yield f"group {group.name}: its parents go in a circle"
+                yield f"group {group.name}: its parents form a circle"
                 break
             visited.add(parent)
             parent = settings.groups[parent].parent
@@ -369,7 +368,7 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
     begins: dict[str, str] = {}
     for shift in settings.shifts.values():
         if not shift.when:
-            yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
+            yield f'shift {shift.name} has no time; write when=("30 8 * * mon-fri")'
         for cron in dict.fromkeys(shift.when):
             if cron in begins:
                 yield f"shift {shift.name} fires at the same minutes as shift {begins[cron]}: {cron}; {APART}"
@@ -380,20 +379,20 @@ def _problems_of_mail(settings: Settings, groups: Iterable[Group]) -> Iterable[s
     for group in groups:
         for address in group.mail:
             if not is_address(address):
-                yield f"group {group.name}: {address!r} is no mail address; write anne or chief@example.org"
+                yield f"group {group.name}: {address!r} is not a mail address; write anne or anne@example.org"
     mail = settings.mail
     if mail.sender is not None and not is_address(mail.sender):
-        yield f"mail: {mail.sender!r} is no mail address; write nqs@example.org"
+        yield f"mail: {mail.sender!r} is not a mail address; write nqs@example.org"
     if mail.smtp is not None and not _is_server(mail.smtp):
-        yield f"mail: {mail.smtp!r} is no mail server; write HOST or HOST:PORT"
+        yield f"mail: {mail.smtp!r} is not a mail server; write HOST or HOST:PORT"
     if (mail.user is None) != (mail.password_file is None):
-        yield "mail: user and password_file are given together or not at all"
+        yield "mail: give both user and password_file, or neither"
     elif mail.user is not None and not (mail.user.isprintable() and mail.user):
-        yield f"mail: {mail.user!r} is no user of a mail server"
+        yield f"mail: {mail.user!r} is not a user name for a mail server"
     elif mail.user is not None and mail.tls == "none":
-        yield "mail: a password is sent encrypted only; add tls=starttls or tls=implicit"
+        yield "mail: a password needs encryption; add tls=starttls or tls=implicit"
     if mail.password_file is not None and not mail.password_file.startswith("/"):
-        yield f"mail: {mail.password_file!r} is no whole path of a password file"
+        yield f"mail: {mail.password_file!r} is not a whole path of a password file"
 
 
 def _is_server(text: str) -> bool:

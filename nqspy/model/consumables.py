@@ -28,17 +28,19 @@ class Consumable:
     """A resource given out in units. Its units are named (``units``), counted (``count``) or found."""
 
     name: str
-    units: tuple[str, ...] = setting("names", (), "its units, like (0, 1, 2, 3); auto: the GPUs found")
+    units: tuple[str, ...] = setting(
+        "names", (), "its units, like (0, 1, 2, 3); auto: the GPUs found", distinct=True
+    )
     count: int | None = setting(
-        "count", None, "so many units, numbered from 0", low=1, high=MOST, nothing="none"
+        "count", None, "number of units, numbered from 0", low=1, high=MOST, nothing="none"
     )
     env: str | None = setting(
         "name", None, "variable of the job that names the units it holds",
-        guard="variables other than ..._VISIBLE_DEVICES may say what a job runs or reads, root's too",
+        guard="variables other than ..._VISIBLE_DEVICES may change what a job runs or reads, even root's",
         unguarded=r"[A-Z][A-Z0-9_]*_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL",
     )  # fmt: skip
     policy: str = setting("name", "lowest", "which free units a request gets", words=POLICIES)
-    offline: tuple[str, ...] = setting("names", (), "units that are not given out", operator=True)
+    offline: tuple[str, ...] = setting("names", (), "units that no request gets", operator=True)
 
     @property
     def is_found(self) -> bool:

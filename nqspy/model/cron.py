@@ -171,7 +171,7 @@ def read(text: str) -> Cron:
     """Return a parsed cron expression of five fields. Raises BadValue if it is not valid, or never fires."""
     fields = text.upper().split()
     if len(fields) != 5:
-        raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has five")
+        raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has 5")
     try:
         # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
         parsed = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
@@ -179,7 +179,7 @@ def read(text: str) -> Cron:
         if _fits_alone(fields):
             raise never(text) from None
         raise BadValue(
-            f'{text!r} is no cron time ({str(error).lower()}); write it like "30 8 * * mon-fri"'
+            f'{text!r} is not a cron time ({str(error).lower()}); write it like "30 8 * * mon-fri"'
         ) from None
     found = Cron(
         tuple(60 * hour + minute for hour in sorted(parsed.hours) for minute in sorted(parsed.minutes)),
@@ -196,7 +196,7 @@ def read(text: str) -> Cron:
 
 def never(text: str) -> BadValue:
     """Return the error for an expression that no day fits."""
-    return BadValue(f"{text!r} is a cron time that never comes: no year has such a day")
+    return BadValue(f"{text!r} never comes: no year has such a day")
 
 
 def _fits_alone(fields: list[str]) -> bool:

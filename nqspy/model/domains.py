@@ -22,7 +22,7 @@ class Domain:
     name: str
     pes: tuple[str, ...] = setting("names", (), "its PEs, like 16-255 or (0-3, 8)")
     kind: str = setting(
-        "name", "application", "what holds its PEs: requests, or what their scripts start by mpprun",
+        "name", "application", "holders of its PEs: requests, or programs started with mpprun",
         words=("application", "command"),
     )  # fmt: skip
     placement: str = setting("name", "lowest", "which free PEs a request gets", words=("lowest",))
@@ -33,11 +33,11 @@ class Domain:
     smallest: int = setting("number", 1, "fewest PEs a request may ask for", low=1)
     largest: int | None = setting("count", None, "most PEs a request may ask for", low=1)
     users: tuple[str, ...] = setting(
-        "names", (), "users whose requests it takes; empty with groups empty: all"
+        "names", (), "users whose requests it accepts; empty with groups empty: all"
     )
-    groups: tuple[str, ...] = setting("names", (), "Unix groups whose requests it takes")
+    groups: tuple[str, ...] = setting("names", (), "Unix groups whose requests it accepts")
     accounts: tuple[str, ...] = setting(
-        "names", (), "departments and accounts whose requests it takes; empty: all"
+        "names", (), "departments and accounts whose requests it accepts; empty: all"
     )
     takes: str = setting(
         "name", "all", "which requests: all, batch ones, or interactive ones (mpprun outside of a request,"
@@ -69,10 +69,10 @@ def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
         first, dash, last = text.partition("-")
         words = (first, last) if dash else (first, first)
         if not all(word.isascii() and word.isdigit() and len(word) <= 7 for word in words):
-            raise BadValue(f"{text!r} names no PEs; write them like 16-255 or (0-3, 8)")
+            raise BadValue(f"{text!r} names no PEs; write PEs like 16-255 or (0-3, 8)")
         low, high = map(int, words)
         if high < low or high >= GREATEST:
-            raise BadValue(f"{text!r} names no PEs: from a lower to a higher number below {GREATEST}")
+            raise BadValue(f"{text!r} names no PEs; write a lower and a higher number below {GREATEST}")
         found.update(range(low, high + 1))
     return tuple(sorted(found))
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from nqspy.model.amounts import NO_SHELL
+
 
 class NqspyError(Exception):
     """Base of all errors of nqspy; its text is one line: what is wrong and what would be right."""
@@ -75,21 +77,21 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ requests, queues and other objects
     ("bad_id", 1): {
         "bad_id": "illegally formed job identifier: {text}",
-        "bad_range": "illegally formed job identifier: {text}; a range is written like 3-9"
-        " and spans at most {most} numbers",
+        "bad_range": "illegally formed job identifier: {text}; write a range like 3-9,"
+        " with at most {most} numbers",
         "bad_indices": "illegally formed job identifier: {reason}",
-        "many_parts": "{id}: {count:,} of its indices would become requests of their own; one command may do"
-        " so to {most:,}. Name the whole array, or fewer indices",
-        "many_pieces": "{id}: its indices would be in more than {most:,} pieces like 20-30:5;"
+        "many_parts": "{id}: {count:,} of its indices would become separate requests; a command may separate"
+        " at most {most:,}. Name the whole array, or fewer indices",
+        "many_pieces": "{id}: its indices would form more than {most:,} ranges like 20-30:5;"
         " name the whole array, or neighbouring indices",
         "many_indices": "illegally formed job identifier: {text} names more than {most} indices;"
-        " {whole} names them all",
+        " write {whole} for all of them",
     },
     ("bad_array", 166): {
         "bad_array": "array: {reason}",
-        "empty_array": "array: it has no index",
+        "empty_array": "array: it has no index; write indices like 1-10",
         "not_an_array": "{id} is not an array; name an array like 17[]",
-        "bad_array_limit": "array: at least 1 index may run at a time, not {limit}",
+        "bad_array_limit": "array: the number of indices that run at a time must be at least 1, not {limit}",
     },
     ("has_ended", 35): {
         "has_ended": "Job has finished {id}",
@@ -97,13 +99,13 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "wrote_nothing": "Job has finished {id}; it was deleted before it wrote anything",
     },
     ("record_stays", 0): {
-        "record_stays": "Job has finished {id}; its record stays, as reports and dependencies rest on it",
+        "record_stays": "Job has finished {id}; its record stays for reports and dependencies",
     },
     ("unknown_request", 153): {
         "unknown_request": "Unknown Job Id {id}",
         "no_such_index": "Unknown Job Id {id}: it has no index {some}, only {known}",
-        "none_chosen": "there is no such request: {what}",
-        "hidden_since": "they have ended, and are not to be seen any more",
+        "none_chosen": "no request matches: {what}",
+        "hidden_since": "they have ended and are no longer visible",
     },
     ("unknown_server", 160): {
         "unknown_server": "cannot connect to server {server} (errno=15008): this is {name}"
@@ -115,25 +117,25 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "no_queue_of_order": "{cmd}: there is no queue {queue}",
     },
     ("no_default_queue", 170): {
-        "no_default_queue": "no queue was named and there is no default queue; queues: {known}",
-        "no_mpprun_queue": "there is no queue for applications here; a manager names one: set default mpprun"
-        " queue QUEUE",
+        "no_default_queue": "no queue was named and there is no default queue; name one of: {known}",
+        "no_mpprun_queue": "there is no queue for applications; a manager sets one with"
+        " set default mpprun queue QUEUE",
     },
     ("other_server", 1): {
-        "other_server": "cannot connect to server {server}: requests go to {ours} here; leave @{server} out",
+        "other_server": "cannot connect to server {server}: this server is {ours}; leave @{server} out",
     },
     ("unknown_object", 170): {"unknown_object": "there is no {what} {name}"},
     ("unknown_object", 1): {"other_host": "host {host} is not served here; this is {name}"},
     ("unknown_object", 2): {
-        "not_in_night": "group {group} had no requests in the night of {day}; those that had are {known}",
-        "empty_night": "group {group} had no requests in the night of {day}; no group had any",
+        "not_in_night": "group {group} had no requests in the night of {day}; groups that had some: {known}",
+        "empty_night": "group {group} had no requests in the night of {day}; nor had any other group",
     },
     ("unknown_group", 170): {"unknown_group": "there is no group {group}; groups: {known}"},
     ("unknown_group", 166): {"group_of_exit": "there is no group {group}; groups: {known}"},
     ("unknown_shift", 1): {"unknown_shift": "there is no shift {shift}; shifts: {known}"},
     ("unknown_user", 1): {
         "unknown_user": "there is no user {user}",
-        "nameless": "the user database has no entry for uid {uid}; submit again when it has one",
+        "nameless": "the user database has no entry for uid {uid}; submit again when the entry exists",
     },
     # ------------------------------------------------------------ rights
     ("not_permitted", 159): {
@@ -143,43 +145,43 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "hold_needs_operator": _MINE + "hold type {letter} needs an operator",
         "not_your_hold": "Unauthorized Request {id}: hold {letters} is not yours to release",
         "submit_as_root": _MINE + "only root may submit as root",
-        "act_as_root": _MINE + "{what} of root's requests is root's alone",
-        "guarded_setting": _MINE + "{change} is for root and the home's owner alone: {why}",
+        "act_as_root": _MINE + "{what} of root's requests needs root",
+        "guarded_setting": _MINE + "{change} needs root or the owner of the home: {why}",
         "night_of_others": _MINE + "the night's report is for operators and members of departments",
-        "no_member": "{user} is no member of group {group}",
-        "stays_its_owners": "Unauthorized Request {id}: it stays {owner}'s; {user} may submit it anew",
-        "raised_by_operators": "Unauthorized Request {id}: its owner may only lower the wall time of one that"
+        "no_member": "{user} is not a member of group {group}",
+        "stays_its_owners": "Unauthorized Request {id}: its owner stays {owner}; {user} may submit a new one",
+        "raised_by_operators": "Unauthorized Request {id}: its owner may only lower the wall time while it"
         " runs, from {limit}; an operator may raise it",
     },
     # ------------------------------------------------------------ the state of a request
     ("wrong_state", 168): {
-        "not_waiting": _NOT_NOW + "only a waiting one can be {done}",
+        "not_waiting": _NOT_NOW + "only a waiting request can be {done}",
         "not_held": _NOT_NOW + "it is not held",
-        "not_started": _NOT_NOW + "only a started one can be run again",
-        "not_running": _NOT_NOW + "only a running one can be suspended",
+        "not_started": _NOT_NOW + "only a started request can be run again",
+        "not_running": _NOT_NOW + "only a running request can be suspended",
         "not_suspended": _NOT_NOW + "it is not suspended",
         "started": _NOT_NOW + "end it with -k or a signal",
         "deleted_not_rerun": _NOT_NOW + "and is being deleted",
         "in_delivery": _NOT_NOW + "its output is being delivered",
-        "is_to_rerun": _NOT_NOW + "and it is to run again ({ending})",
+        "is_to_rerun": _NOT_NOW + "and it will run again ({ending})",
         "in_deletion": _NOT_NOW + "and it is being deleted ({ending})",
-        "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} free",
+        "no_pe_free": _NOT_NOW + "it needs {wanted} to resume, and {free} free",
         "resource_broken": _NOT_NOW + "and {reason}",
-        "output_of_indices": "{id} is an array: its indices write, each its own; name one, like {number}[3]",
+        "output_of_indices": "{id} is an array; each index has its own output: name one, like {number}[3]",
         "no_output_yet": "{id} has not started; there is no output yet",
-        "no_such_attempt": "{id} has no output of an attempt {attempt}; {known}",
-        "no_signal_now": _NOT_NOW + "only a running one can be sent a signal",
-        "no_message_now": _NOT_NOW + "only a running one can be sent a message",
+        "no_such_attempt": "{id} has no output of attempt {attempt}; {known}",
+        "no_signal_now": _NOT_NOW + "only a running request can receive a signal",
+        "no_message_now": _NOT_NOW + "only a running request can receive a message",
         "whole_array": "Request invalid for state of job {id}: an array has one place in its queue;"
-        " name it whole",
+        " name the whole array",
         "other_queue": "Request invalid for state of job {id}: it waits in queue {queue},"
-        " {other} in queue {there}; only places in one queue are exchanged",
-        "other_rank": "Request invalid for state of job {id}: an operator has scheduled it or {other}"
-        " out of turn (schedule request)",
+        " {other} in queue {there}; both must be in one queue",
+        "other_rank": "Request invalid for state of job {id}: an operator has moved it or {other} to another"
+        " place (schedule request)",
     },
     ("cannot_alter", 167): {
-        "while_running": "Cannot modify attribute while job running {id}: {what}; of a running one there are"
-        " its wall time, name, output, mail, and whether it is rerunnable",
+        "while_running": "Cannot modify attribute while job running {id}: {what}; running, it may change"
+        " only its wall time, best guess, name, output, mail and rerunnable",
         "written_in_place": "Cannot modify attribute while job running {id}:"
         " its {stream} is written in place",
     },
@@ -188,26 +190,26 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("queue_disabled", 173): {"queue_disabled": "Queue is not enabled: {queue}"},
     ("no_access", 174): {"no_access": "Access to queue is denied: {queue}"},
     ("domain_closed", 174): {"domain_closed": "{queue}: {reason}"},
-    ("pipe_only", 174): {"pipe_only": "queue {queue} takes requests from pipe queues only"},
+    ("pipe_only", 174): {"pipe_only": "queue {queue} accepts requests from pipe queues only"},
     ("above_limit", 188): {
         "above_limit": "{reason}",
-        "no_destination": "no destination of {queue} takes it: {reason}",
+        "no_destination": "no destination of {queue} accepts the request: {reason}",
     },
     ("queue_full", 1): {
-        "queue_full": "queue {queue} holds {most} requests, as many as it runs at a time",
-        "queue_too_small": "queue {queue} holds at most {most} requests, as many as it runs at a time;"
-        " this array counts {number}",
+        "queue_full": "queue {queue} is full: it holds at most {most} requests, its run limit",
+        "queue_too_small": "queue {queue} holds at most {most} requests, its run limit;"
+        " this array counts as {number}",
     },
     ("queued_limit", 198): {
         "user_queued_limit": _FULL + "{user} has {have} requests {there};"
-        " a user may have {most} (set {where} user_queued_limit={most}){asked}",
-        "many_waited_for": _FULL + "commands wait for {most:,} requests of {user}, as many as may be",
-        "queued_limit": _FULL + "there are {have} requests {there} of {most}"
+        " a user may have at most {most} (set {where} user_queued_limit={most}){asked}",
+        "many_waited_for": _FULL + "commands wait for {most:,} requests of {user}, the most allowed",
+        "queued_limit": _FULL + "there are {have} requests {there}, at most {most} are allowed"
         " (set {where} queued_limit={most}){asked}",
     },
     ("user_spool", 198): {
-        "user_spool": "{user} keeps {have:,} KiB of scripts, environments and other text, of requests that"
-        " wait and that have ended; with {new:,} KiB more it would be above {most:,} KiB"
+        "user_spool": "{user} has {have:,} KiB of scripts, environments and other text of waiting and ended"
+        " requests; {new:,} KiB more would exceed the limit of {most:,} KiB"
         " (set server user_spool={wish})",
     },
     ("no_room", 1): {
@@ -216,82 +218,82 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("too_large", 1): {
         "script_too_large": "the script is larger than {most} (set server script_limit)",
         "environment_too_large": "the environment is larger than {most} MiB",
-        "long_variable": "variable {name} has {size:,} bytes with its name; one may have {most:,}",
-        "long_argument": "argument {place} has {size:,} bytes; one may have {most:,}",
-        "many_arguments": "arguments and environment take {size:,} KiB together; they may take {most:,}",
+        "long_variable": "variable {name} has {size:,} bytes with its name; at most {most:,} are allowed",
+        "long_argument": "argument {place} has {size:,} bytes; at most {most:,} are allowed",
+        "many_arguments": "arguments and environment have {size:,} KiB; at most {most:,} KiB are allowed",
     },
     ("answer_too_large", 2): {
         "answer_too_large": "the answer would be larger than {most} MiB; name fewer jobs,"
-        " or leave out ended ones",
+        " or leave out ended jobs",
     },
-    ("too_many", 206): {"too_many_named": "a list may name {most} dependencies and attributes in all"},
+    ("too_many", 206): {"too_many_named": "a list may have at most {most} dependencies and attributes"},
     ("too_many", 1): {
-        "many_attributes": "a request may have {most:,} attributes, not {count:,}",
+        "many_attributes": "a request may have at most {most:,} attributes, not {count:,}",
         "too_many_requests": "one message names at most {most} requests, not {count}",
         "too_many_words": "{count} requests in one message have at most {most} words",
     },
-    ("empty_list", 1): {"empty_list": "the list holds no request"},
-    ("key_reused", 1): {"key_reused": "key {key} was used already for another submission"},
+    ("empty_list", 1): {"empty_list": "the list is empty; name at least one request"},
+    ("key_reused", 1): {"key_reused": "key {key} was already used for another submission; choose a new one"},
     # ------------------------------------------------------------ what a request says of itself
     ("bad_name", 1): {
-        "bad_name": "{name!r} is no request name: up to {most} bytes, printable, without blank or /",
+        "bad_name": "{name!r} is not a request name; write up to {most} printable bytes without blank or /",
     },
     ("bad_dependency", 206): {
-        "too_many_awaited": "--after: a request may wait for {most} others",
-        "so_many_awaited": "--after: a request may wait for {most} others, not {count}",
-        "bad_dependency": "--after: {text!r} is no dependency;"
+        "too_many_awaited": "--after: a request may wait for at most {most} others",
+        "so_many_awaited": "--after: a request may wait for at most {most} others, not {count}",
+        "bad_dependency": "--after: {text!r} is not a dependency;"
         " write it like 17, 17:ok, 17:any, 17:fail, 17:start or 17[]:each",
-        "bad_place": "a request waits for earlier ones of its list, not for number {place} of it",
+        "bad_place": "a request can wait only for earlier requests of its list, not for number {place}",
         "unknown_prerequisite": "--after: Unknown Job Id {id}",
-        "bad_prerequisite": "--after: {name!r} is no identifier of a request",
+        "bad_prerequisite": "--after: {name!r} is not a request identifier; write it like 17",
         "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",
-        "unequal_indices": "--after {id}:each: it has the indices {theirs}, this array {own};"
+        "unequal_indices": "--after {id}:each: it has the indices {theirs}, this array has {own};"
         " they must be equal",
     },
     ("bad_value", 165): {"bad_signal": "Unknown/illegal signal name: {signal}"},
     ("bad_value", 166): {
         "bad_key": "a key has up to {most} printable characters",
-        "bad_path": "{path!r} is no absolute path",
-        "long_path": "{path!r}... is longer than a path may be ({most} characters)",
-        "long_output": "{flag}: {name!r}... has {size} bytes, and the name of a file at most {most}",
+        "bad_path": "{path!r} is not an absolute path; begin it with /",
+        "long_path": "{path!r}... is too long; a path has at most {most} characters",
+        "long_output": "{flag}: {name!r}... has {size} bytes; a file name has at most {most}",
         "nul_word": "arguments and shell cannot hold a NUL character",
-        "bad_variable": "{word!r} in the environment is no NAME=value",
-        "bad_shell": "{shell!r} is no shell; give its whole path, such as /bin/sh",
-        "bad_date": "its date is not between the years 1970 and 9999",
-        "out_of_range": "{name} {value} is not from {low} to {high}",
-        "bad_umask": "umask {umask:o} is not from 0 to 777",
-        "bad_word": "{what} {word!r} is no word of up to {most} printable characters",
-        "bad_address": "{address!r} is no mail address; write a local user's name or NAME@DOMAIN",
-        "many_addresses": "a request may mail to {most} addresses, not {count}",
+        "bad_variable": "{word!r} in the environment is not NAME=value",
+        "bad_shell": NO_SHELL,
+        "bad_date": "its date must be in the years 1970 to 9999",
+        "out_of_range": "{name} must be from {low} to {high}, not {value}",
+        "bad_umask": "umask must be from 0 to 777, not {umask:o}",
+        "bad_word": "{what} {word!r} must be one word of up to {most} printable characters",
+        "bad_address": "{address!r} is not a mail address; write a local user's name or NAME@DOMAIN",
+        "many_addresses": "a request may mail to at most {most} addresses, not {count}",
         "no_pe": "a request needs at least 1 PE",
-        "no_such_limit": "{limit!r} is no limit of a request",
-        "small_limit": "{limit} is at least {least}, not {value}",
+        "no_such_limit": "{limit!r} is not a limit of a request",
+        "small_limit": "{limit} must be at least {least}, not {value}",
         "asks_nothing": "a request with no {what} at all cannot run;"
-        " name more, or leave its limit to the queue",
-        "bad_guess": "a best guess is a time that a request runs, such as best_guess=1:30:00",
+        " ask for more, or leave the limit to the queue",
+        "bad_guess": "a best guess must be a run time, such as best_guess=1:30:00",
         "no_such_class": "there is no job class {name}; job classes: {known}",
-        "class_too_small": "{pes} PEs can never be given to one of job class {name}; at most {most} can",
-        "class_not_open": "job class {name} is not open to {owner}: show class {name} says to whom it is",
-        "guess_above_limit": "a best guess of {guess} lies above the wall limit of {limit}: at that a request"
-        " is ended; guess less, or ask for more",
-        "bad_amount": "{name} {value} is no amount: from 0 upward, or unlimited",
-        "bad_hold": "hold type {letter!r} is none of u, o, s, several of them, or n alone",
-        "bad_line": "a message is a line of 1 to {most} printable characters",
-        "two_requests": "exactly two requests exchange their places, not {count}",
+        "class_too_small": "a request of job class {name} can never have {pes} PEs, at most {most}",
+        "class_not_open": "job class {name} is not open to {owner}; see show class {name}",
+        "guess_above_limit": "the best guess {guess} is above the wall limit {limit}; guess less, or ask for"
+        " more wall time",
+        "bad_amount": "{name} must be from 0 upward or unlimited, not {value}",
+        "bad_hold": "hold type {letter!r} is unknown; write letters of u, o, s, or n alone",
+        "bad_line": "a message must be one line of 1 to {most} printable characters",
+        "two_requests": "name exactly two requests to exchange, not {count}",
         "not_modifiable": "{path} of a request cannot be modified",
-        "bad_modification": "{value!r} is no {name} of a request",
-        "bad_use": "{value} ms is no use of a group: at least 0, at most {most}",
-        "bad_until": "until is in the past, or more than a year off",
-        "bad_next": "next is a time of at most 366d, in ms",
-        "many_switches": "there are more than {most:,} switches until then; look less far ahead",
+        "bad_modification": "{value!r} is not a valid {name} of a request",
+        "bad_use": "{value} ms is not a use of a group; write 0 to {most} ms",
+        "bad_until": "until must be in the future and at most a year ahead",
+        "bad_next": "next must be a time of at most 366d, in ms",
+        "many_switches": "there are more than {most:,} switches until then; choose a shorter time",
         "bad_setting": "{reason}",
         "not_heeded": "{setting} has no effect in queue {queue}, which is a {sort} queue",
-        "no_setting": "only settings may stand in queues.d, not {cmd}",
+        "no_setting": "queues.d may contain only settings, not {cmd}",
         "in_file": "{where}: {reason}",
     },
     ("bad_value", 2): {
-        "bad_mode": "{mode!r} is no way to stop; there are leave, drain and requeue",
-        "lines_of_shift": "the lines of a shift are set by a script: send define shift as a message qmgr",
+        "bad_mode": "{mode!r} is not a way to stop; choose leave, drain or requeue",
+        "lines_of_shift": "the lines of a shift cannot be set so; send define shift in a qmgr message",
         "bad_form": "qstat has no form {form!r}",
         "bad_format": "there is no format {form!r}; formats: {known}",
         "bad_criterion": "illegal -{option} value {value!r}: {wanted}",
@@ -301,17 +303,16 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("bad_value", 1): {
         "not_done": "{reason}",
-        "not_latin": "the {what} is to be sent as Latin-1 text, one character a byte",
+        "not_latin": "the {what} must be sent as Latin-1 text, one character for each byte",
     },
     ("unreadable", 1): {"no_script": "{path}: no such script"},
     # ------------------------------------------------------------ settings as a whole
     ("bad_settings", 166): {
         "bad_settings": "{reason}",
         "bad_shift": "shift {shift}: {reason}",
-        "group_is_parent": "group {group} is the parent of {below};"
-        " delete what is below it first, or move it",
+        "group_is_parent": "group {group} is the parent of {below}; delete or move the groups below it first",
         "group_has_requests": "group {group} still has {count} requests; they must end or be deleted first",
-        "pe_is_held": "PE {pe} of domain {domain} is held by {holder}; only idle PEs change their domain",
+        "pe_is_held": "PE {pe} of domain {domain} is held by {holder}; only a free PE can change its domain",
         "pe_has_holders": "domain {domain}: PE {pe} has {count} holders, more than depth={depth};"
         " one of them must end first",
         "queue_holds_pes": "{held} PEs of domain {domain}; stop the queue and let them end first",
@@ -327,7 +328,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("bad_message", 2): {
         "bad_message": "bad {cmd} message: {error}",
         "bad_text": '"text" must be the name of a form',
-        "bad_instant": '"{field}" is an instant in ms, not {value!r}',
+        "bad_instant": '"{field}" must be an instant in ms, not {value!r}',
     },
     ("unknown_command", 2): {"unknown_command": "there is no command {cmd!r} here"},
     ("not_offered", 1): {"not_offered": "{cmd} is not offered here"},

@@ -36,7 +36,7 @@ class Probe:
         "name", None, "consumable to try unit by unit; a broken unit is not given out"
     )
     running: str = setting(
-        "name", "hold", "what becomes of running requests that need it while it is broken",
+        "name", "hold", "action for running requests that need it while it is broken",
         words=("hold", "suspend", "requeue"),
     )  # fmt: skip
     unit: str = ""
@@ -69,15 +69,15 @@ def wrong_of(probe: Probe) -> str | None:
         fault = f"not {' and '.join(given)}" if given else "it has none"
         return f"give exactly one of command, tcp, http and file; {fault}"
     if "\0" in getattr(probe, given[0]) or not getattr(probe, given[0]).strip():
-        return f"{given[0]} cannot be empty or hold a NUL character"
+        return f"{given[0]} must not be empty or contain a NUL character"
     if probe.units is not None and probe.command is None:
-        return f"units={probe.units} is for a command, which is told the unit in NQSPY_UNIT"
+        return f"units={probe.units} needs a command; the command finds the unit in NQSPY_UNIT"
     if probe.tcp is not None and address_of(probe.tcp) is None:
-        return f"tcp={probe.tcp} is no address; write it like tcp=licence.site:27000"
+        return f"tcp={probe.tcp} is not an address; write it like tcp=licence.site:27000"
     if probe.http is not None and not probe.http.startswith(("http://", "https://")):
-        return f"http={probe.http} is no URL; write it like http=http://host:8080/alive"
+        return f"http={probe.http} is not a URL; write it like http=http://host:8080/alive"
     if probe.file is not None and not probe.file.startswith("/"):
-        return f"file={probe.file} is no absolute path"
+        return f"file={probe.file} is not an absolute path"
     return None
 
 

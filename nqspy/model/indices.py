@@ -43,7 +43,7 @@ def _tidy(runs: Callable[[], list[Run]]) -> Runs:
     except ValueError as error:
         raise BadValue(str(error)) from None
     if len(made) > MOST_RUNS:
-        raise BadValue(f"its indices are {len(made)} pieces like 20-30:5; an array may have {MOST_RUNS}")
+        raise BadValue(f"its indices form {len(made)} ranges like 20-30:5; an array may have {MOST_RUNS}")
     return made
 
 
@@ -222,7 +222,7 @@ def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
     if whole is not None:
         return (whole,)
     if (number := count(tangle)) > most:
-        raise BadValue(f"{number} indices are in pieces that overlap or interleave; write them apart")
+        raise BadValue(f"{number} indices are in ranges that overlap or interleave; separate the ranges")
     return _packed(sorted(set(each(tuple(tangle)))))
 
 

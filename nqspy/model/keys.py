@@ -72,7 +72,7 @@ def read_indices(text: str) -> list[tuple[int, int, int]]:
     """Return the runs of indices in a text like ``1-10,15,20-30:5``, as written. Raises ValueError."""
     pieces = text.split(",")
     if len(pieces) > MOST_WRITTEN:
-        raise ValueError(f"{len(pieces)} pieces like 20-30:5 are more than the {MOST_WRITTEN} one may write")
+        raise ValueError(f"{len(pieces)} ranges like 20-30:5 are too many; write at most {MOST_WRITTEN}")
     return checked_runs([_run(piece.strip()) for piece in pieces])
 
 
@@ -81,15 +81,15 @@ def checked_runs(runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]
     found, total = [], 0
     for first, last, step in runs:
         if last > GREATEST_INDEX:
-            raise ValueError(f"index {last} is above the greatest, {GREATEST_INDEX}")
+            raise ValueError(f"index {last} is too large; the largest is {GREATEST_INDEX}")
         if not 0 <= first <= last or step < 1:
-            raise ValueError(f"{first}-{last}:{step} is no run of indices from 0 to {GREATEST_INDEX}")
+            raise ValueError(f"{first}-{last}:{step} is not a range of indices from 0 to {GREATEST_INDEX}")
         more = (last - first) // step
         found.append((first, first + more * step, step if more else 1))
         total += more + 1
     # Counted as they are written: a few runs that overlap take as long as the indices in them.
     if total > MOST_INDICES:
-        raise ValueError(f"{total} indices are more than the {MOST_INDICES} that an array may have")
+        raise ValueError(f"{total} indices are too many; an array may have at most {MOST_INDICES}")
     return found
 
 
@@ -98,10 +98,10 @@ def _run(piece: str) -> tuple[int, int, int]:
     last, colon, step = rest.partition(":")
     numbers = [first, *([last] if dash else []), *([step] if colon else [])]
     if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers):
-        raise ValueError(f"{piece[:80]!r} is no index; write them like 1-10,15,20-30:5")
+        raise ValueError(f"{piece[:80]!r} is not an index; write indices like 1-10,15,20-30:5")
     run = int(first), int(last or first), int(step or 1)
     if run[1] < run[0]:
-        raise ValueError(f"{piece}: {run[1]} comes before {run[0]}")
+        raise ValueError(f"{piece}: {run[1]} is below {run[0]}; write the lower index first")
     if not run[2]:
-        raise ValueError(f"{piece}: a step is at least 1")
+        raise ValueError(f"{piece}: the step must be at least 1")
     return run

@@ -16,7 +16,7 @@ from nqspy.model.tree import setting
 SCRIPT_MAX = 64 << 20
 """Bytes of a script that a message has room for."""
 RUN = "it names a program that the daemon runs"
-AUTH = "the mail server is told a password"
+AUTH = "the mail server receives a password"
 """Reasons why only the home's owner may change a setting."""
 SHELL_STRATEGY = re.compile(r"login|login_each|free|fixed=/.+")
 """The values of `Server.shell_strategy`."""
@@ -31,10 +31,10 @@ class Machine:
         nothing="auto",
     )  # fmt: skip
     memory: int | None = setting(
-        "size", None, "memory shown; auto: the machine's. No limit by itself", nothing="auto"
+        "size", None, "memory shown; auto: the machine's. It is not a limit", nothing="auto"
     )
     shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
-    pes_per_node: int = setting("number", 1, "PEs of a node, beside each other along x", low=1, high=1024)
+    pes_per_node: int = setting("number", 1, "PEs of a node, adjacent along x", low=1, high=1024)
     offline: tuple[str, ...] = setting(
         "names", (), "PEs that are not given out, like 16-31 or (0-3, 8); a request that holds one keeps it",
         operator=True,
@@ -81,7 +81,7 @@ class Server:
     timezone: str | None = setting(
         "name", None, "zone of shifts and reports; auto: the machine's", nothing="auto"
     )
-    script_limit: int | None = setting("size", 4 << 20, "size of a script at most", high=SCRIPT_MAX)
+    script_limit: int | None = setting("size", 4 << 20, "greatest size of a script", high=SCRIPT_MAX)
     user_spool: str | None = setting(
         "text", "10%", "scripts and environments that a user may keep, waiting and ended: a size, or a part"
         " of the home's disk like 10%", nothing="unlimited",
@@ -89,34 +89,34 @@ class Server:
     grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
     shell_strategy: str = setting(
         "text", "login", "shell of a request that names none: login, login_each, free or fixed=PATH",
-        guard="it names a program that runs as any user, root too",
+        guard="it names a program that runs as any user, even root",
     )  # fmt: skip
     login_env_age: int = setting(
-        "time", 900_000, "real time after which the environment of a login is taken anew", low=1_000
+        "time", 900_000, "real time after which a login environment is read again", low=1_000
     )
     login_env_failed: str = setting(
         "name", "plain", "if the owner's login shell gives no environment: a plain one, or the job is held",
         words=("plain", "hold"),
     )  # fmt: skip
     log_level: str = setting(
-        "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")
+        "name", "info", "detail of the daemon's log", words=("debug", "info", "warning", "error")
     )
     lost_request: str = setting(
-        "name", "rerun", "what becomes of a request whose end was not seen", words=("rerun", "fail")
+        "name", "rerun", "action for a request whose end was not seen", words=("rerun", "fail")
     )
     output_clash: str = setting(
-        "name", "number", "what becomes of a second output on one path, of requests that wait or run",
+        "name", "number", "action for a second output on one path, of requests that wait or run",
         words=("number", "overwrite", "append"),
     )  # fmt: skip
     dependency_failed: str = setting(
-        "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
+        "name", "hold", "action for a request whose prerequisite failed", words=("hold", "delete", "run")
     )
     limit_hint: int | None = setting(
         "count", 10, "multiple of the run time of similar requests above which the owner is told of a"
         " wall limit", low=2, high=1_000, nothing="off",
     )  # fmt: skip
     privacy: str = setting(
-        "name", "all", "whose requests a user sees: owner (their own), group or all",
+        "name", "all", "requests that a user sees: owner (their own), group or all",
         words=("owner", "group", "all"),
     )  # fmt: skip
 
@@ -129,9 +129,9 @@ WAYS = ("command", "sendmail", "smtp")
 class Mail:
     """Ways to send mail: the first of command, sendmail and smtp that is set; none: no mail."""
 
-    command: str | None = setting("text", None, "shell command that mails are fed to", guard=RUN)
+    command: str | None = setting("text", None, "shell command that reads each mail", guard=RUN)
     sendmail: str | None = setting(
-        "text", None, "program that takes a mail as sendmail does, the address as its argument", guard=RUN
+        "text", None, "program that sends a mail like sendmail, with the address as argument", guard=RUN
     )
     smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT", guard="all mails go there")
     tls: str = setting(
@@ -139,7 +139,7 @@ class Mail:
         " (from the start)",
         words=("none", "starttls", "implicit"), guard=AUTH,
     )  # fmt: skip
-    user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=AUTH)
+    user: str | None = setting("text", None, "user name at the mail server, with a password", guard=AUTH)
     password_file: str | None = setting(
         "text", None, "file with the password in its first line; its owner's alone (chmod 600)", guard=AUTH
     )
@@ -147,7 +147,7 @@ class Mail:
         "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"
     )
     limit: int | None = setting(
-        "count", 20, "most mails a person gets within an hour; the rest comes in one", low=1, high=10_000
+        "count", 20, "most mails to a person within an hour; the rest comes in one", low=1, high=10_000
     )
 
     @property
@@ -161,7 +161,7 @@ class Deciding:
     """Settings of the process in which passes and user exits run."""
 
     memory: int = setting(
-        "size", 1 << 30, "memory that the process of the user exits may take beyond what it begins with",
+        "size", 1 << 30, "memory that the user-exit process may use above its initial memory",
         low=64 << 20,
     )  # fmt: skip
 
@@ -171,7 +171,7 @@ class ExitSettings:
     """Settings of one exit module: enabled, its budget, and its own settings as written."""
 
     name: str
-    enabled: bool = setting("flag", True, "whether it is called", operator=True)
+    enabled: bool = setting("flag", True, "on: it is called", operator=True)
     budget: int = setting("time", 50, "CPU time of one call; ten times that of wall time", low=1, high=60_000)
     values: dict[str, str] = field(default_factory=dict)
 
@@ -229,7 +229,7 @@ def read_shape(shape: str, per_node: int = 1) -> Torus:
     """Return the torus of a text like ``8x8x4``. Raises BadValue."""
     words = shape.split("x")
     if len(words) != 3 or not all(w.isascii() and w.isdigit() and len(w) < 8 and int(w) for w in words):
-        raise BadValue(f"{shape[:40]!r} is no shape; write PEs along x, y and z: 8x8x4")
+        raise BadValue(f"{shape[:40]!r} is not a shape; write PEs along x, y and z: 8x8x4")
     x, y, z = map(int, words)
     return Torus(x, y, z, per_node)
 
@@ -273,19 +273,19 @@ def check_machine(machine: Machine) -> Iterable[str]:
         return
     pes, per_node = machine.pes, machine.pes_per_node
     if pes is None:
-        yield f"machine: a shape needs the number of PEs beside it: set machine pes={torus.pes} shape={torus}"
+        yield f"machine: a shape needs the number of PEs too: set machine pes={torus.pes} shape={torus}"
     elif torus.pes != pes:
         fitting = suggestion(pes, per_node)
         yield f"machine: shape={torus} has {torus.pes} PEs, the machine {pes}; {fitting}"
     elif torus.x % per_node:
         fitting = suggestion(pes, per_node)
-        yield f"machine: {torus.x} PEs along x are no whole nodes of pes_per_node={per_node}; {fitting}"
+        yield f"machine: {torus.x} PEs along x are not a multiple of pes_per_node={per_node}; {fitting}"
 
 
 def suggestion(pes: int, per_node: int) -> str:
     """Return text with a shape that fits so many PEs, with sides that differ least."""
     if pes % per_node:
-        return f"{pes} PEs are no whole nodes of pes_per_node={per_node}"
+        return f"{pes} PEs are not a multiple of pes_per_node={per_node}"
     sides = [n for n in range(1, pes + 1) if pes % n == 0]
     shapes = ((x, y, pes // (x * y)) for x in sides if x % per_node == 0 for y in sides if pes % (x * y) == 0)
     found = min(shapes, key=lambda each: (sum(each), [-side for side in each]))
@@ -300,7 +300,7 @@ class Backup:
     every: int | None = setting(
         "time", DAY, "time between two backups; off: none by itself", low=60_000, nothing="off"
     )
-    keep: int = setting("number", 7, "backups that are kept", low=1, high=10_000)
+    keep: int = setting("number", 7, "number of backups kept", low=1, high=10_000)
 
 
 @dataclass(slots=True)

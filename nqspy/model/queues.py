@@ -116,10 +116,8 @@ class Queue(RunningLimits):
     priority: int = setting(
         "number", 0, "order among the queues: higher first", low=0, high=63, operator=True, pipes="too"
     )
-    enabled: bool = setting("flag", False, "whether it takes submissions", operator=True, pipes="too")
-    started: bool = setting(
-        "flag", False, "whether its requests are started or routed", operator=True, pipes="too"
-    )
+    enabled: bool = setting("flag", False, "on: it accepts submissions", operator=True, pipes="too")
+    started: bool = setting("flag", False, "on: its requests start or are routed", operator=True, pipes="too")
     _: KW_ONLY
     run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
     queued_limit: int | None = setting("count", None, "requests in it that have not ended", pipes="too")
@@ -129,25 +127,27 @@ class Queue(RunningLimits):
     destinations: tuple[str, ...] = setting(
         "names", (), "queues a pipe queue tries, in this order", pipes="only"
     )
-    pipeonly: bool = setting("flag", False, "whether only pipe queues may put requests in")
-    loadonly: bool = setting("flag", False, "whether it holds no more requests than its run limit")
-    workdir: str = setting("name", "home", "where a request starts: home or submit", words=("home", "submit"))
+    pipeonly: bool = setting("flag", False, "on: only pipe queues may submit to it")
+    loadonly: bool = setting("flag", False, "on: it holds no more requests than its run limit")
+    workdir: str = setting(
+        "name", "home", "folder where a request starts: home or submit", words=("home", "submit")
+    )
     domain: str = setting("name", "application", "domain its requests' PEs come from")
     nice: int = setting("number", 0, "nice value of its requests", low=0, high=19)
     users: tuple[str, ...] = setting(
         "names", (), "users that may submit; empty with groups empty: all", pipes="too"
     )
     groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit", pipes="too")
-    restricted: bool = setting(
-        "flag", False, "whether only the users and groups named may submit", pipes="too"
-    )
+    restricted: bool = setting("flag", False, "on: only the named users and groups may submit", pipes="too")
     needs: tuple[str, ...] = setting("names", (), "resources that its requests need")
     age_from: str = setting(
-        "name", "eligible", "from when a request's age counts: since it could start, or was submitted",
+        "name", "eligible", "start of a request's age: when it could start, or was submitted",
         words=("eligible", "submitted"), pipes="too",
     )  # fmt: skip
-    order: str = setting("name", "priority", "which request comes first", words=("priority",))
-    backfill: str = setting("name", "limit", "which requests may start past one that waits", words=("limit",))
+    order: str = setting("name", "priority", "order of its requests", words=("priority",))
+    backfill: str = setting(
+        "name", "limit", "requests that may start before one that waits", words=("limit",)
+    )
     probability: float = setting(
         "percent", 90.0, "least probability that a request started past another ends in time",
         low=1, high=99,
@@ -157,7 +157,7 @@ class Queue(RunningLimits):
         "number", 0, "number of waiting requests with a reserved start", low=0, high=1_000_000, nothing="all"
     )
     backfill_order: str = setting(
-        "name", "order", "which request starts first past one that waits", words=("order", "shortest")
+        "name", "order", "order of the requests that start before one that waits", words=("order", "shortest")
     )
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
@@ -201,7 +201,7 @@ class Global(RunningLimits):
         "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
     )
     share_rule: str = setting(
-        "name", "deficit", "what the share term is made of unless an exit says more", words=("deficit",)
+        "name", "deficit", "basis of the share term, unless an exit changes it", words=("deficit",)
     )
 
 

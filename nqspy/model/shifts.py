@@ -34,7 +34,7 @@ class Shift:
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")
     lines: tuple[str, ...] = setting("names", (), "qmgr commands run on entering")
     spill: str = setting(
-        "name", "leave", "what becomes of running requests whose queue it stops on entering",
+        "name", "leave", "action for running requests whose queue it stops on entering",
         words=("leave", "drain", "suspend", "requeue"),
     )  # fmt: skip
     commands: list[dict[str, Any]] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Calendar:
         "name", None, "country (or country-part, like DE-BY) whose public holidays count as Sundays"
     )
     extra: tuple[str, ...] = setting("names", (), "further days that count as Sundays, like 2026-12-24")
-    workdays: tuple[str, ...] = setting("names", (), "holidays that are worked all the same, like 2026-11-11")
+    workdays: tuple[str, ...] = setting("names", (), "holidays that are working days, like 2026-11-11")
 
 
 @dataclass(slots=True)

@@ -32,7 +32,8 @@ class Declared:
     allowed, alone or in a list; ``fixed``: always on, so never in a list. ``pipes``: for queues, if pipe
     queues use it. ``operator``: operators may change it too. ``nothing``: word for no value, if bounds
     exclude it. ``guard``: why only root and the home's owner may change it (empty: managers may);
-    ``unguarded``: pattern of texts that managers may set all the same."""
+    ``unguarded``: pattern of texts that managers may set all the same. ``distinct``: no
+    word twice in its list."""
 
     unit: Unit
     default: Any
@@ -47,6 +48,7 @@ class Declared:
     pipes: Literal["no", "too", "only"] = "no"
     guard: str = ""
     unguarded: str = ""
+    distinct: bool = False
     name: str = ""
 
     @property
@@ -148,38 +150,38 @@ def check_value(info: Declared, value: Any) -> None:
             return
         raise BadValue(f"{info.name} needs a value")
     if info.words and info.unit != "names" and (not isinstance(value, str) or value not in info.words):
-        raise BadValue(f"{info.name} is one of {', '.join(info.words)}, not {value!r}")
+        raise BadValue(f"{info.name} must be one of {', '.join(info.words)}, not {value!r}")
     if info.unit in ("count", "number", "time", "size", "percent"):
         _check_number(info, value)
     elif info.unit == "flag" and not isinstance(value, bool):
-        raise BadValue(f"{info.name} is on or off, not {value!r}")
+        raise BadValue(f"{info.name} must be on or off, not {value!r}")
     elif info.unit in ("name", "text") and not isinstance(value, str):
-        raise BadValue(f"{info.name} is a word, not {value!r}")
+        raise BadValue(f"{info.name} must be a word, not {value!r}")
     elif info.unit in ("names", "crons", "amounts") and not (
         isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
     ):
-        raise BadValue(f"{info.name} is a list of words like (a, b), not {value!r}")
+        raise BadValue(f"{info.name} must be a list of words like (a, b), not {value!r}")
     elif info.unit == "names" and info.words:
         for word in (each for each in value if each not in info.words):
             wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
-            raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
+            raise BadValue(f"{wrong}; {info.name} must be a list of {', '.join(info.words)}")
     elif info.unit == "amounts":
         for name, _, number in (each.partition("=") for each in value):
             if not (name and number.isascii() and number.isdigit() and int(number) <= GREATEST):
-                raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
+                raise BadValue(f"{info.name} must be a list like (gpu=2, matlab=1), not {value!r}")
 
 
 def _check_number(info: Declared, value: Any) -> None:
     kinds = (int, float) if info.unit == "percent" else int
     if isinstance(value, bool) or not isinstance(value, kinds) or value != value:
-        raise BadValue(f"{info.name} is a whole number, not {value!r}")
+        raise BadValue(f"{info.name} must be a whole number, not {value!r}")
     low = 0 if info.low is None else info.low
     if value > GREATEST:
         raise BadValue(f"{info.name} is too large: {value}")
     if not low <= value <= (GREATEST if info.high is None else info.high):
         least, most, given = (_written(info, number) for number in (low, info.high, value))
         bounds = f"from {least} to {most}" if info.high is not None else f"at least {least}"
-        raise BadValue(f"{info.name} is {bounds}, not {given}")
+        raise BadValue(f"{info.name} must be {bounds}, not {given}")
 
 
 def _written(info: Declared, value: int | float | None) -> str:
@@ -221,7 +223,7 @@ def put(node: Any, path: str, value: Any) -> None:
     """Set one setting of an object. Raises BadValue for an unknown setting or a value that does not fit."""
     info = declared(type(node)).get(path)
     if info is None:
-        raise BadValue(f"{path} is no setting of a {type(node).__name__.lower()}")
+        raise BadValue(f"{path} is not a setting of a {type(node).__name__.lower()}")
     if isinstance(value, list):
         value = tuple(value)
     check_value(info, value)

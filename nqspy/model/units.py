@@ -37,7 +37,7 @@ def parse_percent(text: str) -> float:
     number = text.removesuffix("%").strip()
     digits = number.replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()) or len(number) > 20:
-        raise BadValue(f"{text!r} is no percentage; write it like 20%")
+        raise BadValue(f"{text!r} is not a percentage; write it like 20%")
     return float(number)
 
 
@@ -51,11 +51,11 @@ def part_of(text: str | None, whole: int) -> int | None:
         try:
             size = parse_size(text)
         except BadValue:
-            raise BadValue(f"{text!r} is neither a size like 500mb nor a part like 10%") from None
+            raise BadValue(f"{text!r} is not a size or a part; write it like 500mb or 10%") from None
         return None if size == UNLIMITED else size
     percent = parse_percent(text)
     if percent > 100:
-        raise BadValue(f"{text} is more than the whole")
+        raise BadValue(f"{text} is more than 100%")
     return int(whole * percent / 100)
 
 

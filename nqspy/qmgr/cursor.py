@@ -86,9 +86,9 @@ class Cursor:
         ordered = [*near, *(word for word in expected if word not in near)]
         shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
         if token.kind == "end":
-            problem = "the command ends too early"
+            problem = "the command is incomplete"
         elif token.kind == "word" and not expected:
-            problem = f"{token.text!r} is too much here"
+            problem = f"{token.text!r} is one word too many"
         else:
             problem = f"{token.text!r} is not known here"
         end = "; the command should end before it" if token.kind != "end" else ""
@@ -118,7 +118,7 @@ class Cursor:
         """Return the next word as a name."""
         token = self.word(what)
         if not token.text:
-            raise self.bad(f"an empty word is no {what}", token)
+            raise self.bad(f"an empty word is not allowed here; expected {what}", token)
         return token.text
 
     def keyword(self, keywords: Mapping[str, Keyword], *also: str) -> str:
@@ -129,7 +129,7 @@ class Cursor:
             names = [each.name for each in resolve(token.text, keywords.values())] if _is_plain(token) else []
             if len(names) < 2:
                 raise self.fail(*keywords, *also)
-            problem = f"{token.text!r} may be {', '.join(names)}: write more of it"
+            problem = f"{token.text!r} is ambiguous: {', '.join(names)}; write more letters"
             raise ParseError(problem, token, names, self.rows.get(token.line, ""))
         self.at += 1
         return found

@@ -34,7 +34,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
     except (ValueError, OverflowError, BadValue) as error:
         detail = f" ({error})" if isinstance(error, BadValue) and str(error) else ""
         raise BadValue(
-            f"{text!r} is no date{detail}; write it like '23:00', 'noon tomorrow', 'friday 6pm', 03/14, "
+            f"{text!r} is not a date{detail}; write it like '23:00', 'noon tomorrow', 'friday 6pm', 03/14, "
             "2026-03-02 21:00 or 202603022100"
         ) from None
 
@@ -92,7 +92,7 @@ def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
         found = instant(day)
         if found > now or (day == today and "date" in parsed and "time" not in parsed):
             return found
-    raise BadValue("there is no such day")
+    raise BadValue("the day does not exist")
 
 
 def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
@@ -147,7 +147,7 @@ def _read(parsed: dict[str, Any], words: list[str]) -> None:
 
 def _put(parsed: dict[str, Any], what: str, value: tuple[Any, ...]) -> None:
     if what in parsed:
-        raise BadValue(f"it names two {what}s")
+        raise BadValue(f"it has two {what}s")
     parsed[what] = value
 
 
@@ -184,7 +184,7 @@ def _time(word: str) -> tuple[time, int]:
     if half not in ("", "am", "pm", "m") or len(rest) > 2 or (half and not 1 <= hour <= 12):
         raise BadValue()
     if half == "m" and hour != 12:
-        raise BadValue("m is noon: 12m")
+        raise BadValue("m means noon; write 12m")
     if half in ("am", "pm"):
         hour = hour % 12 + (12 if half == "pm" else 0)
     ended = hour == 24 and not any(rest)
@@ -194,7 +194,7 @@ def _time(word: str) -> tuple[time, int]:
 
 def _month(word: str) -> int:
     if word not in _NAMES_OF_MONTHS:
-        raise BadValue(f"{word} is no month")
+        raise BadValue(f"{word} is not a month")
     return _NAMES_OF_MONTHS[word]
 
 
@@ -202,5 +202,5 @@ def _year(digits: str) -> int:
     """Return a year of four or two digits: 69 to 99 are 1969 to 1999 (POSIX)."""
     value = int(digits)
     if len(digits) not in (2, 4):
-        raise BadValue(f"{digits} is no year")
+        raise BadValue(f"{digits} is not a year")
     return value if len(digits) == 4 else value + (1900 if value >= 69 else 2000)

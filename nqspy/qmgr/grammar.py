@@ -39,17 +39,17 @@ VERBS = {
     "define": ("define", "makes a shift: the lines up to `end` are its commands"),
     "delete": ("DElete", "removes objects, names from lists, or requests"),
     "add": ("ADd", "adds names to a list"),
-    "remove": ("REMove", "takes names out of a list"),
+    "remove": ("REMove", "removes names from a list"),
     "set": ("SEt", "changes settings"),
     "enable": ("ENable", "opens a queue for submissions, or switches an exit on"),
     "disable": ("DIsable", "closes a queue for submissions, or switches an exit off"),
-    "start": ("STArt", "lets a queue start its requests"),
-    "stop": ("STOp", "keeps a queue from starting requests; running ones go on"),
-    "hold": ("HOld", "keeps waiting requests from starting"),
-    "release": ("RELease", "takes holds off"),
+    "start": ("STArt", "starts the requests of a queue"),
+    "stop": ("STOp", "starts no more requests of a queue; running ones go on"),
+    "hold": ("HOld", "holds waiting requests"),
+    "release": ("RELease", "releases holds"),
     "rerun": ("rerun", "ends started requests and queues them again"),
     "suspend": ("suspend", "stops the processes of started requests"),
-    "resume": ("resume", "lets suspended requests go on"),
+    "resume": ("resume", "resumes suspended requests"),
     "move": ("MOVe", "moves waiting requests into another queue"),
     "modify": ("MODify", "changes what waiting requests ask for"),
     "schedule": ("schedule", "changes a request's place in its queue"),
@@ -74,7 +74,7 @@ _CREATE = (
     Form("CReate Batch_queue", f"NAME [PRiority=N] [{_ATTRIBUTES}]", "create",
          "a queue that runs requests; a new one is disabled and stopped", kind="queue", option="batch"),
     Form("CReate Pipe_queue", f"NAME [PRiority=N] [destination=(QUEUE, ...)] [{_ATTRIBUTES}]", "create",
-         "a queue that passes requests to the first queue that takes them", kind="queue", option="pipe"),
+         "a queue that passes requests to the first queue that accepts them", kind="queue", option="pipe"),
     Form("CReate Complex", f"NAME queues=(QUEUE, ...) [{_ATTRIBUTES}] | =(QUEUE, ...) NAME", "create",
          "a set of batch queues that share limits", kind="complex"),
     Form("CReate group", "NAME [parent=GROUP] [share=N] [members=(USER, ...)] [limit=N%]", "create",
@@ -105,8 +105,8 @@ _LISTS = (
     ("needs", "queue", "needs"),
 )
 _LIST_VERBS = {
-    "ADd": "adds names to a list", "REMove": "takes names out of a list",
-    "DElete": "takes names out of a list", "SEt": "sets a list",
+    "ADd": "adds names to a list", "REMove": "removes names from a list",
+    "DElete": "removes names from a list", "SEt": "sets a list",
 }  # fmt: skip
 _DOCUMENTED = ("ADd Users", "ADd Groups", "ADd Queues", "REMove Queues", "DElete Users", "DElete Groups")
 
@@ -152,7 +152,7 @@ _SET = (
     *(Form(f"SEt {each.head}", f"{each.head.upper()} {_ATTRIBUTES}", "set_object", words.set, kind=each.head)
       for each, words in registry.listed()),
     Form("SEt PER_Request", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
-         "the greatest value that a request of the queue may ask for", kind="queue", option="per_request"),
+         "the greatest value that a request of the queue may have", kind="queue", option="per_request"),
     Form("SEt PER_Process", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
          "the greatest value for each process of a request", kind="queue", option="per_process"),
     Form("SEt sched_factor", "share|cpu|memory|time N ...", "set_factors",
@@ -172,12 +172,12 @@ _SET = (
              kind="calendar")
         for verb, doc in (
             ("ADd", "further days that count as Sundays, or holidays that are worked"),
-            ("REMove", "takes days out of the calendar"),
+            ("REMove", "removes days from the calendar"),
         )
     ),
     Form("SEt decider", "memory=SIZE", "set_single",
-         "how much memory the process of the user exits may take", kind="decider"),
-    Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
+         "memory of the user-exit process", kind="decider"),
+    Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and general settings", kind="server"),
     Form("SEt backup", "every=TIME|off keep=N", "set_single", "when backups are made, and how many are kept",
          kind="backup"),
     Form("SEt history", "keep=TIME|unlimited size=SIZE|unlimited reports=TIME|unlimited", "set_single",
@@ -191,7 +191,7 @@ _SET = (
     Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT tls=none|starttls|implicit "
          "user=NAME|none password_file=PATH|none from=ADDRESS limit=N",
          "set_mail",
-         "how mails leave the house: one way of three; how many a person gets within an hour", kind="mail"),
+         "how mails are sent: one of three ways; how many a person gets within an hour", kind="mail"),
     _one("lost_request", "server/lost_request"),
     _one("output_clash", "server/output_clash"),
     _one("log_level", "server/log_level"),
@@ -224,8 +224,8 @@ _SET = (
 )  # fmt: skip
 
 _GATES = (
-    Form("ENable Queue", "QUEUE ...|all", "gate", "it takes submissions", "operator", "queue", "enabled"),
-    Form("DIsable Queue", "QUEUE ...|all", "gate", "it takes none", "operator", "queue", "enabled"),
+    Form("ENable Queue", "QUEUE ...|all", "gate", "it accepts submissions", "operator", "queue", "enabled"),
+    Form("DIsable Queue", "QUEUE ...|all", "gate", "it refuses submissions", "operator", "queue", "enabled"),
     Form("STArt Queue", "QUEUE ...|all", "gate", "its requests start", "operator", "queue", "started"),
     Form("STOp Queue", "QUEUE ...|all", "gate", "nothing more is started; running requests go on",
          "operator", "queue", "started"),
@@ -239,11 +239,11 @@ _REQUESTS = (
              "operator" if verb in ("suspend", "resume") else "submitter", option=verb)
         for verb, doc in (
             ("hold", "waiting requests do not start until they are released"),
-            ("release", "takes holds off"),
+            ("release", "releases holds"),
             ("delete", "waiting requests; started ones need abort request"),
             ("rerun", "ends started requests and queues them again"),
             ("suspend", "stops the processes of started requests; they keep their PEs"),
-            ("resume", "lets suspended requests go on"),
+            ("resume", "resumes suspended requests"),
             ("abort", "ends requests, running ones too"),
         )
     ),
@@ -254,7 +254,7 @@ _REQUESTS = (
     Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify",
          "changes what waiting requests ask for, or their queue", "submitter"),
     Form("schedule Request", "ID ... first|next|now|system", "schedule",
-         "head of its queue, ahead of everything, at once in spite of limits, or back to the rules",
+         "head of its queue, ahead of all queues, at once despite limits, or by the rules again",
          "operator"),
     Form("ABort Queue", "QUEUE [SECONDS]", "abort_queue",
          "TERM, after 60 s (or SECONDS) KILL, to every running request of a queue", "operator"),
@@ -290,7 +290,7 @@ SHOWS = (
         "shares": "the share tree with entitlement and use",
         "shifts": "shifts, the one in force and the coming switches (--next 14d)",
         "calendar": "days that count as Sundays, and those that come (--next 365d)",
-        "exits": "user exits, their settings and how they behave",
+        "exits": "user exits, their settings and figures",
         "counters": "CPU use of the departments in this period, day and week",
         "groups": "the share tree as it is set",
         "machine": "PEs and memory, and how the PEs lie",
@@ -323,8 +323,8 @@ FORMS: tuple[Form, ...] = (
 """All commands."""
 
 ABSENT = {
-    ("set", "debug"): "the log says what happens", ("set", "lifetime"): "requests do not expire",
-    ("set", "log_file"): "the log lies in the home's log folder",
+    ("set", "debug"): "the log shows events", ("set", "lifetime"): "requests do not expire",
+    ("set", "log_file"): "the log is in the home's log folder",
     ("set", "network"): "there is no network of queues", ("set", "pipe_client"): "the daemon routes itself",
     ("set", "fair_share"): "set the share weight with set sched_factor share",
     ("set", "job_log"): "nqspy events shows the journal", ("set", "accounting"): "use is always charged",

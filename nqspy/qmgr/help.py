@@ -12,7 +12,7 @@ _WHO = {
     "manager": "managers",
     "operator": "operators and managers",
     "submitter": "the request's owner, operators and managers",
-    "any": "everybody",
+    "any": "all users",
 }
 _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
 
@@ -22,10 +22,10 @@ def help_text(words: Sequence[str] = ()) -> str:
     full = _in_full(words)
     forms = [form for form in FORMS if form.words[: len(full)] == full]
     if not words:
-        head = "Commands (capitals suffice, or any unique beginning); help COMMAND tells more:"
+        head = "Commands (type the capitals, or any unique beginning); help COMMAND explains one:"
         return "\n".join([head, *(f"  {spelling:<10} {doc}" for spelling, doc in VERBS.values())])
     if not forms:
-        return f"there is no command {' '.join(words)}; help lists all"
+        return f"there is no command {' '.join(words)}; help lists all commands"
     lines = [f"{forms[0].words[0]}: {VERBS[forms[0].words[0]][1]}", ""]
     for form in forms:
         lines += [f"  {form.spelling} {form.usage}".rstrip(), f"      {form.doc} ({_WHO[form.who]})"]

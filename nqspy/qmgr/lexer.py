@@ -110,14 +110,14 @@ def _quoted(text: str, line: int, start: int) -> tuple[str, int]:
             at += 1
             if text[at] not in _ESCAPES:
                 place = Token("word", text[at - 1 : at + 1], line, at)
-                problem = f"\\{text[at]} stands for nothing; write \\\\ for a backslash"
+                problem = f"\\{text[at]} is not an escape; write \\\\ for a backslash"
                 raise ParseError(problem, place, (), text)
             char = _ESCAPES[text[at]]
         found += char
         at += 1
     if at >= len(text):
         place = Token("word", found, line, start + 1, quoted=True)
-        raise ParseError(f"the quote {quote} that begins here is not closed", place, (quote,), text)
+        raise ParseError(f"the quote {quote} is not closed", place, (quote,), text)
     return found, at + 1
 
 

@@ -95,7 +95,7 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         nothing = [text.lower() for text in texts] == ["none"]
         return [] if nothing else list(dict.fromkeys(name for text in texts for name in text.split("+")))
     if len(tokens) != 1:
-        raise cursor.bad(f"{info.name} takes one value here, not {len(tokens)}", start)
+        raise cursor.bad(f"{info.name} needs one value here, not {len(tokens)}", start)
     [token] = tokens
     if values.is_word(token, "none") and info.name not in ("name", "pe_limit", "queue"):
         return None
@@ -107,7 +107,7 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     value = values.convert(cursor, info, token)
     if value is None or (info.name == "pe_limit" and value < 1):
         wanted = "a whole number from 1 upward" if info.name == "pe_limit" else values.what(info)
-        raise cursor.bad(f"{token.text!r} is no {info.name}; expected {wanted}", token)
+        raise cursor.bad(f"{token.text!r} is not a valid {info.name}; expected {wanted}", token)
     return value
 
 
@@ -143,7 +143,7 @@ def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
     except BadValue as error:
         raise cursor.bad(f"{str(error).partition(';')[0]}; write it {how}", token) from None
     if ms == units.UNLIMITED:
-        raise cursor.bad(f"use is never unlimited; write a time {how}", token)
+        raise cursor.bad(f"use cannot be unlimited; write a time {how}", token)
     return commands.CorrectUsage(group, -ms if sign == "-" else ms, bool(sign))
 
 
@@ -167,7 +167,7 @@ def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise cursor.bad(f"{token.text!r} is no time; {_TIME}", token)
+        raise cursor.bad(f"{token.text!r} is not a time; {_TIME}", token)
     return commands.SwitchShift(name, Instant(round(moment.timestamp() * 1000)))
 
 
@@ -195,7 +195,7 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
             token = cursor.word("a time like 14d")
             options["next"] = ahead = cursor.value(units.parse_time, token)
             if not 0 < ahead <= FARTHEST:
-                text = "no time ahead; write it like 14d" if ahead <= 0 else "too far ahead; at most 366d"
+                text = "too short; write it like 14d" if ahead <= 0 else "too long; write at most 366d"
                 raise cursor.bad(f"{token.text!r} is {text}", token)
         elif form.option in NAMED:
             names += cursor.names("a name")

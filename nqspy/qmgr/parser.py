@@ -44,7 +44,7 @@ def read_text(text: str, source: str = "") -> Iterator[Parsed]:
         lines = logical_lines(text)
         for logical in lines:
             if _is_end(logical):
-                raise Cursor(logical).bad("'end' without a 'define shift' before it", logical.tokens[0])
+                raise Cursor(logical).bad("'end' needs a 'define shift' before it", logical.tokens[0])
             form, command = _parse(logical)
             if form.rule == "define_shift":
                 command = _with_lines(command, logical, lines)
@@ -87,7 +87,7 @@ def _parse(logical: Logical) -> tuple[Form, Order]:
     cursor = Cursor(logical)
     words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
     if words in ABSENT:
-        message = f"'{' '.join(words)}' is not needed here: {ABSENT[words]}; leave the line out"
+        message = f"'{' '.join(words)}' has no meaning here: {ABSENT[words]}; remove the line"
         raise cursor.bad(message, cursor.peek())
     node = TREE
     while node.below:
@@ -112,12 +112,12 @@ def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Comm
         about_shifts = any(change.path.startswith("shift/") for change in changes)
         if not isinstance(command, commands.IN_SHIFTS) or about_shifts:
             allowed = "settings, reload exits, abort or purge queue, hold or release request"
-            problem = f"'{' '.join(form.words)}' cannot stand in a shift; a shift may have {allowed}"
+            problem = f"'{' '.join(form.words)}' is not allowed in a shift; allowed: {allowed}"
             raise Cursor(inner).bad(problem, inner.tokens[0])
         encoded.append(commands.encode(command))
         texts.append(inner.text)
     else:
-        problem = "'define shift' needs its commands on the lines that follow, and 'end' on a line of its own"
+        problem = "'define shift' needs its commands on the next lines, and 'end' on a line of its own"
         raise Cursor(logical).bad(problem, logical.tokens[0])
     assert isinstance(head, Configure)
     [change] = head.changes

@@ -1,20 +1,21 @@
 """Rules for settings commands, named by `grammar.Form`: each reads what follows and returns a `Configure`."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
 from nqspy.model import registry
+from nqspy.model.amounts import NO_SHELL
 from nqspy.model.commands import AutomaticShift, Command, Configure
 from nqspy.model.events import Change
 from nqspy.model.machine import WAYS
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
-from nqspy.qmgr.cursor import Cursor, keywords
+from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.grammar import Form
 from nqspy.qmgr.lexer import Token
 
@@ -36,6 +37,7 @@ Op = Literal["add", "remove", "set"]
 _AUTOMATIC = keywords("automatic")
 _STRATEGY = keywords("FIxed", "FRee", "Login", "LOGIN_Each")
 _DEFAULT = keywords("default")
+
 _OPS: dict[str, Op] = {"add": "add", "remove": "remove", "delete": "remove", "set": "set"}
 _RESERVED = {"queue": "all", "shift": "automatic"} | {
     kind.head: words.reserved for kind, words in registry.listed() if words.reserved
@@ -51,7 +53,7 @@ def _new_name(cursor: Cursor, kind: str) -> str:
     token = cursor.peek()
     name = object_name(cursor, kind)
     if name.lower() == _RESERVED.get(kind):
-        raise cursor.bad(f"{name!r} cannot be the name of a {kind}: it is a word of the language", token)
+        raise cursor.bad(f"{name!r} is not a name for a {kind}: it is a word of qmgr", token)
     return name
 
 
@@ -95,7 +97,7 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
     token = cursor.peek()
     found = values.read_several(cursor, known[name], len(names))
     if len(found) == 2 and found[0] is not None and (found[1] is None or found[1] > found[0]):
-        raise cursor.bad(f"the warning of {name} lies above the limit", token)
+        raise cursor.bad(f"the warning of {name} is above the limit; write a lower one", token)
     return [(f"{branch}/{key}", value) for key, value in zip(names, found, strict=False)]
 
 
@@ -113,7 +115,7 @@ def _factors(cursor: Cursor, own: bool) -> list[Pair]:
             continue
         [value] = values.read_several(cursor, known[name], 1)
         if value is None:
-            raise cursor.bad(f"{token.text!r} is no weight; expected a whole number from 0 upward", token)
+            raise cursor.bad(f"{token.text!r} is not a weight; expected a whole number from 0 upward", token)
         found.append((name, value))
     return found
 
@@ -164,7 +166,7 @@ def set_object(cursor: Cursor, form: Form) -> Command:
     words = keywords_of(form.kind)
     if cursor.peek().kind == "cursor":
         raise cursor.fail(*words, f"the name of a {form.kind}")
-    if cursor.may_be(words) is None or cursor.may_be(words, 1) is not None:
+    if cursor.may_be(words) is None or cursor.may_be(words, 1) or _is_name(cursor, form.kind, words):
         name = object_name(cursor, form.kind)
         return _sets(f"{form.kind}/{name}", *_all_pairs(cursor, form.kind))
     pairs = read_pairs(cursor, form.kind)
@@ -172,6 +174,14 @@ def set_object(cursor: Cursor, form: Form) -> Command:
         cursor.skip(",")
         pairs += read_pairs(cursor, form.kind)
     return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", *pairs)
+
+
+def _is_name(cursor: Cursor, kind: str, words: Mapping[str, Keyword]) -> bool:
+    """True for a name that abbreviates an attribute, before a mistyped attribute: ``w resrve=0``."""
+    if cursor.peek().text.lower() in words or (cursor.peek(1).kind, cursor.peek(2).kind) != ("word", "="):
+        return False
+    meant = cursor.may_be(words)
+    return cursor.may_be(keywords_of(kind, meant) if meant in BRANCHES else keywords("user"), 1) is None
 
 
 def set_attribute(cursor: Cursor, form: Form) -> Command:
@@ -233,7 +243,7 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
         token = cursor.peek()
         [path] = values.read_several(cursor, Declared("name", "", "path of a shell", name="fixed"), 1)
         if path[:1] != "/":
-            raise cursor.bad(f"{path!r} is no shell; give its whole path: fixed=(/bin/sh)", token)
+            raise cursor.bad(NO_SHELL.format(shell=path), token)
         strategy = f"fixed={path}"
     return _sets("server", ("shell_strategy", strategy))
 
@@ -246,7 +256,7 @@ def set_mail(cursor: Cursor, form: Form) -> Command:
         pairs = dict(_all_pairs(cursor, "mail"))
         given = [way for way in WAYS if pairs.get(way)]
         if len(given) > 1:
-            raise cursor.bad(f"{' and '.join(given)} are two ways for one mail; set one of them", start)
+            raise cursor.bad(f"{' and '.join(given)} exclude each other; set one of them", start)
     else:
         pairs = {"command": values.read(cursor, settings_of("mail")["command"])}
         if pairs["command"] is None:
@@ -330,7 +340,7 @@ def _role(cursor: Cursor, token: Token, op: Op) -> str:
     if not colon:
         return token.text if op == "remove" else f"{token.text}:m"
     if role.lower() not in ("m", "o") or not user:
-        raise cursor.bad(f"{token.text!r} names no role; write USER:m (manager) or USER:o (operator)", token)
+        raise cursor.bad(f"{token.text!r} has no role; write USER:m (manager) or USER:o (operator)", token)
     return f"{user}:{role.lower()}"
 
 

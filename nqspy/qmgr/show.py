@@ -67,7 +67,7 @@ def bound(weights: Weights) -> str:
     tau = weights.tau_max()
     if tau is None:
         return (
-            "warning: tau_max: there is no bound, even the queue's longest waiter may be overtaken for ever, "
+            "warning: tau_max: there is no bound; even the queue's longest waiter may be overtaken for ever, "
             "because time is not greater than share + cpu + memory"
         )
     return (
@@ -103,11 +103,11 @@ def show_parameters(settings: Settings) -> str:
         ("Second outputs of one path", server.output_clash),
         ("Outputs of further attempts", default.rerun_output),
         ("Failed prerequisites", server.dependency_failed),
-        ("Wall limits told, times use", _value(server, "limit_hint")),
+        ("Wall limit hint, times use", _value(server, "limit_hint")),
         ("Users see requests of", server.privacy),
-        ("Log tells", server.log_level),
+        ("Log level", server.log_level),
         ("Half-life of use", _value(settings.usage, "half_life")),
-        ("Past use gives or takes", _value(settings.usage, "payback")),
+        ("Greatest effect of past use", _value(settings.usage, "payback")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),
         ("Backups every", _value(settings.backup, "every")),
@@ -339,7 +339,7 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in owed
     ]
     heads = ("GROUP", "WORK", "ENTITLED", "GOT", "POINTS", "TARGET", "OWED S", "PAST S", "STOCK")
-    little = "too little use to tell, " if owed[0]["little_use"] else ""
+    little = "too little use to judge, " if owed[0]["little_use"] else ""
     return f"{text}\n\nshare_rule {owed[0]['rule']}; {little}{since}:\n{table(heads, accounts)}"
 
 

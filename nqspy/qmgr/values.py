@@ -55,16 +55,17 @@ def read(cursor: Cursor, info: Declared) -> Any:
         return cursor.keyword(FLAGS) == "on"
     if info.unit == "names":
         if not info.words:
-            return cursor.names(what(info))
+            found = [token.text for token in cursor.words(what(info))]
+            return found if info.distinct else list(dict.fromkeys(found))
         nothing = keywords(info.nothing) if info.nothing else {}
         if cursor.may_be(nothing) is not None:  # the word that stands for no list
             cursor.keyword(nothing)
             return None
-        allowed, found = keywords(*info.words), list[str]()
+        allowed, found = keywords(*info.words), []
         for several in cursor.listed():
             token = cursor.peek()
             if token.kind == "word" and token.text in info.fixed:
-                raise cursor.bad(f"{token.text} is always on; list the others only", token)
+                raise cursor.bad(f"{token.text} is always on; leave it out", token)
             found.append(cursor.keyword(allowed, *([")"] if several else [*nothing, "("])))
         return list(dict.fromkeys(found))
     if info.unit == "amounts":
@@ -94,7 +95,7 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
         nothing = token.text.lower() in NOTHING
         number = units.UNLIMITED if nothing else cursor.value(units.parse_count, token)
         if number == units.UNLIMITED or name.text in found:
-            text = "is named twice" if name.text in found else "is given a number here, or left out"
+            text = "is named twice" if name.text in found else "needs a number here, or leave it out"
             raise cursor.bad(f"{name.text} {text}", name)
         found[name.text] = number
     return [f"{name}={number}" for name, number in found.items()]
@@ -108,7 +109,7 @@ def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
     tokens = cursor.words(what(info))
     if not 0 < len(tokens) <= most:
         amount = "one value" if most == 1 else f"one to {most} values"
-        raise cursor.bad(f"{info.name} takes {amount} here, not {len(tokens)}", start)
+        raise cursor.bad(f"{info.name} needs {amount} here, not {len(tokens)}", start)
     return [convert(cursor, info, token) for token in tokens]
 
 
@@ -152,8 +153,8 @@ def _parse(info: Declared, text: str) -> Any:
 def _cron(text: str) -> str:
     """Return a cron expression of five fields, which must fire at some time. Raises BadValue."""
     if len(text.split()) != 5:
-        wanted = '(it has not five fields); write it like "30 8 * * mon-fri"'
-        raise BadValue(f"{text!r} is no cron time {wanted}")
+        wanted = '(it needs 5 fields); write it like "30 8 * * mon-fri"'
+        raise BadValue(f"{text!r} is not a cron time {wanted}")
     cron.read(text)
     return " ".join(text.split())
 

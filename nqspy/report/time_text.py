@@ -34,7 +34,7 @@ class Zone:
         try:
             self.info = ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
+            raise BadValue(f"{name!r} is not a time zone; write it like Europe/Paris or UTC") from None
 
     def stamp(self, at: int | None) -> str | None:
         """Return ``2026-03-02T20:55:00.000+01:00``; None for None."""
@@ -94,7 +94,7 @@ def parse_since(text: str, zone: Zone, now: int) -> Instant:
         found = [at for day in days for at in zone.shown(datetime.combine(day, clock))]
         return max(at for at in found if at <= now)
     if span == UNLIMITED:
-        raise BadValue(f"{text!r} is no moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")
+        raise BadValue(f"{text!r} is not a moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")
     return Instant(now - span)
 
 
@@ -103,7 +103,7 @@ def parse_day(text: str) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise BadValue(f"{text!r} is no date; write it like 2026-03-02") from None
+        raise BadValue(f"{text!r} is not a date; write it like 2026-03-02") from None
     if not 1970 <= day.year < 9999:
         raise BadValue(f"there is no night of {day}; a night lies between 1970 and 9998")
     return day

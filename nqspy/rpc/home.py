@@ -25,12 +25,12 @@ def resolve_home(option: str | None = None) -> str:
     """Return the home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's home (for root, or
     if it exists), else the user's below ``XDG_STATE_HOME``. Raises OSError with one line for people."""
     if option == "":
-        raise OSError("--home names no folder; give one, or leave it out for the usual home")
+        raise OSError("--home needs a folder; leave it out for the usual home")
     chosen = option or os.environ.get("NQSPY_HOME")
     try:
         return os.path.abspath(chosen) if chosen else _usual_home()
     except FileNotFoundError:
-        raise OSError(f"home {chosen}: the current folder is gone; give the whole path") from None
+        raise OSError(f"home {chosen}: the current folder no longer exists; give the whole path") from None
 
 
 def _usual_home() -> str:

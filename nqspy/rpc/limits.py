@@ -102,9 +102,7 @@ class ConnectionShares:
         have -= min(self.waiting.get(caller.uid, 0), limits.user_waiting)
         if have >= limits.user_connections and not caller.trusted:
             most = limits.user_connections
-            return (
-                f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
-            )
+            return f"{caller.user} has {have} connections to this nqsd, at most {most} are allowed; try later"
         if person(caller) == NAMELESS and self.nameless >= limits.nameless_connections:
             return f"users without a name have {self.nameless} connections to this nqsd; try again later"
         return None

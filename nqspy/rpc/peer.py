@@ -240,7 +240,7 @@ class ServedConnection(asyncio.Protocol):
         self._arrived_bytes += sum(len(line) for line in found if line is not None)
         self._handle_lines()
         if not self._hold(self._lines.size + self._arrived_bytes):
-            self._close_with("too much is on its way to this nqsd at once; try again in a moment", "busy")
+            self._close_with("too much data is on its way to this nqsd; try again in a moment", "busy")
         self.read_on()
 
     def _handle_lines(self) -> None:
@@ -398,7 +398,7 @@ class ServedConnection(asyncio.Protocol):
                 self.finish()
         elif self._lines.begun:
             if self._transport.is_reading() and now - self._begun > limits.message_time:
-                text = f"the message did not arrive whole within {limits.message_time:g} s"
+                text = f"the message did not arrive completely within {limits.message_time:g} s"
                 self._close_with(text, "too_slow")
         elif not (self._pending or self._arrived) and now - self._active_at > limits.idle_time:
             self.finish()

@@ -159,10 +159,10 @@ class RpcServer(ConnectionTable):
         try:
             caller = self.callers.of(client)
         except OSError as error:
-            _refuse(client, f"the kernel does not say who asks ({error})", "not_allowed")
+            _refuse(client, f"the kernel does not name the caller ({error})", "not_allowed")
             return
         if not self.allow_uid(caller.uid):
-            refusal = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
+            refusal = f"this nqsd does not serve {caller.user}; it serves only the owner of its home"
             _refuse(client, refusal, "not_allowed")
         elif (busy := self.shares.refusal(caller)) and not self._make_room(caller):
             _refuse(client, busy, "busy")

@@ -106,7 +106,7 @@ def submission(
     option."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
-        raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(_RIGHT)}")
+        raise TypeError(f"there is no option {unknown[0]}; options: {', '.join(_RIGHT)}")
     need("script", script, (str, bytes, os.PathLike), "a text, or a path object")
     for arg in args:
         need("an argument of the script", arg, (str,), "a text")
@@ -174,7 +174,7 @@ def _in_utf8(value: Any) -> Any:
         try:
             return value.encode("utf-8", "surrogateescape").decode()
         except UnicodeDecodeError:
-            raise BadValue(f"{value!a} is no UTF-8 text; rename it") from None
+            raise BadValue(f"{value!a} is not UTF-8 text; rename it") from None
     if isinstance(value, dict):
         return {name: _in_utf8(each) for name, each in value.items()}
     return [_in_utf8(each) for each in value] if isinstance(value, (list, tuple)) else value
@@ -193,7 +193,7 @@ def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
         asked = ",".join(map(str, asked))
     listed, percent, limit = asked.partition("%")
     if percent and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:7]) <= indices.MOST_INDICES):
-        raise BadValue(f"{limit!r} is no number of indices that run at a time; write it like 1-100%5")
+        raise BadValue(f"{limit!r} is not a whole number of indices at a time; write it like 1-100%5")
     return {"indices": indices.read(listed)} | ({"limit": int(limit)} if percent else {})
 
 
@@ -221,7 +221,7 @@ def _milliseconds(value: Time) -> int:
     if isinstance(value, str):
         return parse_time(value)
     if not 0 <= value < math.inf:
-        raise BadValue(f'{value} is no time; "unlimited" is none at all')
+        raise BadValue(f'{value} is not a time; write "unlimited" for no limit')
     return round(value * 1000)
 
 
@@ -229,7 +229,7 @@ def _bytes(value: int | str) -> int:
     if isinstance(value, str):
         return parse_size(value)
     if value < 0:
-        raise BadValue(f'{value} is no size; "unlimited" is none at all')
+        raise BadValue(f'{value} is not a size; write "unlimited" for no limit')
     return value
 
 
@@ -246,7 +246,7 @@ def _environment(chosen: Mapping[str, str], folder: str) -> str:
     """Return the job's variables for the wire: ``chosen``, and qsub's usual ones. Raises BadValue."""
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
-            raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")
+            raise BadValue(f"variable {name!r}: remove = from its name, and NUL from name and value")
     passed_on = leave_behind(chosen)  # of a job's unchanged variables; changed values stay
     found = {n: value for n, value in chosen.items() if n in passed_on or value != os.environ.get(n)}
     for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):

@@ -109,7 +109,7 @@ def _decoded(line: bytes, usual: int) -> Any:
     head = _SUBMISSION_DECODER.decode(line)
     if _short(head.cmd) != "submit":
         if len(line) > usual:
-            raise WireError(f"a message that is no submission may have at most {usual} bytes", "too_big")
+            raise WireError(f"a message other than a submission may have at most {usual} bytes", "too_big")
         marks = (
             b",",
             b"[",
@@ -150,11 +150,11 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise WireError(f"not a JSON message: {' '.join(str(error).split())[:200]}", "malformed") from None
     if not isinstance(message, dict):
-        raise WireError('a message is a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
+        raise WireError('a message must be a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
     id = _whole(message.get("id"))
     if message.get("v") != VERSION or isinstance(message["v"], bool):
         text = f"this nqsd speaks version {VERSION} of the protocol, not {_shown(message.get('v'))}; "
-        raise WireError(f"{text}client and daemon must be of one installation", "version", id)
+        raise WireError(f"{text}use client and daemon of one installation", "version", id)
     if id is None:
         raise WireError(f'"id" must be a whole number, not {_shown(message.get("id"))}', "malformed")
     if not isinstance(cmd := message.get("cmd"), str):

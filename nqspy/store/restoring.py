@@ -59,7 +59,7 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     replaced one becomes ``nqs.db.before-restore-DATE``. Raises StoreError if the file is damaged (then
     nothing has changed) or the disk fails: then no daemon starts until the restore is repeated."""
     if not file.is_file():
-        raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
+        raise StoreError(f"{file} is not a file; give a backup, for example one of HOME/backups")
     wrong = copies.problem(file)
     if wrong is not None:
         raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")

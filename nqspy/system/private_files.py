@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Unsafe(Exception):
-    """A file was not read; the text says why, as the end of a sentence: ``is no file``."""
+    """A file was not read; the text says why, as the end of a sentence: ``is not a file``."""
 
 
 class NotRegular(Unsafe):
@@ -31,7 +31,7 @@ def read_own(path: Path, owner: int | None) -> bytes:
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         of = os.fstat(file.fileno())
         if not stat.S_ISREG(of.st_mode):
-            raise NotRegular("is no file")
+            raise NotRegular("is not a file")
         why = writable_by_others(of, of.st_uid if owner is None else owner)
         if why is not None:
             raise Unsafe(why)
@@ -41,11 +41,11 @@ def read_own(path: Path, owner: int | None) -> bytes:
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
     """Return which others than its owner and root may write a file, as the end of a sentence; or None."""
     if of.st_uid not in (owner, 0):
-        return "belongs to another user than the home"
+        return "does not belong to the owner of the home"
     if of.st_mode & stat.S_IWOTH:
-        return "may be written by all users (chmod go-w)"
+        return "is writable by all users (chmod go-w)"
     if of.st_mode & stat.S_IWGRP and not _private_group(of.st_gid, owner):
-        return "may be written by its group (chmod go-w)"
+        return "is writable by its group (chmod go-w)"
     return None
 
 

@@ -59,21 +59,21 @@ def refuse(
     names = (alike,) if isinstance(alike, str) else tuple(alike or ())
     for name in names:
         if name not in ALIKE:
-            raise ValueError(f"refuse() knows alike= of {', '.join(ALIKE)}, not {name!r}")
+            raise ValueError(f"refuse(): alike= must be one of {', '.join(ALIKE)}, not {name!r}")
     return Answer("refuse", _sentence(text), alike=names, within=_bounds(within) if within else ())
 
 
 def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bounds, ...]:
     if type(within) is not dict and not isinstance(within, Mapping):
-        raise TypeError(f'refuse() takes as within= {{"memory": (least, most)}} and its like, not {within!r}')
+        raise TypeError(f'refuse(): within= must be like {{"memory": (least, most)}}, not {within!r}')
     for name in within:
         if name not in BOUNDED:
-            raise ValueError(f"refuse() knows within= of {', '.join(BOUNDED)}, not {name!r}")
+            raise ValueError(f"refuse(): within= must name some of {', '.join(BOUNDED)}, not {name!r}")
     found = []
     for name, pair in within.items():
         fits = type(pair) is tuple and len(pair) == 2
         if not fits or not all(type(n) is int or n is None or n == math.inf for n in pair):
-            raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
+            raise TypeError(f"refuse(): within= of {name} must be two whole numbers, not {pair!r}")
         found.append((name, _in_reach(pair[0]), _in_reach(pair[1])))
     return tuple(found)
 
@@ -104,7 +104,7 @@ def _instant(function: str, until: Any) -> Instant:
     if isinstance(until, datetime) and until.tzinfo is not None:
         return Instant(ceil(until.timestamp() * 1000))
     raise TypeError(
-        f'{function}() takes as until an instant in ms, such as view.at("06:00"), or a datetime with its'
+        f'{function}(): until must be an instant in ms, such as view.at("06:00"), or a datetime with its'
         f" zone, not {until!r}"
     )
 
@@ -118,12 +118,12 @@ def redate(what: RequestView | Selection, date: Instant) -> Redate:
     with matching requests that wait for other requests."""
     reach = getattr(what, "reach", None)
     if type(date) is not int:
-        raise TypeError(f"redate() needs an instant as its date, such as now, not {date!r}")
+        raise TypeError(f"redate(): the date must be an instant, such as now, not {date!r}")
     if callable(reach):
         return Redate(tuple(reach()), date, Seq(0), "")
     seq = getattr(what, "seq", None)
     if not isinstance(seq, int):
-        raise TypeError(f"redate() takes a request or a selection, not {what!r}")
+        raise TypeError(f"redate() needs a request or a selection, not {what!r}")
     return Redate((seq,), date, Seq(0), "")
 
 
@@ -146,14 +146,14 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
         if type(value) is str and is_amount:
             value = parse_time(value) if unit == "time" else parse_size(value)
         elif type(value) is int and not -_GREATEST * (not is_amount) <= value <= _GREATEST:
-            raise ValueError(f"changes() takes no such number as {word}: {_short(repr(value))}")
+            raise ValueError(f"changes(): the number for {word} is too large: {_short(repr(value))}")
         elif unit == "names" and isinstance(value, (list, set, frozenset)):
             value = tuple(value)
         if not is_change(word, value):
-            raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {_short(repr(value))}")
+            raise TypeError(f"changes(): {word} must be {CHANGED[unit][1]}, not {_short(repr(value))}")
         texts = value if type(value) is tuple else (value,) if type(value) is str else ()
         if sum(map(len, texts)) > MOST_TEXT or any("\ud800" <= sign <= "\udfff" for sign in "".join(texts)):
-            raise ValueError(f"changes() takes as {word} at most {MOST_TEXT} characters, all of Unicode")
+            raise ValueError(f"changes(): {word} must have at most {MOST_TEXT} characters, all of Unicode")
         made[word] = value
     return Changes(made)
 
@@ -180,7 +180,7 @@ def _sentence(text: str) -> str:
 
 def _said(text: str) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise TypeError(f"a refusal needs a text that tells the owner why, not {text!r}")
+        raise TypeError(f"a refusal needs a text with the reason, not {text!r}")
     return sayable(" ".join(text.split()))
 
 
@@ -216,7 +216,7 @@ def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
     if not isinstance(answer, (list, tuple)) or not all(type(action) is Redate for action in answer):
         raise _nonsense("elected", "a list of redate(...)", answer)
     if any(action.date > now for action in answer):
-        raise Nonsense("elected answers redate(...) to a date that has not come yet")
+        raise Nonsense("elected answers redate(...) with a date in the future; use a date up to now")
     others = ((a, tuple(seq for seq in a.seqs if seq != request.seq)) for a in answer)
     return tuple(Redate(seqs, a.date, request.seq, "") for a, seqs in others if seqs)
 
@@ -270,4 +270,4 @@ def _words(answer: Any) -> str:
 
 
 def _nonsense(hook: str, known: str, answer: Any) -> Nonsense:
-    return Nonsense(f"{hook} answers {known}, not {_short(_words(answer))}")
+    return Nonsense(f"{hook} must answer {known}, not {_short(_words(answer))}")

@@ -16,10 +16,10 @@ def next_at(text: str, zone: str, now: Instant) -> Instant:
     """Return the next instant later than ``now`` at which the clock of a zone first shows a time of day. A
     time that a clock change skips comes at the change. Raises ValueError, TypeError."""
     if not isinstance(text, str):
-        raise TypeError(f'view.at() takes a time of day such as "06:00", not {text!r}')
+        raise TypeError(f'view.at() needs a time of day such as "06:00", not {text!r}')
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f'view.at() takes a time of day such as "06:00", not {text!r}')
+        raise ValueError(f'view.at() needs a time of day such as "06:00", not {text!r}')
     hour, minute, second = (int(part or 0) for part in found.groups())
     wanted = time(hour, minute, second)
     info, day = zone_of(zone), local(now, zone).date()

@@ -150,7 +150,7 @@ class Guard:
         if perf_counter_ns() - self._wall >= self._limit:
             self._over = f"ran longer than {self._limit // NS} ms of wall time"
         elif thread_time_ns() - self._cpu >= self._budget:
-            self._over = f"ran beyond its budget of {self._budget // NS} ms of CPU time"
+            self._over = f"ran longer than its budget of {self._budget // NS} ms of CPU time"
         return bool(self._over)
 
     def _tick(self, _signum: int, _frame: FrameType | None) -> None:

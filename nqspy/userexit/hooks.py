@@ -57,7 +57,7 @@ class Hook:
         function, picks, check = self.function, self._picks, self.check
         answer = check(function(*picks(args)), args)
         if self._quiet and answer is not None and answer.verdict == "force":
-            raise Nonsense("jobselect answers force() and does not say so: @userexit(forces=True)")
+            raise Nonsense("jobselect answers force(); declare it with @userexit(forces=True)")
         return answer
 
 
@@ -88,7 +88,7 @@ def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each enabled exit with a ``shrpri`` after another one's (rows of `hooks.entry`)."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
-        f"{name}: its shrpri is asked only where {names[0]}.py answers None, which sorts before it; to scale "
-        f"the stock value, put view.stock_shrpri(owner, group) into one file and switch {names[0]} off"
+        f"{name}: its shrpri is called only if {names[0]}.py, which sorts before it, answers None; to scale "
+        f"the stock value, use view.stock_shrpri(owner, group) in one file and switch {names[0]} off"
         for name in names[1:]
     ]

@@ -197,7 +197,7 @@ class _Body(ast.NodeVisitor):
             inspect.signature(function).bind(*bound, *node.args, **words)
         except TypeError as error:
             known = ", ".join(p for p in inspect.signature(function).parameters if p != "self")
-            self._wrong(node, f"{function.__name__}(): {error}; it takes {known}")
+            self._wrong(node, f"{function.__name__}(): {error}; arguments: {known}")
             return
         values = [*node.args, *words.values()]
         if not bound and all(isinstance(each, ast.Constant) for each in values):

@@ -113,7 +113,7 @@ def load_source(source: Source) -> tuple[Module | None, list[str]]:
 def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     path = source.path
     if not _NAME.fullmatch(path.stem):
-        raise LoadError(path, None, "an exit's name has letters, digits, - and _ only, a letter first")
+        raise LoadError(path, None, "write an exit's name with letters, digits, - and _ only, a letter first")
     # Tracebacks show the loaded lines, even if the file cannot be read or has changed since.
     text = source.text.decode("utf-8", "replace")
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
@@ -155,7 +155,7 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
     except SyntaxError as error:
         raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise LoadError(path, None, f"is no Python: {error}") from None
+        raise LoadError(path, None, f"is not Python: {error}") from None
     nodes, seen = tuple(ast.walk(tree)), dict[str, int]()
     for node in nodes:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -163,7 +163,7 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             if name.split(".")[0] == "nqspy" and name != "nqspy.userexit":
-                text = f"imports {name}; an exit imports from nqspy.userexit only"
+                text = f"imports {name}; import from nqspy.userexit only"
                 raise LoadError(path, node.lineno, text)
     for each in tree.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -209,10 +209,10 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
             if (wrong := _wrong(name, value)) is not None:
                 raise LoadError(path, _line_of(nodes, getattr(value, "__name__", name)), wrong)
         elif name in specs.ARGUMENTS and isinstance(value, FunctionType):
-            raise LoadError(path, _line_of(nodes, name), f"{name} is not marked; write @userexit above it")
+            raise LoadError(path, _line_of(nodes, name), f"{name} has no mark; write @userexit above it")
     _register(path, module, found)
     if not found.hooks:
-        raise LoadError(path, None, "holds no exit; mark a function with @userexit")
+        raise LoadError(path, None, "has no exit; mark a function with @userexit")
     select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
     forces = getattr(select, specs.FORCES, None)
     found.forces = _imports_force(nodes) if forces is None else forces
@@ -256,14 +256,14 @@ def _wrong(name: str, function: Any) -> str | None:
     """Return what is wrong with a function marked as the exit ``name``; None: nothing."""
     wanted = specs.ARGUMENTS.get(name)
     if wanted is None:
-        return f"{name} is no exit{meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
+        return f"{name} is not an exit{meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
     if not isinstance(function, FunctionType):
-        return f"{name} is no plain function"
+        return f"{name} is not a plain function"
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        return f"{name} is async or a generator; an exit is a plain function that returns its answer"
+        return f"{name} is async or a generator; write a plain function that returns its answer"
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
-            return f"argument {parameter.name} of {name}: an exit takes plain arguments without defaults"
+            return f"argument {parameter.name} of {name}: write plain arguments without defaults"
         if parameter.name not in wanted:
             return (
                 f"{name} has no argument {parameter.name}{meant(parameter.name, wanted)}; "
@@ -281,7 +281,7 @@ def meant(word: str, words: Iterable[str]) -> str:
 def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
     """Return text about the loaded exits; ``notes``: further lines."""
     if not names:
-        return "no exits loaded: the standard rules decide alone"
+        return "no exits loaded; only the standard rules decide"
     text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
     return "\n".join([text, *notes])
 
@@ -296,5 +296,5 @@ def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[st
                     read(module.settings[name].unit, text)
                 except BadValue as error:
                     path = module.path
-                    problems.append(f"{path.parent.name}/{path.name}: its setting {name} in force: {error}")
+                    problems.append(f"{path.parent.name}/{path.name}: the value of setting {name}: {error}")
     return problems

@@ -33,13 +33,15 @@ def read(unit: str, text: str) -> Any:
         try:
             number = float(shown.removesuffix("%") if unit == "percent" else shown)
         except ValueError:
-            raise BadValue(f"{shown!r} is no number") from None
+            raise BadValue(f"{shown!r} is not a number") from None
         if not math.isfinite(number) or (unit == "percent" and not 0 <= number <= 100):
-            raise BadValue(f"{shown!r} is no {'percentage from 0 to 100' if unit == 'percent' else 'number'}")
+            raise BadValue(
+                f"{shown!r} is not a {'percentage from 0 to 100' if unit == 'percent' else 'number'}"
+            )
         return int(number) if number.is_integer() else number
     if unit == "flag":
         if text.strip().lower() not in _FLAGS:
-            raise BadValue(f"{text!r} is neither on nor off")
+            raise BadValue(f"{text!r} must be on or off")
         return _FLAGS[text.strip().lower()]
     if unit == "names":
         return tuple(text.strip().strip("()").replace(",", " ").split())
@@ -70,7 +72,7 @@ class Setting(Generic[T]):
         self.apply(None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"setting {self.name} is read only: set exit ... {self.name}=...")
+        raise AttributeError(f"setting {self.name} is read only; change it with set exit ... {self.name}=...")
 
     def __call__(self) -> T:
         return self.value
@@ -85,7 +87,7 @@ class Setting(Generic[T]):
         return f"<setting {self.name}={self.text}>"
 
     def _misused(self, *_: object) -> NoReturn:
-        raise TypeError(f"{self.name} is a setting; its value is {self.name}.value")
+        raise TypeError(f"{self.name} is a setting; read its value with {self.name}.value")
 
     __bool__ = _misused
     __lt__ = __le__ = __gt__ = __ge__ = _misused
@@ -112,9 +114,9 @@ def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
     BadValue for an unknown unit, a bad name, or a default that does not fit.
     """
     if not name.isidentifier() or name in RESERVED:
-        raise BadValue(f"{name!r} cannot be the name of a setting")
+        raise BadValue(f"{name!r} is not a name for a setting")
     if unit not in UNITS:
-        raise BadValue(f"{unit!r} is no unit of a setting; it is one of {', '.join(UNITS)}")
+        raise BadValue(f"{unit!r} is not a unit of a setting; units: {', '.join(UNITS)}")
     return Setting(name, unit, str(default), doc, sys._getframe(1).f_lineno)
 
 
@@ -122,8 +124,8 @@ def check(declared: Mapping[str, Mapping[str, str]], exit: str, name: str, text:
     """Raise BadValue unless an exit is ``declared`` (with the units of its settings), has this setting, and
     accepts the text as its value."""
     if exit not in declared:
-        raise BadValue(f"no exit {exit} is loaded; loaded are {listed(declared)}")
+        raise BadValue(f"there is no exit {exit}; exits: {listed(declared)}")
     known = declared[exit]
     if name not in known:
-        raise BadValue(f"exit {exit} has no setting {name}; it has {listed((*RESERVED, *known))}")
+        raise BadValue(f"exit {exit} has no setting {name}; settings: {listed((*RESERVED, *known))}")
     read(known[name], text)

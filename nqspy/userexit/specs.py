@@ -50,7 +50,7 @@ def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Ca
     if function is None:
         return marked
     if not callable(function):
-        raise TypeError("@userexit stands alone above a function")
+        raise TypeError("@userexit must stand above a function")
     return marked(function)
 
 

@@ -253,7 +253,7 @@ def test_ended_indices_stand_below_the_array_that_is_named(arrayed):
 
 def test_an_array_has_no_output_of_its_own(arrayed):
     number = arrayed.array.partition("[")[0]
-    told = f"{arrayed.array} is an array: its indices write, each its own; name one, like {number}[3]"
+    told = f"{arrayed.array} is an array; each index has its own output: name one, like {number}[3]"
     assert arrayed.refusal("owner", "cat", request=number) == ("wrong_state", told)
     arrayed.result("owner", "delete", ids=[number])
     assert arrayed.refusal("owner", "cat", request=number) == ("wrong_state", told)

@@ -48,7 +48,7 @@ def test_a_long_script_lets_others_be_answered_and_tells_each_line_that_is_wrong
         meanwhile += handle.answers.empty()
     assert meanwhile > 1, "others were answered while it ran"
     found = answer(inner, handle)
-    assert found["error"]["text"] == f"line {wrong_at}: queue q7 exists already"
+    assert found["error"]["text"] == f"line {wrong_at}: queue q7 already exists"
     queues = inner.daemon.engine.site.settings.queues
     assert sum(name.startswith("q") and queues[name].enabled for name in queues) == 2 * QUEUES
     assert inner.daemon.engine.commits - commits < len(script) / 4, "lines were committed together"
@@ -57,7 +57,7 @@ def test_a_long_script_lets_others_be_answered_and_tells_each_line_that_is_wrong
 def test_what_is_one_transaction_stays_one_and_names_the_line_that_is_wrong(inner):
     before = set(inner.daemon.engine.site.settings.queues)
     for atomic, bad, text in (
-        ("atomic", "create batch_queue batch", "queue batch exists already"),
+        ("atomic", "create batch_queue batch", "queue batch already exists"),
         ("check", "create pipe_queue p destination=(nowhere)", "destination nowhere does not exist"),
     ):
         handle = begin(inner, [*lines(0, 200), bad, *lines(200, 300)], **{atomic: True})
@@ -96,7 +96,7 @@ def test_two_who_hand_in_the_same_script_have_it_run_twice(inner):
     first, second = begin(inner, lines(0, QUEUES), 11), begin(inner, lines(0, QUEUES), 12)
     answers = [answer(inner, first), answer(inner, second)]
     told = "".join(each["error"]["text"] for each in answers if not each["ok"])
-    assert told.count("exists already") == QUEUES, "each queue was made by one of them"
+    assert told.count("already exists") == QUEUES, "each queue was made by one of them"
 
 
 def test_objects_deleted_and_made_again_keep_their_order_over_a_restart(tmp_path):

@@ -220,7 +220,7 @@ def test_qmgr_sends_commands_files_and_standard_input(desk, screen):
     screen.run("qmgr apply night.qmgr")
     assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (False, True)
     Path("latin.qmgr").write_bytes(b"# ok\n# \xe9\n")
-    assert screen.run("qmgr latin.qmgr")[2] == "qmgr: latin.qmgr line 2: the file is no UTF-8 text\n"
+    assert screen.run("qmgr latin.qmgr")[2] == "qmgr: latin.qmgr line 2: the file is not UTF-8 text\n"
     assert screen.run("qmgr none.qmgr")[2] == f"qmgr: none.qmgr: {os.strerror(errno.ENOENT)}\n"
 
 

@@ -84,7 +84,7 @@ UNCLEAR = ('J={"a":1,"b":2},B=2', "F=f(x,y)", "L=1,2,3", 'S="a,b"c', 'S="a', "=1
 def test_a_value_has_exactly_its_bytes_and_what_could_be_two_is_refused(desk, screen, words, text):
     status, out, err = screen.run([*words, text, "job.sh"])
     if text in UNCLEAR:
-        assert (status, out, len(err.splitlines()), desk.messages) == (1, "", 1, [])
+        assert (status, out, len(err.splitlines()), desk.messages) == (2, "", 1, [])
     else:
         assert (status, out, err) == (0, "1.ymp\n", "")
         found = sent(desk.submitted)

@@ -88,7 +88,7 @@ def test_the_command_tells_what_it_wrote_and_overwrites_nothing(folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["jobselct"], "jobselct is no exit (did you mean jobselect?); exits are elected, jobend, "),
+        (["jobselct"], "jobselct is not an exit (did you mean jobselect?); exits are elected, jobend, "),
         (["submit", "9lives"], "'9lives' cannot be an exit's name"),
         (["jobselect", "json"], "'json' is a module of Python's"),
         (["submit", "my.rule"], "'my.rule' cannot be an exit's name"),

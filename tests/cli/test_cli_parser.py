@@ -107,5 +107,5 @@ def test_messages_are_json(value):
 
     plain = {"a": {"b": []}} if isinstance(value, dict) else value
     assert json.loads(fast.dump(value)) == plain
-    with pytest.raises(Failure, match="no UTF-8 text"):
+    with pytest.raises(Failure, match="not UTF-8 text"):
         fast.dump({"name": "\udcff"})

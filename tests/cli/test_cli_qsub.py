@@ -164,6 +164,6 @@ def test_a_refused_dependency_of_a_line_names_file_line_and_word(desk, screen):
 def test_a_name_is_as_long_as_a_file_name_has_room_for(desk, screen, words):
     script("true\n", "é" * 120)
     assert screen.run([*words, "é" * 115, "job.sh"])[0] == 0
-    assert screen.run([*words, "é" * 116, "job.sh"])[0] == 1
+    assert screen.run([*words, "é" * 116, "job.sh"])[0] == 2
     assert screen.run([words[0], "é" * 120])[0] == 0
     assert desk.submitted["spec"]["name"] == "é" * 115

@@ -92,7 +92,7 @@ def test_each_option_that_is_refused_says_why(desk, screen):
             for flag in flags:
                 value = [] if kind == "slurm_refused_on" else ["x"]
                 status, _, err = screen.run(["qsub", "--dialect=slurm", flag, *value, "job.sh"])
-                assert (status, err) == (1, f"qsub: {flag}: it is not offered: {REFUSED[target]}\n")
+                assert (status, err) == (2, f"qsub: {flag}: it is not offered: {REFUSED[target]}\n")
     assert not desk.messages
 
 

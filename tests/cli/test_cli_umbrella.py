@@ -61,7 +61,7 @@ def counter(desk):
         cmd = message["cmd"]
         if cmd == "report_night":
             if message.get("date") == "never":
-                return messages.error_answer(id, "'never' is no date; write it like 2026-03-02")
+                return messages.error_answer(id, "'never' is not a date; write it like 2026-03-02")
             data = night_report((), Site(), night_bounds((), zone_of("UTC"), NOW), NOW)
             return messages.result_answer(id, {"text": night_text(data), **data})
         if cmd == "events":
@@ -122,7 +122,7 @@ def test_events_since_a_moment_are_asked_for_by_the_daemons_clock(counter):
     assert counter.messages[1]["since"] == NOW - 30 * 60_000
     wrong = run(counter, "events", "--since", "yesterday")
     assert wrong.exit_code == 1
-    assert "no moment" in wrong.stderr
+    assert "is not a moment" in wrong.stderr
 
 
 def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):

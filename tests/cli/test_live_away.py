@@ -56,7 +56,7 @@ def test_a_person_is_told_that_a_command_waits(shared):
     done = at_a_terminal(shared, "qsub", "-s", "/bin/sh", stdin="true\n")
     assert starter.wait(60) == 0
     assert done.status == 0
-    assert f"qsub: the nqsd in {shared.home} is away; waiting for it to come back" in done.err
+    assert f"qsub: the nqsd in {shared.home} does not answer; waiting for it" in done.err
     assert done.out.strip().endswith(shared.job(done.out.strip())["id"])
 
 

@@ -176,7 +176,7 @@ def test_calls_that_fail_or_take_long_are_named(site):
     data = tried(live, "bad", code)
     failed = {(each["hook"], each["id"]): each["text"] for each in data["failures"]}
     assert failed["jobselect", a].startswith("AttributeError: a request has no nmae")
-    assert failed["jobselect", b].startswith("ran beyond its budget of 50 ms")
+    assert failed["jobselect", b].startswith("ran longer than its budget of 50 ms")
     assert [(each["hook"], each["id"], each["budget_ms"]) for each in data["long"]] == [("jobselect", b, 50)]
     assert data["hooks"]["jobend"]["calls"] == 0
     text = text_of(data, False)
@@ -220,7 +220,7 @@ def test_what_is_wrong_is_one_line(site, make_live):
     refused(live, live.work / "nowhere.py", "nowhere.py: cannot be read")
     refused(make_live("other"), live.write("quiet.py", QUIET), "no nqsd answers")
     path = str(live.write("bad.py", "x ="))
-    live.run("nqspy", "exits", "try", path, "--since", "soon").refused("'soon' is no moment")
+    live.run("nqspy", "exits", "try", path, "--since", "soon").refused("'soon' is not a moment")
     refused(live, live.work / "bad.py", "bad.py, line 1: syntax error")
 
 

@@ -53,7 +53,7 @@ def test_names_of_their_own_folders_and_devices_are_in_nobodys_way(office, wish)
 def test_who_writes_the_same_file_is_told_on_a_terminal_however_its_path_is_written(office):
     first = office.qsub("echo first\n", "-h", "-o", "res.out")
     done = at_a_terminal(office, "qsub", "-s", "/bin/sh", "-h", "-o", "./res.out", stdin="echo second\n")
-    assert f"qsub: warning: {office.work}/res.out is the output of {first} too" in done.err, done.err
+    assert f"qsub: warning: {office.work}/res.out is also the output of {first}" in done.err, done.err
     second = done.out.strip()
     quiet = office.run("qsub", "-s", "/bin/sh", "-h", "-o", "gone/../res.out", stdin="echo third\n").ok()
     assert quiet.err == "", "PBS clients hear nothing"

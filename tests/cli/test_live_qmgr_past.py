@@ -59,8 +59,8 @@ def test_a_file_that_is_wrong_or_asks_more_than_settings_is_one_line(night):
     )
     soon = night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon' is no moment")
     assert soon.err.startswith("qmgr: "), "who was called says it"
-    night.run("qmgr", "apply", "--replay", "7d", "wider.qmgr").refused("verify FILE and plan FILE")
-    night.run("qmgr", "verify", "--replay", "7d", "-").refused("verify FILE and plan FILE")
+    night.run("qmgr", "apply", "--replay", "7d", "wider.qmgr").refused("verify FILE or plan FILE")
+    night.run("qmgr", "verify", "--replay", "7d", "-").refused("verify FILE or plan FILE")
 
 
 def test_a_plan_closes_with_the_last_night_in_a_few_lines(night):
@@ -82,7 +82,7 @@ def test_a_plan_closes_with_the_last_night_in_a_few_lines(night):
 def test_a_plan_does_not_wait_long_for_the_last_night(night, monkeypatch, capfd):
     monkeypatch.setattr(past, "WITHIN", 0.05)
     past.close_plan(str(night.home), str(night.work / "wider.qmgr"), "24h")
-    why = "it takes more than 0.05 s; --replay 24h waits for it"
+    why = "it takes more than 0.05 s; use --replay 24h to wait for it"
     assert capfd.readouterr().out == f"\n{NOT_AGAIN}: {why}\n"
 
 

@@ -132,7 +132,7 @@ def test_output_of_an_ended_request_is_read_with_the_rights_of_who_asks(live, op
     assert live.run("qcat", id).ok().out == "secret\n", "root may"
     (folder / "out").unlink()
     os.mkfifo(folder / "out")
-    live.run("qcat", id).refused("which is no file")
+    live.run("qcat", id).refused("which is not a file")
     (folder / "out").unlink()
     (folder / "out").symlink_to(live.work / "nothing")
     live.run("qcat", id).refused(f"Job has finished {id}", "No such file")

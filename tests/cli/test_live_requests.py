@@ -91,7 +91,7 @@ def test_a_date_is_modified_in_the_forms_of_qsub(office):
 def test_a_shell_is_modified_by_its_whole_path_only(office):
     id = office.qsub("true\n", "-h")
     for word in ("sh", "./sh"):
-        assert f"'{word}' is no shell" in office.qmgr(f"modify request {id} shell={word}").err
+        assert f"'{word}' is not a shell" in office.qmgr(f"modify request {id} shell={word}").err
     office.qmgr(f"modify request {id} shell=/bin/bash").ok()
     for shell in ("/no/such/shell", str(office.work), str(office.write("text", "no program"))):
         refused = office.qmgr("show shifts", f"MODify REQuest {id} shell='{shell}'")

@@ -88,8 +88,8 @@ def test_ranges_names_and_all_of_ones_own(office):
     office.run("qrls", bad).ok()
     assert finished(process)[0] == 1, "of a name those that have not ended"
     assert office.run("qwait", "--name", "b1").status == 1, "else the one that ended last"
-    office.run("qwait", "4711-4720").refused("there is no such request: 4711-4720")
-    office.run("qwait", "--name", "zz").refused("there is no such request: name zz")
+    office.run("qwait", "4711-4720").refused("no request matches: 4711-4720")
+    office.run("qwait", "--name", "zz").refused("no request matches: name zz")
     assert office.run("qwait", "4711").status == 153
     assert office.run("qwait").status == 2
 
@@ -155,7 +155,7 @@ def test_who_waits_for_whom_is_a_tree(office):
     office.run("qdel", alone).ok()
     assert office.run("qstat", "--graph", alone).ok().lines == [f"{alone}  ended"]
     office.run("qstat", "--graph", "4711").refused("Unknown Job Id 4711")
-    office.run("qstat", "--graph", "-f").refused("--graph goes with no -f")
+    office.run("qstat", "--graph", "-f").refused("conflicting options: --graph and -f")
     office.run("qdel", "--cascade", top).ok()
     assert office.run("qstat", "--graph").ok().out == ""
     assert all(office.job(id)["end_reason"] == "deleted" for id in (top, left, right, join, end))
@@ -175,19 +175,17 @@ def test_ranges_patterns_names_states_and_all(office):
     assert left(office) == ["post", "x1", "x2", "y"]
     office.run("qdel", "x*").ok()
     assert left(office) == ["post", "y"]
-    office.run("qdel", "--name", "p*", "--state", "queued").refused(
-        "there is no such request: name p*, state"
-    )
+    office.run("qdel", "--name", "p*", "--state", "queued").refused("no request matches: name p*, state")
     office.run("qdel", "--name", "p*", "--state", "held").ok()
     assert left(office) == ["y"]
     office.run("qdel", "--state", "sideways").refused("there is no state sideways")
     office.run("qdel", str(seqs[5]), "--state", "held").refused("leave out --state")
-    office.run("qdel", f"{seqs[1]}-{seqs[0]}").refused("a range is written like 3-9")
+    office.run("qdel", f"{seqs[1]}-{seqs[0]}").refused("write a range like 3-9")
     office.run("qdel", f"{seqs[0]}-").refused("illegally formed job identifier")
     office.run("qdel", f"{seqs[0]}-{seqs[5]}", str(seqs[5])).ok()
     assert left(office) == []
     office.run("qdel", "--all").ok()
-    office.run("qdel", f"{seqs[0]}-{seqs[5]}").refused("there is no such request")
+    office.run("qdel", f"{seqs[0]}-{seqs[5]}").refused("no request matches")
 
 
 def test_on_a_terminal_it_asks_back_how_many(office, request):

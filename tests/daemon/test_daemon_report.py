@@ -153,7 +153,7 @@ def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
         "there is no night of 2999-01-01 yet"
     )
     live.run("nqspy", "report", "night", "--date", "1999-01-01").refused("the journal begins on")
-    live.run("nqspy", "report", "night", "--date", "tomorrow").refused("'tomorrow' is no date")
+    live.run("nqspy", "report", "night", "--date", "tomorrow").refused("'tomorrow' is not a date")
 
 
 def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):

@@ -21,8 +21,8 @@ def test_a_best_guess_is_shown_altered_remembered_and_judged(live: Live) -> None
     assert live.job(holder)["requested"]["best_guess_s"] == 3000
     estimate = live.why(waiting)["estimate"]
     assert estimate["probably"]["start"] < estimate["latest"]["start"]
-    live.run("qalter", "-l", "best_guess=2:00:00", holder).refused("above the wall limit of 1:00:00")
-    live.run("qsub", "-l", "best_guess=soon", stdin="true\n").refused("'soon' is no time")
+    live.run("qalter", "-l", "best_guess=2:00:00", holder).refused("above the wall limit 1:00:00")
+    live.run("qsub", "-l", "best_guess=soon", stdin="true\n").refused("'soon' is not a time")
     live.write("gate", "")
     live.ended(holder)
     [user] = live.run("nqspy", "report", "estimates", "--json").ok().data["users"]

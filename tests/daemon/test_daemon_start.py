@@ -83,7 +83,7 @@ def test_a_mistake_in_the_words_is_one_line(make_live):
         done = live.run("nqsd", *words)
         assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
         assert done.err.startswith("nqsd: ")
-    live.run("nqsd", "start", "--home", "").refused("--home names no folder")
+    live.run("nqsd", "start", "--home", "").refused("--home needs a folder")
     live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
     live.run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
 
@@ -110,14 +110,14 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live):
         live.run("nqsd", "start").refused("10-site.qmgr was not read: it ")
     os.chown(file, 0, -1)
     os.mkfifo(live.home / "queues.d" / "30.qmgr")
-    live.run("nqsd", "start").refused("30.qmgr was not read: it is no file")
+    live.run("nqsd", "start").refused("30.qmgr was not read: it is not a file")
     (live.home / "queues.d" / "30.qmgr").unlink()
     live.start()
     (live.home / "queues.d").chmod(0o777)
     (live.home / "queues.d" / "20-more.qmgr").write_text("set run_limit=9 batch\n")
     live.stop()
     live.accepts_trouble = True
-    assert "written by all users" in live.run("nqsd", "start").ok().err
+    assert "writable by all users" in live.run("nqsd", "start").ok().err
     assert "9" not in live.qmgr("show queue").ok().out
 
 
@@ -263,11 +263,11 @@ def test_a_client_that_hangs_up_costs_nothing(office):
 
 
 NO_START = (
-    (("--queues", "/nope"), "/nope is no folder"),
-    (("--exits", "/nope"), "/nope is no folder"),
+    (("--queues", "/nope"), "/nope is not a folder"),
+    (("--exits", "/nope"), "/nope is not a folder"),
     (("--queues", ""), "--queues names no folder"),
     (("--exits", ""), "--exits names no folder"),
-    (("--clock", "nonsense"), "is no clock"),
+    (("--clock", "nonsense"), "is not a clock"),
     (("--clock", "2026-03-02T20:55:00 x360"), "offset"),
     (("--clock", "9999-12-31T23:59:59+01:00 x360"), "it needs a year from 1971 to 2999"),
 )

@@ -182,4 +182,4 @@ def test_the_doctor_says_what_is_no_home(tmp_path):
         home.mkdir(exist_ok=True)
     (home / "notes").write_text("mine")
     [found] = examine(Home(home))
-    assert (found.state, f"{home} is no home" in found.text) == ("bad", True)
+    assert (found.state, f"{home} is not a home" in found.text) == ("bad", True)

@@ -70,7 +70,7 @@ def test_a_broken_file_or_a_folder_that_is_gone_leaves_the_old_set_in_force(make
     assert live.ended(other)["exit_status"] == 0, "nothing of the new set is in force"
     live.waits(never, "not never")
     (live.home / "exits").rename(live.home / "elsewhere")
-    live.qmgr("reload exits").refused("exits is no folder", "stay in force")
+    live.qmgr("reload exits").refused("exits is not a folder", "stay in force")
     live.waits(live.submit("true", name="never"), "not never")
     (live.home / "exits").mkdir()
     assert "no exits loaded" in live.qmgr("reload exits").ok().out
@@ -134,8 +134,8 @@ REFUSED = {
     "large": "above the limit of 1gb (as changed by exit changing)",
     "wide": "(as changed by exit changing)",
     "lost": "there is no group nowhere; groups: none (as changed by exit changing)",
-    "many": "is no word",
-    "shelled": "'sh' is no shell; give its whole path, such as /bin/sh (as changed by exit changing)",
+    "many": "is not a word",
+    "shelled": "'sh' is not a shell; give its whole path, such as /bin/sh (as changed by exit changing)",
     "astray": "Unknown queue nope; queues: batch, other (as changed by exit changing)",
     "read": "65536 '#######' (exit changing)",  # it sees the beginning of a script
 }

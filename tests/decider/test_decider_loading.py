@@ -112,7 +112,7 @@ def test_two_at_a_time_are_served_one_after_the_other_and_a_shift_reloads_them_b
     many = [live.spawn("qmgr", "-c", "reload exits") for _ in range(4)]
     assert [each.communicate(timeout=40)[0] for each in many] == ["1 exit loaded: gate\n"] * 4
     os.mkfifo(live.home / "exits" / "pipe.py", 0o644)
-    live.qmgr("reload exits").refused("pipe.py", "is no file", "stay in force")
+    live.qmgr("reload exits").refused("pipe.py", "is not a file", "stay in force")
     (live.home / "exits" / "pipe.py").unlink()
     gated = live.submit("true", name="gated")
     live.exit("gate", GATE.format(text="another gate"))

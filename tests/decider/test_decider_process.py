@@ -28,7 +28,7 @@ def once(wild):
 
 HANGS = ("total", "deaf")
 DIES = ("leave", "crash")
-FAILS = {"catastrophe": "ran beyond its budget", "hoard": "", "threads": "start new thread"}
+FAILS = {"catastrophe": "ran longer than its budget", "hoard": "", "threads": "start new thread"}
 """What only a process of its own shows: the rest stands in ``tests/userexit``."""
 
 

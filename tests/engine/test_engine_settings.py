@@ -84,7 +84,7 @@ def test_settings_of_exits_are_checked_by_the_exits():
     centre.qmgr("set exit memory hmax=115mw\ndisable exit memory\nset exit memory budget=80ms")
     found = centre.site.settings.exits["memory"]
     assert (found.values, found.enabled, found.budget) == ({"hmax": "115mw"}, False, 80)
-    for wrong, told in (("set exit memory nmax=3", "nmax"), ("enable exit gun", "loaded: memory")):
+    for wrong, told in (("set exit memory nmax=3", "nmax"), ("enable exit gun", "exits: memory")):
         assert told in str(centre.refused(centre.command(wrong)))
 
 
@@ -254,18 +254,18 @@ TYPED = {
         set swap_control high=60 -> must be above low
         set swap_control on high=85 low=85 -> must be above low
         set calendar extra=(2026-12-24) workdays=(2026-12-24) -> is in extra and in workdays
-        remove members=(ben) g -> there are none
-        remove needs=(nope) batch -> there are none
-        remove calendar extra=(2026-12-25) -> is not among the extra days
-        remove managers=(nobody) -> there are max, olga
+        remove members=(ben) g -> present: none
+        remove needs=(nope) batch -> present: none
+        remove calendar extra=(2026-12-25) -> is not in extra days
+        remove managers=(nobody) -> present: max, olga
     """,
     "domains": """
         create domain more pes=7-9 -> there is no PE 8; the machine has 8
         create domain more pes=3-4 -> PE 4 is in domain wide
         create domain more -> needs PEs
         create domain more pes=4-x -> '4-x' names no PEs
-        create domain more pes=3-1 -> from a lower to a higher number
-        create domain wide pes=0 -> exists already
+        create domain more pes=3-1 -> '3-1' names no PEs
+        create domain wide pes=0 -> already exists
         create domain application pes=0 -> is always there
         create domain Application pes=0 -> is always there
         set domain application pes=0-3 -> is always there
@@ -273,59 +273,61 @@ TYPED = {
         delete domain application -> is always there
         set machine pes=6 -> domain wide has PE 7
         delete domain wide -> queue day names domain wide
-        set domain nowhere depth=2 -> there is no domain nowhere; there are application, wide
+        set domain nowhere depth=2 -> there is no domain nowhere; domains: application, wide
         set domain wide smallest=5 largest=3 -> smallest=5 is above largest=3
         set domain application takes=jobs -> expected all, batch, interactive
-        set domain wide depth=0 -> depth is from 1 to 64
+        set domain wide depth=0 -> depth must be from 1 to 64
         set domain wide placement=random -> contiguous
         set domain wide features=(health, route) -> route is always on
         set domain wide features=select -> select is always on
         set domain wide features=(health, sw, x) -> expected health, shift_end, swap
         set domain wide features=(health -> expected
-        create pipe_queue in destination=(day) domain=wide -> has no PEs and so no domain
+        create pipe_queue in destination=(day) domain=wide -> has no PEs and no domain
         set queue batch domain=nowhere -> there is no domain nowhere; domains: application, wide
-        create domain 1st pes=0 -> is no name for a domain
+        create domain 1st pes=0 -> is not a name for a domain
         set machine pes=8 shape=2x2x3 -> shape=2x2x2 would fit
-        set machine shape=2x2x2 -> needs the number of PEs beside it
-        set machine shape=twisted -> is no shape
-        set machine pes_per_node=0 -> is from 1 to 1024
+        set machine shape=2x2x2 -> needs the number of PEs
+        set machine shape=twisted -> is not a shape
+        set machine pes_per_node=0 -> from 1 to 1024
         set machine offline=(8) -> there is no PE 8
         set machine pes=8 offline=(6-9) -> there is no PE 9
         set machine offline=(x) -> 'x' names no PEs
     """,
     "consumables": """
-        create consumable x -> give its units as a list or auto, or their count
-        create consumable x count=2 units=(a) -> one of the two
-        set consumable gpu count=2 -> one of the two
-        set consumable nope offline=(1) -> there is no consumable nope; there are gpu, matlab
-        create consumable x units=(a/b) -> is no name for a unit
-        create consumable x count=1 env=LD_PRELOAD -> a variable with a meaning of its own
-        create consumable x units=(noexec) env=SHELLOPTS -> a variable with a meaning of its own
-        create consumable x count=1 env=NCPUS -> a variable with a meaning of its own
-        create consumable x count=1 env=x-y -> is no variable
+        create consumable x -> give its units
+        create consumable x count=2 units=(a) -> not both
+        set consumable gpu count=2 -> not both
+        set consumable nope offline=(1) -> there is no consumable nope; consumables: gpu, matlab
+        create consumable x units=(a/b) -> unit 'a/b'
+        create consumable x units=(0, 0, 1) -> unit 0 is named twice
+        set consumable gpu units=(0, 1, 0) -> unit 0 is named twice
+        create consumable x count=1 env=LD_PRELOAD -> has another meaning
+        create consumable x units=(noexec) env=SHELLOPTS -> has another meaning
+        create consumable x count=1 env=NCPUS -> has another meaning
+        create consumable x count=1 env=x-y -> is not a variable
         create consumable mem count=1 -> qsub reads -l mem=
         create consumable waltime count=1 -> as walltime= with a typing error
         create consumable x count=2 offline=(2) -> consumable x has no unit 2
         set consumable gpu offline=(7) -> consumable gpu has no unit 7
-        set queue batch consumable_limit=(fpga=1) -> names fpga
-        set global consumable_user_limit=(fpga=1) -> names fpga
+        set queue batch consumable_limit=(fpga=1) -> there is no consumable fpga
+        set global consumable_user_limit=(fpga=1) -> there is no consumable fpga
         create probe p command=true units=fpga -> there is no consumable fpga
-        create probe p file=/x units=gpu -> is for a command
+        create probe p file=/x units=gpu -> needs a command
     """,
     "probes": """
         create probe x -> it has none
         create probe x tcp=a:1 file=/x -> not tcp and file
         set probe nfs file=/x -> not command and file
-        create probe x tcp=nowhere -> no address
-        create probe x tcp=a:99999 -> no address
-        create probe x http=ftp://a/ -> no URL
+        create probe x tcp=nowhere -> is not an address
+        create probe x tcp=a:99999 -> is not an address
+        create probe x http=ftp://a/ -> is not a URL
         create probe x http="http:///y" -> names no host
         create probe x http="https://" -> names no host
         create probe x http="http://:80/" -> names no host
         create probe x http="http://[::1" -> names no host
         create probe x http="http://a:99999/" -> names no host
-        create probe x file=relative -> no absolute path
-        create probe x command="  " -> cannot be empty
+        create probe x file=relative -> is not an absolute path
+        create probe x command="  " -> must not be empty
         create probe x file=/x every=10ms -> at least 0.1s
         set queue night needs=(nfs, tape) -> needs probe tape
         create pipe_queue p needs=(nfs) -> a pipe queue runs nothing
@@ -354,9 +356,9 @@ FROM_THE_WIRE = [
     (Change("create", "queue/x", 5), ""), (Change("create", "queue/x", {"kind": "lorry"}), ""),
     (Change("create", "queue/*"), ""), (Change("create", "queue/1x"), ""),
     (Change("create", "queue/x/run_limit", {}), ""), (Change("set", "queue/batch", 3), ""),
-    (Change("create", "queue/all", {}), "a word of the language"),
-    (Change("create", "queue/All", {}), "a word of the language"),
-    (Change("create", "domain/all", {"pes": ["0"]}), "a word of the language"),
+    (Change("create", "queue/all", {}), "a word of qmgr"),
+    (Change("create", "queue/All", {}), "a word of qmgr"),
+    (Change("create", "domain/all", {"pes": ["0"]}), "a word of qmgr"),
     (Change("set", "queue/batch/users", "anne"), ""), (Change("set", "queue/batch/users", [1]), ""),
     (Change("add", "queue/batch/run_limit", "anne"), ""), (Change("add", "queue/batch/users", 7), ""),
     (Change("set", "queue/batch/run_limit", 2.5), ""), (Change("set", "queue/batch/run_limit", 2**70), ""),
@@ -370,21 +372,21 @@ FROM_THE_WIRE = [
     (Change("set", "swap_control/high", None), "needs a value"),
     (Change("set", "exit/gun/budget", 5), ""),
     (Change("set", "group/*/share", "many"), ""), (Change("set", "server/timezone", "Mars/Olympus"), "zone"),
-    *((Change("set", "server/name", name), "like a host's") for name in ("a b", "a/b", "x" * 65, "ü", ".a")),
+    *((Change("set", "server/name", name), "write up to 64") for name in ("a b", "a/b", "x" * 65, "ü", ".a")),
     *((Change("create", "domain/z", {"pes": p}), "") for p in ([0], [None], [[1]], [{}], [0.5], {"a": 1}, 7)),
     (Change("set", "calendar/holidays", "France"), "(nearest: FR"),
-    (Change("set", "calendar/holidays", "FX"), "'FX' is no country"),
-    (Change("set", "calendar/holidays", "DE-XY"), "'XY' is no part of DE"),
+    (Change("set", "calendar/holidays", "FX"), "'FX' is not a country"),
+    (Change("set", "calendar/holidays", "DE-XY"), "'XY' is not a part of DE"),
     (Change("set", "calendar/holidays", "DE-BX"), "write it like DE-HB (nearest: HB, BY, BW)"),
-    (Change("set", "calendar/extra", ["24.12.2026"]), "no date"),
+    (Change("set", "calendar/extra", ["24.12.2026"]), "is not a date"),
     (Change("set", "calendar/extra", 5), "words"),
-    (Change("add", "calendar/workdays", ["2026-02-30"]), "no date"),
-    (Change("add", "calendar/extra", "20261224"), "no date"),
+    (Change("add", "calendar/workdays", ["2026-02-30"]), "is not a date"),
+    (Change("add", "calendar/extra", "20261224"), "is not a date"),
     (Change("create", "calendar/x", {}), "only be set"),
-    (Change("add", "calendar/holidays", ["FR"]), "add is for lists"), (Change("delete", "shift/none"), ""),
+    (Change("add", "calendar/holidays", ["FR"]), "add needs a list"), (Change("delete", "shift/none"), ""),
     (Change("create", "shift/x", {"when": 5}), ""), (Change("create", "shift/x", {}), "has no time"),
     (Change("create", "shift/x", {"when": ["0 21 * * *"]}), "both fire"),
-    (Change("create", "shift/x", {"when": ["0 25 * * *"]}), "is no cron time"),
+    (Change("create", "shift/x", {"when": ["0 25 * * *"]}), "is not a cron time"),
     (Change("create", "shift/x", {"when": ["0 1 * *"]}), "has 4 fields"),
     (Change("set", "shift/day/when", ["0 21 * * mon"]), "both fire"),
     (Change("add", "shift/day/when", "nonsense"), "has 1 fields"),

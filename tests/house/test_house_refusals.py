@@ -87,8 +87,8 @@ def test_a_refusal_is_told_on_as_it_was_and_one_that_quotes_another_keeps_its_co
     quoted = Refusal("in_line", line=3, reason=Refusal("by_exit", reason=origin, who="a+b"))
     assert str(quoted) == "line 3: Unknown queue {nope} (as changed by exit a+b)"
     assert (quoted.code, quoted.status) == ("unknown_queue", 170)
-    refusal = Refusal("bad_setting", reason=BadValue("'x' is no size"))
-    assert (str(refusal), refusal.code, refusal.status) == ("'x' is no size", "bad_value", 166)
+    refusal = Refusal("bad_setting", reason=BadValue("'x' is not a size"))
+    assert (str(refusal), refusal.code, refusal.status) == ("'x' is not a size", "bad_value", 166)
     told = {"text": "Unknown queue nope", "code": "unknown_queue", "status": 170}
     assert Refusal("unknown_queue", queue="nope").as_message() == told
     assert Refusal.received(told).as_message() == told

@@ -111,5 +111,5 @@ def test_the_daemon_mails_by_tls(make_live, tls_server, password):
     live.ended(live.qsub("exit 0\n", "-me"))
     until(lambda: server.mails, "a mail has come")
     assert server.told[0] == ("nqs", "secret", True)
-    live.qmgr("set mail tls=none").refused("a password is sent encrypted only")
-    live.qmgr("set mail user=none").refused("user and password_file are given together")
+    live.qmgr("set mail tls=none").refused("needs encryption")
+    live.qmgr("set mail user=none").refused("user and password_file")

@@ -73,7 +73,7 @@ def test_words_are_those_that_are_named(head, path, info):
 
 
 def test_an_unknown_setting_is_refused():
-    with pytest.raises(BadValue, match="run_limits is no setting of a queue"):
+    with pytest.raises(BadValue, match="run_limits is not a setting of a queue"):
         settings_with(Change("create", "queue/q", {"run_limits": 3}))
     with pytest.raises(BadValue, match="there is no setting nonsense/x"):
         settings_with(Change("set", "nonsense/x", 3))
@@ -105,11 +105,11 @@ def test_create_set_add_remove_delete():
 def test_creating_again_alters_where_that_is_wanted_and_keeps_the_rest():
     settings = settings_with(Change("create", "queue/q", {"priority": 20, "run_limit": 4}))
     again = Change("create", "queue/q", {"priority": 30})
-    with pytest.raises(BadValue, match="queue q exists already"):
+    with pytest.raises(BadValue, match="queue q already exists"):
         apply_changes(settings, (again,))
     apply_changes(settings, (again,), upsert=True)
     assert (settings.queues["q"].priority, settings.queues["q"].run_limit) == (30, 4)
-    with pytest.raises(BadValue, match="exists already as a batch queue"):
+    with pytest.raises(BadValue, match="already exists as a batch queue"):
         apply_changes(settings, (Change("create", "queue/q", {"kind": "pipe"}),), upsert=True)
 
 
@@ -127,7 +127,7 @@ def test_managers_are_a_list_with_roles():
         Change("remove", "managers", ["anne"]),
     )
     assert settings.managers == {"bob": "m", "cleo": "m"}
-    with pytest.raises(BadValue, match="role is m"):
+    with pytest.raises(BadValue, match="anne:x"):
         settings_with(Change("set", "managers", ["anne:x"]))
 
 
@@ -164,8 +164,8 @@ def test_a_copy_can_be_changed_without_changing_it():
     [
         ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})], "x does not exist"),
         ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["p"]})], "lead back to it"),
-        ([Change("create", "complex/c", {"queues": ["x"]})], "x is no batch queue"),
-        ([Change("create", "group/g", {"parent": "g"})], "go in a circle"),
+        ([Change("create", "complex/c", {"queues": ["x"]})], "x is not a batch queue"),
+        ([Change("create", "group/g", {"parent": "g"})], "form a circle"),
         ([Change("create", "group/g", {"parent": "h"})], "parent h does not exist"),
         ([Change("create", "shift/s", {})], "shift s has no time"),
         ([Change("create", f"shift/{name}", {"when": ["0 1 * * *"]}) for name in "st"],

@@ -35,7 +35,7 @@ def test_each_pe_has_a_place_of_its_own_and_a_nodes_pes_are_neighbours(x, y, z, 
 
 @pytest.mark.parametrize("text", ["8x8", "8x8x4x1", "0x8x4", "8*8*4", "ax1x1", "", "8x8x-4", "١x1x1"])
 def test_what_is_no_shape_is_refused_with_one_that_is(text):
-    with pytest.raises(BadValue, match="is no shape; write PEs along x, y and z: 8x8x4"):
+    with pytest.raises(BadValue, match="is not a shape; write PEs along x, y and z: 8x8x4"):
         read_shape(text)
 
 
@@ -47,11 +47,11 @@ def test_what_is_no_shape_is_refused_with_one_that_is(text):
         ({"pes": 300, "shape": "8x8x4"},
          ["shape=8x8x4 has 256 PEs, the machine 300; shape=10x6x5 would fit"]),
         ({"pes": 8, "shape": "1x8x1", "pes_per_node": 2},
-         ["1 PEs along x are no whole nodes of pes_per_node=2; shape=2x2x2 would fit"]),
+         ["1 PEs along x are not a multiple of pes_per_node=2; shape=2x2x2 would fit"]),
         ({"pes": 7, "shape": "8x1x1", "pes_per_node": 2},
-         ["shape=8x1x1 has 8 PEs, the machine 7; 7 PEs are no whole nodes of pes_per_node=2"]),
-        ({"shape": "8x8x4"}, ["a shape needs the number of PEs beside it: set machine pes=256 shape=8x8x4"]),
-        ({"pes": 4, "shape": "four"}, ["'four' is no shape; write PEs along x, y and z: 8x8x4"]),
+         ["shape=8x1x1 has 8 PEs, the machine 7; 7 PEs are not a multiple of pes_per_node=2"]),
+        ({"shape": "8x8x4"}, ["a shape needs the number of PEs too: set machine pes=256 shape=8x8x4"]),
+        ({"pes": 4, "shape": "four"}, ["'four' is not a shape; write PEs along x, y and z: 8x8x4"]),
     ],
 )  # fmt: skip
 def test_a_shape_that_does_not_fit_is_answered_with_one_that_would(machine, said):

@@ -73,7 +73,7 @@ def test_what_is_none_is_refused_and_named(read, text):
 
 def test_what_no_machine_has_is_refused_and_counts_may_be_unlimited():
     for read, text in ((parse_size, "99999999tb"), (parse_time, "99999999999999999999d")):
-        with pytest.raises(BadValue, match="is too great for a "):
+        with pytest.raises(BadValue, match="is too large for a "):
             read(text)
     counts = {"12": 12, "unlimited": UNLIMITED, "unspecified": UNLIMITED}
     assert {text: parse_count(text) for text in counts} == counts

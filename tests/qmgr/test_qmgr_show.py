@@ -160,9 +160,9 @@ def test_a_wide_table_is_folded_between_words():
 
 def test_parameters_and_queues_tell_what_has_a_default():
     text = show.show_parameters(Settings())
-    for words in ("Size of a script              4", "Scripts kept for a user       10%", "takes       20%"):
+    for words in ("Size of a script              4", "Scripts kept for a user       10%", "past use   20%"):
         assert words in text
-    assert "Wall limits told, times use   10\n" in text
+    assert "Wall limit hint, times use    10\n" in text
     queue = show.show_queue(Settings(queues={"batch": Queue("batch", "batch")}), long=True)
     assert "per_request process_limit" in queue
     assert "age_from                      eligible" in queue

@@ -84,7 +84,7 @@ def test_refusals_are_exceptions_with_text_code_and_status(counter, daemon, tmp_
     with Client(tmp_path) as nqs, pytest.raises(errors.Refusal, match="no such queue none") as caught:
         nqs.submit("hostname\n", queue="none")
     assert (caught.value.code, caught.value.status) == ("no_queue", 170)
-    with Client(tmp_path) as nqs, pytest.raises(errors.BadValue, match="is no time"):
+    with Client(tmp_path) as nqs, pytest.raises(errors.BadValue, match="is not a time"):
         nqs.submit("hostname\n", cpu="soon")
     with Client(tmp_path) as nqs, pytest.raises(errors.Refusal, match="no such script"):
         nqs.submit("missing.sh")

@@ -153,7 +153,7 @@ def test_what_is_no_variation_is_refused_in_a_line(text):
     ("words", "said"),
     [
         (["--vary", "sched_factor shore=1,2"], "--vary 'sched_factor shore=1,2', line 1"),
-        (["--vary", "sched_factor share=1,x"], "'x' is no whole number"),
+        (["--vary", "sched_factor share=1,x"], "'x' is not a whole number"),
         (["--vary", "queue none order=sjf"], "there is no queue none"),
         (["--vary", "nonsense"], "has no values"),
         (["--policy", "fcfs,best"], "there is no policy best; there are fcfs"),

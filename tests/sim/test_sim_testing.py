@@ -273,11 +273,11 @@ SLIPS = [
     (lambda site: site.must_run("z"), "nothing was submitted as 'z'; submitted were e, a, b, c"),
     (lambda site: site.submit("a"), "'a' was submitted before; call this one otherwise"),
     (lambda site: site.submit("x", queue="nowhere"), "Unknown queue nowhere; queues: batch"),
-    (lambda site: site.submit("x", memory="much"), "is no size"),
+    (lambda site: site.submit("x", memory="much"), "is not a size"),
     (lambda site: site.submit("x", colour="red"), "has no option colour"),
     (lambda site: site.submit("x", after="a:never"), "behind the colon stands one of ok, any"),
     (lambda site: site.qmgr("show queue batch"), "changes nothing"),
-    (lambda site: site.at("soon"), "is no moment"),
+    (lambda site: site.at("soon"), "is not a moment"),
     (lambda site: site.at("2026-03-01 21:00"), "has gone by: it is 2026-03-02 20:00:00"),
 ]
 
@@ -303,12 +303,14 @@ def test_what_an_exit_fails_with_fails_the_test():
     lenient.submit("a")
     lenient.must_wait("a", because="exit broken failed on this request")
     endless = Site(exits={"endless": exit("@userexit\ndef jobselect():\n    while True: pass\n")})
-    with pytest.raises(ExitFailed, match="ran beyond its budget"):
+    with pytest.raises(ExitFailed, match="ran longer than its budget"):
         endless.submit("a")
 
 
 def test_a_file_that_is_no_exit_is_told_line_by_line(tmp_path):
-    with pytest.raises(BadExit, match=r"bad\.py, line 4: jobselct is no exit \(did you mean jobselect\?\)"):
+    with pytest.raises(
+        BadExit, match=r"bad\.py, line 4: jobselct is not an exit \(did you mean jobselect\?\)"
+    ):
         Site(exits={"bad": exit("@userexit\ndef jobselct(): pass\n")})
     with pytest.raises(BadExit, match=r"nowhere\.py cannot be read: No such file"):
         Site(exits="nowhere.py")

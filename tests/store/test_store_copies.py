@@ -170,7 +170,7 @@ def _older(file):
         (lambda file: file.write_bytes(b""), "it is empty"),
         (lambda file: file.write_bytes(file.read_bytes()[:20_000]), "cannot be restored"),
         (lambda file: file.write_bytes(b"no database\n" * 900), "not a database"),
-        (lambda file: file.unlink(), "is no file"),
+        (lambda file: file.unlink(), "is not a file"),
         (_older, f"has format {schema.VERSION - 1}"),
     ],
     ids=["empty", "torn", "foreign", "missing", "older"],

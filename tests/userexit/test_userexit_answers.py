@@ -59,12 +59,12 @@ def test_half_characters_in_what_an_exit_says_are_spelled_out(exits_of, house, r
 @pytest.mark.parametrize(
     ("within", "told"),
     [
-        ("7", 'refuse() takes as within= {"memory": (least, most)} and its like, not 7'),
-        ("[('memory', 1, 2)]", "and its like, not [('memory', 1, 2)]"),
-        ("{'owner': (1, 2)}", "refuse() knows within= of cpu, memory, wall, pes, not 'owner'"),
-        ("{'memory': 7}", "refuse() takes as within= of memory two whole numbers, not 7"),
-        ("{'memory': (7.5, None)}", "refuse() takes as within= of memory two whole numbers, not (7.5, None)"),
-        ("{'memory': (1, 2, 3)}", "refuse() takes as within= of memory two whole numbers, not (1, 2, 3)"),
+        ("7", 'refuse(): within= must be like {"memory": (least, most)}, not 7'),
+        ("[('memory', 1, 2)]", "not [('memory', 1, 2)]"),
+        ("{'owner': (1, 2)}", "refuse(): within= must name some of cpu, memory, wall, pes, not 'owner'"),
+        ("{'memory': 7}", "refuse(): within= of memory must be two whole numbers, not 7"),
+        ("{'memory': (7.5, None)}", "refuse(): within= of memory must be two whole numbers, not (7.5, None)"),
+        ("{'memory': (1, 2, 3)}", "refuse(): within= of memory must be two whole numbers, not (1, 2, 3)"),
     ],
 )
 def test_bounds_of_what_is_no_number_are_told(exits_of, house, req, within, told):
@@ -146,7 +146,7 @@ def test_route_reorders_the_destinations_and_invents_none(exits_of, house, req):
     exits = exits_of(first, b="@userexit\ndef route(): return ['z']\n")
     assert list(exits.route(req(1), ("a", "b", "c"), house)) == ["b", "a"]
     assert list(exits.route(req(2), ("a", "b", "c"), house)) == ["a", "b", "c"]
-    assert "route answers some of a, b, c" in exits.failures()[0].text
+    assert "route must answer some of a, b, c" in exits.failures()[0].text
 
 
 def test_the_view_is_read_only_and_tells_who_looks(exits_of, house, req):
@@ -211,9 +211,9 @@ def test_what_is_wrong_is_told_in_the_words_of_who_writes_exits():
         check_jobselect([refuse("no")], ())
     with pytest.raises(Nonsense, match="some of the queue's destinations in a list"):
         check_route("x", (None, ()))
-    with pytest.raises(TypeError, match="as output a path as a text, not 3"):
+    with pytest.raises(TypeError, match="output must be a path as a text, not 3"):
         changes(output=3)
-    with pytest.raises(TypeError, match="as attributes a list of texts, not 3"):
+    with pytest.raises(TypeError, match="attributes must be a list of texts, not 3"):
         changes(attributes=3)
 
 

@@ -68,12 +68,12 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(exits_of, hou
         ("raise SystemExit(3)", 3, "SystemExit"),
         ("from nqspy.core import passes", 3, "from nqspy.userexit only"),
         ("from nqspy.userexit import forse", 3, "cannot import name 'forse'"),
-        ("from nqspy.userexit import setting\nh = setting('h', 'meters', '1', 'x')", 4, "no unit"),
-        ("from nqspy.userexit import setting\nh = setting('h', 'memory', 'big', 'x')", 4, "no size"),
-        ("from nqspy.userexit import setting\nh = setting('budget', 'time', '1', 'x')", 4, "cannot be the"),
+        ("from nqspy.userexit import setting\nh = setting('h', 'meters', '1', 'x')", 4, "is not a unit"),
+        ("from nqspy.userexit import setting\nh = setting('h', 'memory', 'big', 'x')", 4, "is not a size"),
+        ("from nqspy.userexit import setting\nh = setting('budget', 'time', '1', 'x')", 4, "is not a name"),
         ("h = setting('h', 'count', '1', 'x')\ng = setting('h', 'text', '1', 'x')", 4, "declared twice"),
         (GOOD + GOOD, 9, "defined twice"),
-        ("x = 1", None, "holds no exit"),
+        ("x = 1", None, "has no exit"),
     ],
 )
 def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said):
@@ -130,7 +130,7 @@ def test_reload_is_refused_when_a_value_in_force_does_not_fit_any_more(exits_of,
     exits = exits_of("h = setting('h', 'text', 'x', 'd')\n" + GOOD)
     a_pass(exits, a=ExitSettings("a", values={"h": "long"}))
     put("a", "h = setting('h', 'memory', '1mb', 'd')\n" + GOOD)
-    with pytest.raises(Refusal, match=r"its setting h in force: 'long' is no size"):
+    with pytest.raises(Refusal, match=r"setting h: 'long' is not a size"):
         exits.reload()
 
 
@@ -159,7 +159,7 @@ def test_a_file_that_never_finishes_loading_is_refused(put, tmp_path, monkeypatc
     monkeypatch.setattr("nqspy.userexit.loader.IMPORT_BUDGET", 50)
     monkeypatch.setattr("nqspy.userexit.guard.WALL_FACTOR", 10_000)  # however busy the machine is
     put("endless", "while True: pass\n")
-    problem = "exits/endless.py, line 3: ran beyond its budget of 50 ms of CPU time"
+    problem = "exits/endless.py, line 3: ran longer than its budget of 50 ms of CPU time"
     assert SiteExits(tmp_path / "exits").problems == [problem]
 
 

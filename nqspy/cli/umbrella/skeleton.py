@@ -26,7 +26,7 @@ def new(kind: str, name: str | None) -> None:
     if kind not in known:
         near = difflib.get_close_matches(kind, known, 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
-        fail(f"{kind} is no exit{meant}; exits are {', '.join(known)}", 2)
+        fail(f"{kind} is not an exit{meant}; exits are {', '.join(known)}", 2)
     named = Path(kind if name is None else name.removesuffix(".py"))
     path = named.with_name(f"{named.name}.py") if named.name else named
     if not _NAME.fullmatch(path.stem) or path.stem.endswith("_test"):

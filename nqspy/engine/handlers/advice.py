@@ -38,9 +38,9 @@ def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
         own = [name for name, each in groups.items() if owner in each.members]
         theirs = f"{owner} is in {', '.join(own)}" if own else f"{owner} is in no group"
         if account in groups:
-            yield f"-A {account}: {owner} is no member of that group; it is charged all the same ({theirs})"
+            yield f"-A {account}: {owner} is not a member of that group; it is charged anyway ({theirs})"
         else:
-            yield f"-A {account} names no group and is kept as an account only; charged is {group} ({theirs})"
+            yield f"-A {account} is not a group and is only noted; group {group} is charged ({theirs})"
 
 
 def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Cal
         if tx.site.settings.server.output_clash == "overwrite":
             for file in sorted(of_all_indices(seq, spec, queue)):
                 name = tx.site.id_of(seq)
-                yield f"all indices of {name} overwrite {file}; with %a in its name each has its own"
+                yield f"all indices of {name} overwrite {file}; write %a in the name to separate them"
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)
     mine = {seq for seq, _, _ in rows}
@@ -62,7 +62,7 @@ def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Cal
         others = [seq for seq in fellows if seq not in mine and sees(requests[seq].spec)]
         if others or len(seqs) > 1:
             whose = names(tx.site, [*others, *seqs] if len(seqs) > 1 else others)
-            yield f"{file} is the output of {whose} too; with %j in its name each request has its own"
+            yield f"{file} is also the output of {whose}; write %j in the name to separate them"
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:

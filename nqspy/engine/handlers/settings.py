@@ -131,13 +131,13 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
     if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
         tx.exits.check_setting(name, path, str(change.value))
     elif head == "exit" and change.op == "set" and name not in ("*", *tx.exits.declared()):
-        raise BadValue(f"there is no exit {name}; loaded: {', '.join(tx.exits.declared()) or 'none'}")
+        raise BadValue(f"there is no exit {name}; exits: {', '.join(tx.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         zone_of(str(change.value))
     elif head == "server" and rest == "shell_strategy":
         if not SHELL_STRATEGY.fullmatch(str(change.value)):
             raise BadValue(
-                f"shell_strategy={change.value} is none of login, login_each, free, fixed=(/bin/sh)"
+                f"shell_strategy={change.value} must be login, login_each, free or fixed=(/bin/sh)"
             )
     elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
         check_spool(change.value)
@@ -166,7 +166,7 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
         name = change.value
         if not set(name) <= _IN_HOST or not name[:1].isalnum() or len(name) > 64:
             wanted = "up to 64 letters, digits, - . _ that begin with a letter or digit"
-            raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
+            raise BadValue(f"{name[:80]!r} is not a name for the server; write {wanted}")
     elif change.op == "remove" and not upsert:
         # A word that is to be taken out of a list has to be in it.
         kind, named, path = registry.split(change.path)
@@ -181,7 +181,7 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
         for word in as_list(change.value):
             user = str(word).partition(":")[0] if kind is None else word
             if present is not None and user not in present:
-                raise BadValue(f"{user} is not among the {where}; there are {', '.join(present) or 'none'}")
+                raise BadValue(f"{user} is not in {where}; present: {', '.join(present) or 'none'}")
 
 
 def _check_heeded(settings: Settings, change: Change) -> None:
@@ -208,7 +208,7 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
     values = registry.brought(change)
     for each in commands_of(_members(values.get("commands"))) if create else ():
         if not isinstance(each, cm.IN_SHIFTS):
-            raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
+            raise BadValue(f"a shift cannot run {each.cmd}; it can set, reload exits, abort and purge")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(tx, settings, one)
     for cron in as_list(values.get("when")) if create or change.path.endswith("/when") else ():
@@ -344,9 +344,7 @@ def _check_characters(change: Change) -> None:
         allowed = "" if is_name else "\n\t\r"
         if any(category(char) in _BREAKING and char not in allowed for char in text):
             where = change.path if change.path.isprintable() else "the path of a setting"
-            raise BadValue(
-                f"{where}: line breaks and other control characters cannot be part of it: {text[:_SHOWN]!a}"
-            )
+            raise BadValue(f"{where}: remove line breaks and other control characters: {text[:_SHOWN]!a}")
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -404,6 +402,6 @@ def _shift_lines(
         firing = calendar.next_firing(settings, zone, now, [shift])
         if firing is not None:
             begins = in_words(local(firing.at, zone), local(now, zone))
-            more = "with now behind its times, one that is past counts too"
+            more = "add now to count past times too"
             lines += f"shift {shift.name} begins at its next firing, {begins}; {more}\n"
     return lines

@@ -19,20 +19,18 @@ errors.declare_refusals(
     "bad_value",
     166,
     {
-        "no_sizes": "there are times for several sizes, or a speedup, and no sizes: write pes=4-16 or"
-        " pes=(4,8,16) with them",
-        "bad_size": "a size is a number of PEs from 1 upward, not {size}",
-        "same_size": "size {size} is named twice: each number of PEs once",
-        "many_sizes": "{count} sizes are more than {most}: name some of them, like pes=(4,8,16)",
-        "unlike_times": "there {times} for {sizes}: one for each size, in their order, or one for all",
-        "no_time_on_size": "a time on a size is finite and longer than nothing",
-        "speedup_alone": "speedup= and a time for each size say the same twice: with speedup= walltime= is"
-        " the time on one PE",
+        "no_sizes": "several times, or a speedup, need several sizes; add pes=4-16 or pes=(4,8,16)",
+        "bad_size": "a size must be a number of PEs from 1 upward, not {size}",
+        "same_size": "size {size} is named twice; name each number of PEs once",
+        "many_sizes": "{count} sizes are too many; name at most {most}, like pes=(4,8,16)",
+        "unlike_times": "there {times} for {sizes}; write one for each size, in their order, or one for all",
+        "no_time_on_size": "the time of a size must be finite and longer than 0",
+        "speedup_alone": "speedup= needs one walltime=, the time on one PE, not a time for each size",
         "speedup_of_nothing": "speedup= needs walltime=, the time on one PE",
-        "bad_parallelism": "speedup=A:SIGMA has an average parallelism A from 1 to {most:,.0f}, not"
-        " {value:g}",
-        "bad_sigma": "speedup=A:SIGMA has a variance SIGMA from 0 to {most:,.0f}, not {value:g}",
-        "sizes_laid_out": "several sizes do not go with select= or nodes=: these lay out one number of PEs",
+        "bad_parallelism": "speedup=A:SIGMA: the average parallelism A must be from 1 to"
+        " {most:,.0f}, not {value:g}",
+        "bad_sigma": "speedup=A:SIGMA: the variance SIGMA must be from 0 to {most:,.0f}, not {value:g}",
+        "sizes_laid_out": "select= and nodes= need one number of PEs, not several sizes",
     },
 )
 

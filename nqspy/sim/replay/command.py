@@ -152,7 +152,7 @@ def read_commands(file: Path) -> str:
         with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as what:
             text = what.read(MOST + 1)
     except UnicodeDecodeError:
-        raise NotReplayed(f"{file} is no UTF-8 text") from None
+        raise NotReplayed(f"{file} is not UTF-8 text") from None
     except OSError as error:
         raise NotReplayed(f"{file} cannot be read: {error.strerror or error}") from None
     if len(text) > MOST:

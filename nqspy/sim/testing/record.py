@@ -101,7 +101,7 @@ def moment(text: str, zone: Zone, now: Instant) -> Instant:
             return _next(day, time.fromisoformat(clock), zone, now)
         found = zone.instant(datetime.fromisoformat(text))
     except ValueError:
-        wrong = f"{text!r} is no moment; write it like 03:00, tue 03:00 or 2026-03-03 21:00"
+        wrong = f"{text!r} is not a moment; write it like 03:00, tue 03:00 or 2026-03-03 21:00"
         raise BadStory(wrong) from None
     if found < now:
         raise BadStory(f"{text} has gone by: it is {shown(zone, now)}")
