@@ -1,4 +1,4 @@
-"""The house every story of the decision takes place in; its site is checked after each."""
+"""Fixtures of the core tests: an empty site (`core.harness.House`), and one with the seed's job classes."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from nqspy.model.site_checks import check_site
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """An empty site; its cross-links are checked when the story has ended."""
+    """Yield an empty site; after the test its cross-references are checked."""
     place = House()
     yield place
     check_site(place.site)
@@ -22,12 +22,12 @@ DAYTIME = {
     "production": {"priority": 2, "wait": "30:00", "do_not_disturb": "10", "pe_limit": 256},
     "standby": {"priority": 1, "do_not_disturb": "3", "pe_limit": 256},
 }
-"""The seed's table: scheduling parameters during the daytime on weekdays."""
+"""Scheduling parameters of the seed's table for the daytime on weekdays."""
 
 
 @pytest.fixture
 def gang(house):
-    """A machine of 8 PEs in a row, whose only queue goes by the seed's classes."""
+    """Return a site with 8 PEs in a row and one queue that orders by the seed's job classes."""
     house.machine(pes=8).set("domain/application/placement", "contiguous")
     for name, settings in DAYTIME.items():
         house.job_class(name, **settings)

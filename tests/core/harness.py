@@ -1,10 +1,10 @@
-"""A house in which a test reads as a story: settings and requests go in as events, passes come out as plans.
+"""A site for tests (`House`): settings and requests are applied as events, passes return plans.
 
 >>> house = House().machine(pes=2)
 >>> house.queue("night", share=20, time=1)
 >>> anne, ben = house.submit("anne mem=90mw", "ben cpu=10:00 group=d1")
 >>> plan = house.run_pass()          # nothing changes yet
->>> house.apply(plan)                # what it decided happens
+>>> house.apply(plan)                # applies its decisions
 >>> house.end(anne, cpu="5:00")
 """
 
@@ -42,7 +42,7 @@ from nqspy.ports import Answer
 START = Instant(1_000_000_000_000)
 TIMES = {"cpu": "cpu", "wall": "wall", "guess": "best_guess"}
 CONSUMABLES = ("barrier", "gpu", "gpus", "ngpus", "matlab", "fpga", "card")
-"""Consumables that a submission may ask for by the unit."""
+"""Names of consumables that a line of `House.submit` may ask for."""
 _FACTORS = ("share", "cpu", "memory", "time")
 
 
@@ -55,8 +55,8 @@ def _asking(hook: str) -> Callable[..., Any]:
 
 
 class Exits(NoExits):
-    """Plain Python functions as user exits, by hook name; ``calls`` notes every call. ``may_force``:
-    jobselect may force, so that everybody is offered to it."""
+    """User exits made of plain functions, by hook name; ``calls`` records every call. ``may_force``:
+    jobselect may force, so every candidate is offered to it."""
 
     def __init__(self, may_force: bool = True, **hooks: Callable[..., Any]) -> None:
         self.hooks, self.may_force = hooks, may_force
@@ -98,14 +98,14 @@ def hold_line(text: str = "room is kept") -> Answer:
 
 
 def by_group(owner, group, view):
-    """The site's own exit: all users of a group alike, by how far the group is behind."""
+    """Share term of the site's own exit: equal for all users of a group, by how far the group is behind."""
     use = view.usage(group=group)
     return min(2.0, view.share(group=group) / use) if use else 2.0
 
 
 @dataclass(frozen=True)
 class Told:
-    """A plan, and the house's words for it."""
+    """A plan, with questions about it in terms of its site."""
 
     plan: ac.Plan
     house: "House"
@@ -126,7 +126,7 @@ class Told:
 
 
 class House:
-    """A site that is changed by events only, under a clock the test moves; ``events`` is its journal."""
+    """A site that only events change, with a clock that the test sets; ``events`` is its journal."""
 
     def __init__(self) -> None:
         self.site = Site(host="ymp")
@@ -152,7 +152,7 @@ class House:
         return self
 
     def set(self, path: str, value: Any) -> "House":
-        """One setting by its path; text becomes a size or time where the setting is one."""
+        """Set one setting by its path; text is read as a size or time if the setting is one."""
         return self.change(ev.Change("set", path, value))
 
     def change(self, *changes: ev.Change) -> "House":
@@ -160,10 +160,10 @@ class House:
         return self
 
     def queue(self, name: str, **settings: Any) -> "House":
-        """A batch queue (``kind="pipe"`` with ``destinations``), enabled and started unless told otherwise.
+        """Create a batch queue (``kind="pipe"`` with ``destinations``), enabled and started by default.
 
-        ``share cpu memory time`` are its weights; ``max_cpu="10:00"`` is ``per_request/cpu_limit``,
-        likewise memory, wall, pe.
+        ``share cpu memory time`` are its weights; ``max_cpu="10:00"`` is ``per_request/cpu_limit``, likewise
+        memory, wall, pe.
         """
         values: dict[str, Any] = {"enabled": True, "started": True}
         for key, value in settings.items():
@@ -186,12 +186,12 @@ class House:
         return self.change(ev.Change("create", f"group/{name}", {"share": share, "parent": parent}))
 
     def exits(self, may_force: bool = True, **hooks: Callable[..., Any]) -> Exits:
-        """Functions as user exits from now on; returns what notes their calls."""
+        """Use these functions as user exits from now on; return the exits, which record their calls."""
         self.door = Exits(may_force, **hooks)
         return self.door
 
     def probe(self, name: str, state: str = "", text: str = "", **settings: Any) -> "House":
-        """A probe, made where there is none, and what it found if ``state`` is given."""
+        """Create a probe if there is none, and report this ``state`` of it, if given."""
         if name not in PROBES.all(self.site.settings):
             self.change(ev.Change("create", f"probe/{name}", {"file": "/there"} | settings))
         if state:
@@ -201,18 +201,18 @@ class House:
     # ------------------------------------------------------------ time and requests
 
     def at(self, seconds: float) -> "House":
-        """So many seconds after the story began."""
+        """Set the clock to this many seconds after the beginning."""
         return self.later(START + seconds * 1000 - self.now)
 
     def later(self, ms: float = 0, **units: float) -> "House":
-        """Later by ``ms``, ``seconds=``, ``minutes=``, ``hours=``."""
+        """Move the clock on by ``ms``, ``seconds=``, ``minutes=``, ``hours=``."""
         each = {"seconds": 1_000, "minutes": 60_000, "hours": 3_600_000}
         self.now = Instant(int(self.now + ms + sum(each[unit] * n for unit, n in units.items())))
         return self
 
     def submit(self, *lines: str, queue: str | None = None, state: str = "queued") -> list[Seq]:
-        """Requests as ``"anne mem=90mw cpu=10:00 pes=2 group=d1 name=x queue=night"``, all at this
-        instant."""
+        """Submit requests like ``"anne mem=90mw cpu=10:00 pes=2 group=d1 name=x queue=night"`` now; return
+        their numbers."""
         seqs = []
         for line in lines:
             owner, *words = shlex.split(line)
@@ -225,7 +225,7 @@ class House:
         return seqs
 
     def array(self, line: str, last: int, queue: str | None = None) -> Seq:
-        """Submit an array of the indices 1 to ``last``, each as this line says."""
+        """Submit an array of the indices 1 to ``last`` with the words of this line; return its number."""
         owner, *words = shlex.split(line)
         where = queue or self._last_queue
         spec = spec_of(owner, **dict(word.split("=", 1) for word in words))
@@ -251,14 +251,14 @@ class House:
         return self
 
     def schedule(self, seq: Seq, word: str) -> "House":
-        """``schedule request``: system, next, first, now."""
+        """Do ``schedule request``: ``word`` is system, next, first or now."""
         self._event(ev.Ranked(seq, ("system", "first", "next", "now").index(word), "op"))
         return self
 
     # ------------------------------------------------------------ passes
 
     def run_pass(self) -> Told:
-        """What a pass decides now; nothing changes, and the site is as it was."""
+        """Return the plan of a pass, and check that the pass changed nothing of the site."""
         before = _picture(self.site)
         plan = run_pass(self.site, self.now, self.door, self.samples)
         assert _picture(self.site) == before, "a pass changed the site"
@@ -268,7 +268,7 @@ class House:
         return Told(plan, self)
 
     def _decide_anew(self, plan: ac.Plan) -> None:
-        """What is known of the last passes says nothing else than what is worked out anew."""
+        """Check that a pass without remembered results makes the same plan."""
         if self.site.memos and not any(map(self.door.has, ("jobselect", "elected", "shrpri"))):
             self.site.memos.clear()
             anew = run_pass(self.site, self.now, self.door, self.samples)
@@ -279,7 +279,7 @@ class House:
         return plan.actions, plan.wake_at, plan.short_of_pes, plan.samples, plan.ready, why
 
     def apply(self, told: Told) -> Told:
-        """What the plan decided happens: as the engine would have it."""
+        """Apply the decisions of a plan as the engine does."""
         self._event(decided(told.plan, (), self.door))
         for order in list(enact(self.site, told.plan, self.now, self._event)):
             if isinstance(order, ac.Start):
@@ -301,14 +301,14 @@ class House:
         return self.change(ev.Change("create", f"class/{name}", values))
 
     def tell_startable(self) -> None:
-        """What could start is known as after a pass that starts nothing."""
+        """Record which requests could start, as a pass that starts nothing does."""
         self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
 
     def go(self) -> Told:
         return self.apply(self.run_pass())
 
     def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> "House":
-        """A running request ends, having used that much."""
+        """End a running request that has used this much."""
         used = Used(parse_time(cpu), parse_time(wall))
         self.samples.pop(seq, None)
         self._event(ev.Ended(seq, self.request(seq).attempts, "exit", 0, used=used))
@@ -319,7 +319,7 @@ class House:
         self.samples[seq] = Used(parse_time(cpu))
 
     def why(self, seq: Seq) -> Reason:
-        """Why a request waits, by the last pass."""
+        """Return why a request waits, by the last pass."""
         return explain(self.site, (seq,), self.plan.reasons)[seq]
 
     def standing(self, queue: str | None = None, **more: Any) -> QueueOrder:
@@ -327,7 +327,7 @@ class House:
 
 
 def ask_of(given: Mapping[str, str]) -> Ask:
-    """What the words of a submission ask for."""
+    """Return what the words of a submission ask for."""
     times = {name: parse_time(given[word]) for word, name in TIMES.items() if word in given}
     return Ask(
         memory=parse_size(given["mem"]) if "mem" in given else None,
@@ -339,7 +339,7 @@ def ask_of(given: Mapping[str, str]) -> Ask:
 
 
 def spec_of(owner: str, **given: str) -> Spec:
-    """A request as its owner would ask for it."""
+    """Return the specification of an owner's request with these words."""
     named = "name" in given
     made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named,
                 ask=ask_of(given), group=given.get("group", "default"), contract="contract" in given,
@@ -349,7 +349,7 @@ def spec_of(owner: str, **given: str) -> Spec:
 
 
 def mold_of(given: Mapping[str, str]) -> Sizes:
-    """Of ``sizes=2,4 walls=2:00,1:00``, or ``sizes=2,4 speedup=8:0.5 wall=4:00``."""
+    """Return the sizes in ``sizes=2,4 walls=2:00,1:00`` or ``sizes=2,4 speedup=8:0.5 wall=4:00``."""
     sizes = tuple(map(int, given["sizes"].split(",")))
     walls = tuple(map(parse_time, given["walls"].split(","))) if "walls" in given else ()
     curve = Speedup(*map(float, given["speedup"].split(":"))) if "speedup" in given else None

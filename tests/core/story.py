@@ -1,4 +1,4 @@
-"""Stories of reservations in a few words: requests come and end, and each pass is looked at.
+"""Tests of passes in few words: requests are submitted and end, and each pass is checked.
 
     machine 8; queue night order=fcfs reserve=1; run anne pes=6 wall=10:00
     submit ben pes=8 wall=5:00, cleo pes=2 wall=11:00; starts -; reserved ben 10; why cleo RESERVED
@@ -60,18 +60,18 @@ EVENTS: dict[str, Callable[[Seq, int], ev.Event]] = {
     "requeue": lambda seq, attempt: ev.Requeued(seq, attempt, "op"),
     "resume": lambda seq, attempt: ev.Resumed(seq, attempt, "olga"),
 }
-"""What happens to a request, by verbs: people hold it, let it go and delete it; an operator resumes it; its
+"""Events about a request, by verbs: people hold, release and delete it; an operator resumes it; its
 processes have ended (``exiting``); it has left its PEs (``moved``)."""
 
 
 class Story:
-    """A story on a house; ``seqs``: the requests by name."""
+    """A test on a site; ``seqs``: request numbers by name."""
 
     def __init__(self, house: House) -> None:
         self.house, self.seqs = house, dict[str, Seq]()
 
     def play(self, text: str) -> None:
-        """Take the steps of a story."""
+        """Run the steps of a test."""
         for step in filter(None, map(str.strip, re.split(r"[;\n]", text))):
             verb, _, rest = step.partition(" ")
             words = re.split(r",\s+", rest) if verb in ("submit", "run") else rest.split()
@@ -109,8 +109,8 @@ class Story:
         self.house.takes = int(time)
 
     def asks(self, *words: str) -> None:
-        """Have a jobselect exit: ``ben=refuse`` answers about ben, ``ben2=`` about a request, ``all=`` about
-        the others; ``forcing``: it may force starts."""
+        """Use a jobselect exit: ``ben=refuse`` answers about ben's, ``ben2=`` about one request, ``all=``
+        about the others; ``forcing``: it may force starts."""
         said = {"refuse": refuse(), "force": force(), "hold": hold_line()}
         answers = {owner: said[word] for owner, word in (each.split("=") for each in words if "=" in each)}
 
@@ -140,7 +140,7 @@ class Story:
         self.house._event(ev.ShiftChanged(name, "night", self.house.now))
 
     def memory(self, level: str, used: str, *held: str) -> None:
-        """Read the memory of 1000 Mw: per cent in use, and what requests hold: ``anne=20``."""
+        """Report the memory (1000 Mw): per cent in use, and what requests hold: ``anne=20``."""
         self.house.set("swap_control/enabled", True)
         parts = (each.split("=") for each in held)
         resident = tuple((self[name], int(size) * 8 * 2**20) for name, size in parts)
@@ -168,7 +168,7 @@ class Story:
         self.seqs[owner] = self.house.array(" ".join((owner, *words)), int(last))
 
     def end(self, *words: str) -> None:
-        """End requests, which have used ``cpu=`` and ran for ``wall=``."""
+        """End requests that used ``cpu=`` and ran for ``wall=``."""
         used = dict(word.split("=") for word in words if "=" in word)
         for name in (word for word in words if "=" not in word):
             self.house.end(self[name], **used)
@@ -177,7 +177,7 @@ class Story:
         self.house.schedule(self[name], word)
 
     def suspend(self, name: str, *cause: str) -> None:
-        """Suspend a request as shift day does, or another cause; ``op``, an operator, leaves it its PEs."""
+        """Suspend a request for a cause, by default shift day; ``op``, an operator, leaves it its PEs."""
         attempts, why = self.house.request(self[name]).attempts, " ".join(cause) or "shift day"
         self.house._event(ev.Suspended(self[name], attempts, why, why != "op", "it is over"))
 
@@ -194,27 +194,27 @@ class Story:
     # ------------------------------------------------------------ passes, and what is so after them
 
     def starts(self, *names: str) -> None:
-        """Run a pass, which starts these requests."""
+        """Run a pass and check which requests it starts; ``-``: none."""
         assert self._names(self.house.go().starts) == [name for name in names if name != "-"]
 
     def does(self, *acts: str) -> None:
-        """Run a pass, which does this: ``suspend:anne start:ben``."""
+        """Run a pass and check its actions: ``suspend:anne start:ben``."""
         actions = self.house.go().actions
         assert [f"{type(each).__name__.lower()}:{self._names([each.seq])[0]}" for each in actions] == [
             each for each in acts if each != "-"
         ]
 
     def routes(self, *moves: str) -> None:
-        """Run a pass, which moves requests to other queues: ``anne:express``."""
+        """Run a pass and check which requests it moves to other queues: ``anne:express``."""
         moved = self.house.go().moves()
         assert [f"{self._names([seq])[0]}:{queue}" for seq, queue in moved.items()] == list(moves)
 
     def picks(self, *names: str) -> None:
-        """Check what a pass would start; nothing changes."""
+        """Check which requests a pass would start, without starting them."""
         assert self._names(self.house.run_pass().starts) == list(names)
 
     def next(self, *names: str) -> None:
-        """Run a pass that comes at once, and after which no other comes at once."""
+        """Check that the next pass comes at once, run it, and check that no other comes at once after it."""
         self.wake("+1")
         self.later("1ms")
         self.starts(*names)
@@ -240,7 +240,7 @@ class Story:
         assert (" ".join(words[1:]) in late) if words[:1] == ("=",) else bool(late) is (not words), late
 
     def given_up(self, name: str, *words: str) -> None:
-        """Check that the last pass took back a reservation, for a cause with these words."""
+        """Check that the last pass removed a reservation, for a cause with these words."""
         [causes] = [each.causes for each in self.house.plan.actions if isinstance(each, Reserving)]
         assert causes.keys() == {self[name]}
         assert " ".join(words) in causes[self[name]]
@@ -267,7 +267,7 @@ class Story:
         assert reason.matches(**{"code" if word.isupper() else "kind": word}, **more), reason
 
     def gives(self, *names: str) -> None:
-        """Check which requests the last pass makes give way."""
+        """Check which requests the last pass suspends."""
         given = [action.seq for action in self.house.plan.actions if isinstance(action, Suspend)]
         assert self._names(given) == [name for name in names if name != "-"]
 
@@ -335,7 +335,7 @@ class Story:
         assert {pair.partition(":")[0] for pair, pes in startable.items() if pes} == {*groups} - {"-"}
 
     def worth(self, *values: str) -> None:
-        """Have a shrpri exit that gives groups these values: ``d1=2``."""
+        """Use a shrpri exit that gives groups these values: ``d1=2``."""
         known = pairs(values)
         self.house.exits(shrpri=lambda owner, group, view: float(known[group]))
 
@@ -351,7 +351,7 @@ class Story:
             assert getattr(place, factor) == pytest.approx(number, abs=1e-9), factor
 
     def learn(self, owner: str, *runs: str) -> None:
-        """Know past runs of an owner's requests named job (2 PEs, 10 minutes): ``100*9``, nine of one."""
+        """Record past runs of an owner's requests named job (2 PEs, 10 minutes): ``100*9``: nine alike."""
         lived: list[Lived] = []
         for part, count in (map(int, run.split("*")) for run in runs):
             lived += [Lived(part * 600, part)] * count

@@ -1,4 +1,4 @@
-"""What no mixture of jobs and classes changes: whom a bumper may disturb, and that everybody's turn comes."""
+"""Properties of the bumper with any jobs and classes: which jobs it may suspend, and that every job ends."""
 
 import numpy as np
 from core.harness import House
@@ -38,8 +38,8 @@ def a_house(placement: str, depth: int) -> House:
 
 
 class Story:
-    """Jobs (class, what it asks for, seconds from the one before, seconds to run) in a house; who is bumped
-    moves out one pass later."""
+    """Submits jobs (class, words, seconds after the previous one, seconds to run); a bumped job moves out one
+    pass later."""
 
     def __init__(self, house: House, jobs) -> None:
         self.house, self.jobs = house, list(jobs)
@@ -67,7 +67,7 @@ class Story:
             self.one_pass()
 
     def finish(self, work: int) -> None:
-        """Lets time pass until those alone are left that can never start, or all should have ended."""
+        """Let time pass until only requests are left that can never start, or all should have ended."""
         for _ in range(3 * work // 100 + 200):
             self.let_pass(90)
             if all(self.never(seq) for seq in self.house.site.requests):
@@ -91,7 +91,8 @@ class Story:
                 self.since[action.seq] = self.house.now
 
     def check(self, seq: int) -> None:
-        """Whoever is bumped had his time, and is of no higher class than some bumper, nor fixed."""
+        """Check that a bumped job had its undisturbed time, is not fixed, and is of no higher class than some
+        bumper."""
         mine, request = CLASSES[self.kind[seq]], self.house.request(seq)
         assert mine.get("preempted", True)
         assert self.house.now - self.since[seq] >= mine["do_not_disturb"] * len(request.pes)
@@ -103,7 +104,7 @@ class Story:
         )
 
     def waits(self, seq: int) -> bool:
-        """Whether it waits to be loaded."""
+        """True if a job waits to be loaded."""
         return seq not in self.house.site.started or self.house.request(seq).pes_released
 
 
@@ -131,7 +132,7 @@ def test_nobody_is_bumped_or_given_an_offline_pe_wrongly_and_everybody_ends(jobs
 
 @st.composite
 def boards(draw):
-    """A board in a row with tenants, and how many PEs a bumper wants."""
+    """Draw a board in a row with tenants, and the number of PEs that a bumper needs."""
     size, tenants, at = draw(st.integers(1, 24)), [], 0
     while at < size:
         pes = draw(st.integers(1, 6))

@@ -1,4 +1,4 @@
-"""Job classes and the bumper, as seed 000 tells of them (`core.story`), on the machine of `conftest.gang`."""
+"""Job classes and the bumper as in seed 000, on the machine of `conftest.gang` (`core.story`)."""
 
 import pytest
 from core.harness import hold_line, refuse
@@ -251,7 +251,8 @@ def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(gang):
 
 @pytest.fixture
 def cleared(gang):
-    """PEs are cleared for an interactive job that would delay the reserved start of another queue."""
+    """Return a site where PEs are cleared for an interactive job that would delay a reserved start of another
+    queue."""
     gang.queue("night", reserve=1, order="fcfs").run("anne class=standby pes=6 wall=600 queue=apps")
     gang.later(seconds=30).run("ben pes=8 wall=600")
     gang.bumper = gang.submit("cleo class=interactive pes=4 wall=7200", queue="apps")[0]

@@ -1,4 +1,4 @@
-"""User exits in a pass: jobselect's four answers, what elected brings about, what exits can see."""
+"""User exits in a pass: the four answers of jobselect, the effects of elected, and what exits can see."""
 
 import pytest
 from core.harness import refuse
@@ -84,7 +84,7 @@ def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(hous
 
 
 def noted(house, look, answer=lambda request: None):
-    """What a jobselect exit sees when it is asked about each candidate, by request."""
+    """Record by request what a jobselect exit sees when it is asked about each candidate."""
     seen = {}
 
     def jobselect(request, view):
@@ -170,7 +170,7 @@ def test_what_exits_see_is_read_only(house):
 
 
 def machine_gun(request, view):
-    """Re-dates the owner's other waiting requests to now."""
+    """Set the date of the owner's other waiting requests to now."""
     return [Redate(view.waiting(owner=request.owner).seqs(), view.now, 0, "exits/machine_gun")]
 
 
@@ -268,7 +268,7 @@ SIZES = "anne, anne mem=8mw, anne mem=4mw, anne mem=16mw, anne mem=32mw"
     ("lines", "fields", "bounds", "started"),
     [
         ("anne queue=whole, ben queue=whole, ben", (), (), [3]),
-        ("anne name=STDIN, anne", ("name",), (), [2]),  # a name that was not given is not alike
+        ("anne name=STDIN, anne", ("name",), (), [2]),  # a default name does not count as alike
         ("anne, anne, ben", ("owner",), (), [3]),
         ("anne, anne, anne group=d1", ("group",), (), [3]),
         ("anne, anne, anne cpu=60", ("cpu",), (), [3]),

@@ -1,4 +1,4 @@
-"""Requests that give way and come back: to broken resources, to shifts, to short memory; and which features a
+"""Suspension and return of requests for broken resources, shifts and short memory; and which features a
 domain lists."""
 
 from time import process_time

@@ -1,5 +1,5 @@
-"""Limits of queues, complexes and the whole site, caps of groups, units of consumables; and what is said of
-those they keep back."""
+"""Limits of queues, complexes and the site, caps of groups, and units of consumables; with the reasons of the
+requests that they block."""
 
 from itertools import chain
 from math import log
@@ -84,13 +84,13 @@ HALF = 24 * HOUR
 
 
 def capped(house, limit=25, pes=8):
-    """d3 may hold and use so many percent of eight PEs; d1 may all it can."""
+    """Set a group cap of d3 (per cent of eight PEs, held and used); d1 has no cap."""
     house.machine(pes=pes).queue("night").group("d1", 1).group("d3", 1)
     return house.set("group/d3/limit", limit)
 
 
 def has_used(house, group, part):
-    """The group has used that part of what its cap allows."""
+    """Let the group have used this part of what its cap allows."""
     whole = 0.25 * 8 * HALF / log(2)
     seq = house.run(f"anne group={group}")[0]
     house.end(seq, cpu=str(round(part * whole / 1000)))
@@ -132,7 +132,7 @@ STORIES |= {
 
 
 def two(limits: str = "") -> str:
-    """Two departments; the queue ``aux``, which d6 uses, has these limits."""
+    """Set up two departments, and these limits of queue ``aux``, which d6 uses."""
     return f"""machine 8; queue night; queue aux {limits}; create group/d1 share=1; create group/d6 share=1
         submit anne group=d1 queue=night"""
 
@@ -161,18 +161,18 @@ STORIES |= {
 
 
 def make(house, name, **settings):
-    """A consumable."""
+    """Create a consumable."""
     return house.change(Change("create", f"consumable/{name}", settings))
 
 
 @pytest.fixture
 def lab(house):
-    """Eight PEs, four GPUs, a queue."""
+    """Return a site with eight PEs, four GPUs and a queue."""
     return make(house.machine(pes=8), "gpu", units=("0", "1", "2", "3")).queue("batch")
 
 
 def units(house, seq):
-    """Units of one that runs, by consumable."""
+    """Return the units of a running request by consumable."""
     return {name: list(each) for name, each in house.request(seq).units}
 
 

@@ -1,4 +1,4 @@
-"""The order of requests: the formula, ties, ranks, queues, `qsub -p`; and what qstat says of it."""
+"""Order of requests: the formula, ties, ranks, queues, `qsub -p`; and the factors that qstat shows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which free PEs a request gets, and how many it could get; domains in a pass; what is free over time."""
+"""Which free PEs a request gets and how many it could get; domains in a pass; and free PEs over time."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ from nqspy.model.site_checks import check_site
 
 
 def board(text: str, depth: int = 1, own: str = "") -> Board:
-    """A board as text: how many hold each PE; ``own``: ``x`` where it is the domain's (none: all are)."""
+    """Return a board from text with the number of holders of each PE; ``own``: ``x`` for each PE of the
+    domain (empty: all)."""
     holders = {pe: tuple(range(1, int(held) + 1)) for pe, held in enumerate(text) if held != "0"}
     mask = np.array([each == "x" for each in own], dtype=bool) if own else np.ones(len(text), dtype=bool)
     return Board(Domain("d", depth=depth), mask, holders)
@@ -158,7 +159,7 @@ SPAN = st.tuples(st.integers(0, HORIZON), st.integers(1, HORIZON), st.integers(1
 
 
 def counted(most: int, spans: list[tuple[int, int, int]]) -> list[int]:
-    """How much is free at each instant."""
+    """Return the free amount at each instant."""
     free = [most] * (2 * HORIZON)
     for begin, length, amount in spans:
         for at in range(begin, begin + length):
@@ -167,7 +168,7 @@ def counted(most: int, spans: list[tuple[int, int, int]]) -> list[int]:
 
 
 def holding(most: int, **held: list[tuple[int, int, int]]) -> Profile:
-    """A profile with so much of each amount, of which these spans hold some."""
+    """Return a profile with these total amounts, of which the spans hold some."""
     profile = Profile(0, dict.fromkeys(held, most))
     for amount, spans in held.items():
         for begin, length, count in spans:

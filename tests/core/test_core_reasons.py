@@ -1,4 +1,4 @@
-"""The catalogue of reasons: what each kind says, of which values."""
+"""Catalogue of reasons: the text of each kind, made from its values."""
 
 import pytest
 
@@ -163,7 +163,7 @@ SAID = {
     ),
 }  # fmt: skip
 SAID |= {f"{name}_now": SAID[name] for name in ("cap_never", "too_large", "too_wide", "units_above_limit")}
-"""Of each kind who says it, values, and what they make."""
+"""Each kind with its source, values and text."""
 
 
 def test_each_kind_stands_in_the_table_above_or_tells_what_others_have_put():

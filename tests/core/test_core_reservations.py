@@ -1,4 +1,4 @@
-"""Reservations: which start is reserved, which requests pass it, and what is said of both (`core.story`)."""
+"""Reservations: which start is reserved, which requests may pass it, and reasons of both (`core.story`)."""
 
 import pytest
 from core.story import Story
@@ -261,7 +261,7 @@ def test_reserved_starts(house, title):
 
 @pytest.fixture
 def easy(house):
-    """Eight PEs, six of which are held for ten minutes; queue night reserves one start."""
+    """Return a site of eight PEs, six of them held for ten minutes; queue night has one reservation."""
     Story(house).play(EASY)
     return house
 

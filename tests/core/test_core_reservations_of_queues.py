@@ -1,4 +1,4 @@
-"""Reservations where no request passes the blocker, in several queues, beside shifts, and late ones."""
+"""Reservations in queues where no request passes, in several queues, beside shifts, and late reservations."""
 
 import pytest
 from core.harness import START

@@ -1,4 +1,4 @@
-"""Pipe queues and domains: where a request goes, and why not."""
+"""Pipe queues and domains: to which queue a request goes, and why not to others."""
 
 import pytest
 from core.harness import spec_of
@@ -45,14 +45,15 @@ def test_moves(day, title):
 
 @pytest.fixture
 def day(house):
-    """The queues of the day: express, normal, night behind the pipe queue batch."""
+    """Return a site with the queues of the day, express, normal and night, behind the pipe queue batch."""
     Story(house).play(DAY)
     return house
 
 
 @pytest.fixture
 def three(house):
-    """16 PEs: a pipe queue before a queue for each of the domains small, staff and application."""
+    """Return a site with 16 PEs and a pipe queue before one queue in each of the domains small, staff,
+    application."""
     house.machine(pes=16).change(Change("create", "domain/small", {"pes": ("0-3",), "largest": 2}))
     staff = {"pes": ("4-7",), "groups": ("staff",), "takes": "batch"}
     house.change(Change("create", "domain/staff", staff))
@@ -66,7 +67,7 @@ def spec(owner="anne", **asked):
 
 
 def goes_to(house, owner="anne", groups=(), **asked):
-    """The destination of a request, and the objections of the others."""
+    """Return the destination of a request, and the objections of the other queues."""
     pipe = house.site.settings.queues["batch"]
     found, objections = route.Routes(house.site).find(spec(owner, **asked), pipe, groups)
     return found, [each.text for each in objections]

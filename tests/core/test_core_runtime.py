@@ -1,5 +1,5 @@
-"""How long a request will run: by its owner's best guess, by those like it, and when it has run so far; what
-is learnt of past runs, and starts by chance."""
+"""Expected run time of a request: by its owner's best guess, by similar requests, and after it has run for
+some time; what is recorded of past runs; and starts by chance."""
 
 import math
 from random import Random
@@ -23,15 +23,15 @@ SECOND = 1_000
 
 
 def asking(name="job", owner="anne", pes=1, **ask) -> Request:
-    """A request; times in s."""
+    """Return a request; times in s."""
     limits = {what: value * SECOND for what, value in ask.items()}
     spec = Spec(owner, 1, name, "batch", "", "", "/", ask=Ask(pes=pes, **limits))
     return Request(1, spec, "batch", State.QUEUED, Instant(0), Instant(0))
 
 
 def past(*runs, owner="anne", name="job", pes=1, known=None) -> Lifetimes:
-    """Runs (wall, thousandths of the limit, thousandths of the guess; s) in the order in which they ended;
-    a name with runs: those of that name."""
+    """Return recorded lifetimes of runs (wall in s, thousandths of the limit, of the guess) in the order of
+    their ends; ``known``: runs by name."""
     known = known if known is not None else Lifetimes()
     for n, run in enumerate(runs):
         if isinstance(run, tuple) and isinstance(run[0], str):
@@ -43,7 +43,7 @@ def past(*runs, owner="anne", name="job", pes=1, known=None) -> Lifetimes:
 
 
 def expected(request, known, ran=0, settings=None) -> float | None:
-    """In s."""
+    """Return the expected run time in s; None: unknown."""
     found = expected_wall(settings or Settings(), known, request, ran * SECOND)
     return None if found is None else found / SECOND
 
@@ -55,7 +55,7 @@ GUESSED = (50, 0, 500)
 @pytest.mark.parametrize(
     ("runs", "ask", "ran", "wall"),
     [
-        # The last few tell more than those before.
+        # The last few runs count more than those before.
         ((10, 10, 10, 10, 500, 600, 700), {}, 0, 600),
         ((500, 600, 700, 10, 10, 10), {}, 0, 10),
         # What ran longer under a longer limit is measured by it.
@@ -69,7 +69,7 @@ GUESSED = (50, 0, 500)
         ((10, 20, 30, OTHER), {}, 40, 6000),
         # One that has outrun all goes on as lifetimes do: sqrt(400 x 6400).
         ((100, 200, 400), {"wall": 6400}, 400, 1600),
-        # Its limits tell where nothing is known.
+        # Without recorded runs its limits count.
         ((), {"wall": 100}, 0, 100),
         ((), {"wall": 100}, 40, 100),
         ((), {}, 0, None),
@@ -167,7 +167,7 @@ KEY = ("anne", "job", 1)
 
 
 def told(limit, *walls, times=10):
-    """What is said of a wall limit after runs that took so long."""
+    """Return the advice about a wall limit after runs of these lengths."""
     settings, past = Settings(), Lifetimes()
     settings.server.limit_hint = times
     for n, wall in enumerate(walls):
@@ -232,7 +232,7 @@ def test_starts_by_chance(house, title):
 
 
 def lived(*parts, n=1):
-    """Ends of requests of ten minutes."""
+    """Return the ends of requests that ran ten minutes."""
     return Lifetime(tuple(Lived(part * 600, part) for part in parts), n)
 
 
@@ -242,7 +242,7 @@ def lived(*parts, n=1):
 @pytest.mark.parametrize("percent", [1, 30.0, 50, 66.6, 90, 98, 99])
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 49, 50])
 def test_the_sure_part_is_the_least_with_that_chance(percent, count):
-    """One more that had not ended by then counts with those known; at its limit each has ended."""
+    """A run that has not ended by then counts beside the known ones; at its limit each has ended."""
     parts = tuple((each * 37) % 997 + 1 for each in range(count))
 
     def chance(part: int) -> float:
@@ -280,7 +280,7 @@ def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
 
 
 def walls(known: Lifetimes, key: Key) -> list[list[int]]:
-    """Of each kind."""
+    """Return the wall times of each kind."""
     return [[run.wall for run in kind] for kind in known.kinds(key)]
 
 

@@ -1,5 +1,4 @@
-"""Fair share: what groups are entitled to, what they used and are expected to use, and who is furthest
-behind."""
+"""Fair share: entitlement of groups, their use and expected use, and which group is furthest behind."""
 
 from collections import Counter
 
@@ -32,7 +31,7 @@ def ledger(house, **samples):
 
 
 def used(house, group, cpu, owner="anne"):
-    """A request of that group has run and used so much."""
+    """Let a request of that group have run and used this much."""
     seq = house.machine(pes=1).run(f"{owner} group={group}")[0]
     house.end(seq, cpu=cpu)
 
@@ -42,7 +41,7 @@ LAB = {"other": None, "lab": None, "a": "lab", "b": "lab"}
 
 
 def example(house, *waiting):
-    """More requests than fit in each of these groups, half of them anne's, half ben's."""
+    """Return a site with more requests than fit in each of these groups, half anne's and half ben's."""
     house.machine(pes=8).queue("night", share=20, time=1)
     for name, parent in LAB.items():
         house.group(name, 2 if name == "a" else 1, parent)
@@ -242,7 +241,8 @@ def test_the_shares_of_a_long_line_stop_being_asked_for(house, monkeypatch):
 
 @pytest.fixture
 def two(house):
-    """Two PEs each in application (queue night) and in wide (queue day), shared 3 to 1 by d1 and d2."""
+    """Return a site with two PEs each in application (queue night) and wide (queue day), shared 3 to 1 by d1
+    and d2."""
     house.machine(pes=4).change(Change("create", "domain/wide", {"pes": ("2-3",)}))
     house.queue("day", domain="wide", share=1, time=0).queue("night", share=1, time=0)
     house.group("d1", 3).group("d2", 1).set("usage/charge", "pe_wall")
@@ -338,13 +338,13 @@ def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
 
 
 def test_a_cap_is_a_part_of_the_machine_for_entitlements_too(two):
-    """Half of the machine is all of the domain: it cuts nobody's entitlement there."""
+    """Half of the machine is the whole domain, so the cap reduces no entitlement there."""
     two.set("group/d1/limit", 50.0).run(*["anne group=d1"] * 2, *["ben group=d2"] * 2, queue="day")
     assert entitled(two, "wide") == {"d1": 0.75, "d2": 0.25}
 
 
 def test_with_more_slots_than_pes_nobody_is_entitled_to_more_than_it_could_use(two):
-    """A domain of two PEs with two slots each: one with work for two slots is entitled to half."""
+    """In a domain of two PEs with two slots each, a group with work for two slots is entitled to half."""
     two.set("domain/wide/depth", 2).set("group/d1/share", 9)
     two.run(*["anne group=d1"] * 2, *["ben group=d2"] * 6, queue="day")
     assert entitled(two, "wide") == {"d1": 0.5, "d2": 0.5}

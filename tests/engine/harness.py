@@ -1,4 +1,4 @@
-"""A computing centre under a virtual clock in which a test reads as a story.
+"""A simulated site under a virtual clock for tests (`Centre`), with methods for what people do.
 
 >>> centre = Centre().qmgr("create batch_queue night priority=10", "enable queue night", "start queue night")
 >>> anne, ben = centre.submit("anne cpu=10:00", "ben mem=8mw", queue="night")
@@ -53,26 +53,26 @@ start queue batch
 set default batch_request queue batch
 set managers = (max:m, olga:o)
 """
-"""One open queue, a manager and an operator."""
+"""Commands for one open queue, a manager and an operator."""
 
 
 def goes_on(error: Exception) -> None:
-    """For a simulation that is to go on after an error inside the engine, as the daemon does."""
+    """Error handler of a simulation that continues after an error inside the engine, as the daemon does."""
 
 
 def settings_of(shifts: Iterable[Shift], days: Calendar = Calendar()) -> Settings:  # noqa: B008
-    """Settings that have these shifts, and days that count as Sundays."""
+    """Return settings with these shifts, and the days that count as Sundays."""
     return Settings(shifts={shift.name: shift for shift in shifts}, calendar=days)
 
 
 def moment(text: str) -> Instant:
-    """An instant from ISO text with an offset."""
+    """Return the instant of an ISO text with an offset."""
     return Instant(round(datetime.fromisoformat(text).timestamp() * 1000))
 
 
 class Centre:
-    """A simulated site with words for a story. ``length`` is how long every request runs, in seconds, unless
-    ``lengths`` says otherwise."""
+    """A simulated site for tests. ``length``: run time of every request in seconds, unless ``lengths`` gives
+    another."""
 
     def __init__(
         self,
@@ -94,22 +94,22 @@ class Centre:
 
     @property
     def site(self) -> Site:
-        """The engine's site."""
+        """Site of the engine."""
         return self.sim.site
 
     @property
     def engine(self) -> Any:
-        """The engine of the moment."""
+        """The present engine."""
         return self.sim.engine
 
     def ask(self, command: cm.Command, by: Caller = ROOT) -> Any:
-        """Has a command done, and what the machine does about it at once; raises its refusal."""
+        """Run a command and everything that follows at once; return its answer. Raises its refusal."""
         answer = self.sim.ask(command, by)
         self.sim.run(self.sim.now)
         return answer
 
     def refused(self, command: cm.Command, by: Caller = ROOT) -> Refusal:
-        """The refusal that a command must meet, after which nothing has changed."""
+        """Return the refusal of a command, after a check that nothing has changed."""
         before = observable(self.site)
         try:
             answer = self.ask(command, by)
@@ -119,22 +119,22 @@ class Centre:
         raise AssertionError(f"{command} was not refused: {answer}")
 
     def qmgr(self, text: str, by: Caller = ROOT) -> "Centre":
-        """Commands in qmgr's language, one after the other."""
+        """Run commands in qmgr's language in turn."""
         for parsed in parse_text(text):
             assert isinstance(parsed.command, cm.Command)
             self.ask(parsed.command, by)
         return self
 
     def command(self, text: str) -> cm.Command:
-        """The one command of a qmgr line."""
+        """Return the one command of a qmgr line."""
         [parsed] = parse_text(text)
         assert isinstance(parsed.command, cm.Command)
         return parsed.command
 
     def submit(self, *lines: str, **more: Any) -> list[Seq]:
-        """Requests as ``"anne name=x cpu=10:00 guess=5:00 mem=8mw pes=2 at=+60 queue=night held account=d1
-        after=1:any,2 needs=nfs+licence sizes=2,4 walls=20:00,10:00"``; each line is a submission of its own
-        by its owner."""
+        """Submit requests ``"anne name=x cpu=10:00 guess=5:00 mem=8mw pes=2 at=+60 queue=night held
+        account=d1 after=1:any,2 needs=nfs+licence sizes=2,4 walls=20:00,10:00"``, each line on its own by its
+        owner; return their numbers."""
         found = []
         for line in lines:
             owner = line.split()[0]
@@ -143,56 +143,56 @@ class Centre:
         return found
 
     def hand_in(self, *lines: str, by: Caller = ANNE, key: str = "", **more: Any) -> Any:
-        """A list as one submission."""
+        """Submit a list of lines as one submission; return its answer."""
         items = tuple(item(line, self.sim.now, number=n, **more) for n, line in enumerate(lines, 1))
         return self.ask(cm.Submit(items, key), by)
 
     # ------------------------------------------------------------ time
 
     def later(self, **units: float) -> Instant:
-        """Lets time pass: ``seconds=``, ``minutes=``, ``hours=``."""
+        """Let this time pass: ``seconds=``, ``minutes=``, ``hours=``; return the new instant."""
         each = {"seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
         return self.sim.run(Instant(round(self.sim.now + sum(each[unit] * n for unit, n in units.items()))))
 
     def until(self, text: str) -> Instant:
-        """Lets time pass to an instant."""
+        """Let time pass to an instant."""
         return self.sim.run(moment(text))
 
     # ------------------------------------------------------------ looking
 
     def request(self, seq: Seq) -> Request:
-        """A request that has not ended."""
+        """Return a request that has not ended."""
         return self.site.requests[seq]
 
     def state(self, seq: Seq) -> str:
-        """Its state in a word."""
+        """Return the state of a request as a word; also of one that has ended."""
         request = self.site.requests.get(seq)
         return "ended" if request is None else request.state.value
 
     def forecasts(self, *seqs: Seq) -> dict[Seq, Forecast]:
-        """When these would start, at the latest and probably (none: all that wait)."""
+        """Return the latest and probable starts of these requests (none given: of all that wait)."""
         ahead = LookAhead(self.site, self.sim.now, self.engine.between)
         return ahead.forecasts(seqs or None, self.engine.exits, never)
 
     def estimate(self, seq: Seq) -> tuple[Instant | None, str]:
-        """When it would probably start, and what that rests on."""
+        """Return the probable start of a request (None: unknown) and its basis."""
         found: Estimate = self.forecasts(seq)[seq].probably
         return found.start, found.basis
 
     def id(self, seq: Seq) -> str:
-        """Its full identifier."""
+        """Return the full identifier of a request."""
         return self.site.id_of(seq)
 
     def events(self, *kinds: type[ev.Event]) -> list[Any]:
-        """What the journal has of these kinds, in order."""
+        """Return the events of these kinds in the journal, in order."""
         return [r.event for r in self.journal.events() if not kinds or isinstance(r.event, kinds)]
 
     def count(self) -> int:
-        """How many events the journal has."""
+        """Return the number of events in the journal."""
         return len(self.events())
 
     def times(self, kind: type[ev.Event], since: int = 0) -> dict[Seq, Instant]:
-        """When the journal, from an event on, first has this kind of each request."""
+        """Return when the journal, from an event on, first has an event of this kind, by request."""
         found: dict[Seq, Instant] = {}
         for each in list(self.journal.events())[since:]:
             if isinstance(each.event, kind):
@@ -200,35 +200,35 @@ class Centre:
         return found
 
     def waits(self) -> dict[Seq, float]:
-        """Minutes from submission to start, of all that were started."""
+        """Return the minutes from submission to start, by started request."""
         submitted, starts = self.times(ev.Submitted), self.times(ev.Starting)
         return {seq: (at - submitted[seq]) / 60_000 for seq, at in starts.items()}
 
     def starts(self) -> list[Seq]:
-        """Requests in the order in which it was decided to start them."""
+        """Return the started requests, in the order of the decisions."""
         return [event.seq for event in self.events(ev.Starting)]
 
     def end_of(self, seq: Seq) -> Any:
-        """The event that ended a request."""
+        """Return the event that ended a request."""
         ends = (event for event in self.events(ev.Ended, ev.Deleted) if event.seq == seq)
         return next(event for event in ends if not getattr(event, "indices", ()))
 
     def is_sound(self) -> None:
-        """What must hold at any time: the site's links, and that the journal gives the same site again."""
+        """Check the cross-references of the site, and that the journal gives the same site again."""
         check_site(self.site)
         assert observable(self.journal.load()) == observable(self.site)
         assert len(set(self.sim.executor.begun)) == len(self.sim.executor.begun), "an attempt began twice"
 
 
 def seq_of(identifier: str) -> Seq:
-    """The number of an identifier."""
+    """Return the number in an identifier."""
     found = request_named(identifier, (identifier.rpartition(".")[2],))
     assert found is not None
     return found
 
 
 def caller_of(owner: str) -> Caller:
-    """That person at the counter."""
+    """Return the caller of that name."""
     return PEOPLE.get(owner) or Caller(owner, 2000, 100, ("users",))
 
 
@@ -241,7 +241,7 @@ def item(
     user: str | None = None,
     number: int | None = None,
 ) -> cm.Submission:
-    """One submission from its words."""
+    """Return a submission with the words of a line."""
     words = shlex.split(line)[1:]
     given = dict(word.split("=", 1) for word in words if "=" in word)
     spec = Spec(
@@ -269,24 +269,24 @@ def item(
 
 
 def array_of(text: str) -> ArraySpec:
-    """``1-10:2%3``."""
+    """Return the array in a text like ``1-10:2%3``."""
     runs, percent, limit = text.partition("%")
     return ArraySpec(indices.read(runs), int(limit) if percent else None)
 
 
 def submit(owner: str, centre: Centre, key: str = "") -> cm.Submit:
-    """A submission of one plain request."""
+    """Return the command that submits one plain request."""
     return cm.Submit((item(owner, centre.sim.now),), key)
 
 
 def by_name(request: Request) -> Run:
-    """A request named bad7 ends with status 7, one named long runs an hour, others ten minutes."""
+    """Run lengths by name: bad7 ends with status 7, long runs an hour, others ten minutes."""
     status = int(request.name[3:]) if request.name.startswith("bad") else 0
     return Run(wall=3_600_000 if request.name == "long" else 600_000, status=status)
 
 
 def exits_of(folder: Path, *shipped: str, **own: str) -> SiteExits:
-    """Shipped exits by name, and others by their text, in a folder that is made."""
+    """Return the shipped exits with these names, and others from their text, in a new folder."""
     folder.mkdir(mode=0o755)
     texts = {name: (SHIPPED / f"{name}.py").read_text() for name in shipped}
     for name, text in (texts | own).items():
@@ -296,11 +296,11 @@ def exits_of(folder: Path, *shipped: str, **own: str) -> SiteExits:
 
 
 class Crash(BaseException):
-    """The process dies here: nothing in it may catch that."""
+    """The process dies here; no code under test may catch it."""
 
 
 class Failpoint:
-    """Makes the commits of the given numbers fail, counted from now."""
+    """Makes commits fail, given by their numbers from now on."""
 
     def __init__(self, journal: Any, *numbers: int, error: BaseException | None = None) -> None:
         self.numbers, self.count = set(numbers), 0
@@ -314,17 +314,17 @@ class Failpoint:
 
 
 def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> CommandAsked:
-    """An input of the engine."""
+    """Return a command as an input of the engine."""
     return CommandAsked(command, by, handle)
 
 
 def signed(*actions: Action) -> tuple[Action, ...]:
-    """Forged actions, each under the name of every feature there is: whichever may have proposed it."""
+    """Return forged actions, each once with the name of every feature."""
     return tuple(replace(action, by=feature.name) for action in actions for feature in FEATURES)
 
 
 def replies_to(handles: Sequence[Any], replies: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """The reply of each handle, in order."""
+    """Return the reply of each handle, in order."""
     found = {id(handle): reply for handle, reply in replies}
     return [found[id(handle)] for handle in handles]
 
@@ -332,12 +332,11 @@ def replies_to(handles: Sequence[Any], replies: Sequence[tuple[Any, Any]]) -> li
 CELLS = (
     "seq", "date", "cpu", "memory", "wall", "pes", "rank", "count", "turn", "given", "priority", "contract",
 )  # fmt: skip
-"""Columns of those that wait, but for names."""
+"""Columns of waiting requests, without those of names."""
 
 
 def observable(site: Site) -> dict[str, Any]:
-    """Everything of a site that anybody can see, in a form that compares; row numbers and stale entries are
-    nobody's business."""
+    """Return everything visible of a site in a form that compares, without row numbers and stale entries."""
     numbers = site.numbers
     named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
     named["needs"] = numbers.needs

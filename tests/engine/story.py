@@ -1,4 +1,4 @@
-"""Stories of a simulated site in a few words: people act, time passes, and each step is checked.
+"""Tests of a simulated site in few words: people give commands, time passes, and each step is checked.
 
     site pes=1; submit anne, ben; starts 1; hold 2 by ben -> 2; hold 1 by ben -> 1:not_permitted
     later 10m; end 1 exit; refuse anne pes=3 -> above_limit
@@ -44,11 +44,11 @@ ACTS: dict[str, Any] = {
         ids, {k.replace(".", "/"): v for k, v in values.items()}
     ),
 }
-"""Orders about requests: identifiers, then ``name=value``."""
+"""Commands about requests: identifiers, then ``name=value``."""
 
 
 def value(text: str) -> Any:
-    """Return a number, a truth value, a list or None as JSON has it, else the text."""
+    """Return a number, a truth value, a list or None as in JSON, else the text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -56,7 +56,7 @@ def value(text: str) -> Any:
 
 
 def play(text: str, *, settings: str = PLAIN, **more: Any) -> "Story":
-    """Play a story on a site of its own, which must be sound at the end."""
+    """Run a test on its own site, and check the site at the end."""
     story = Story(Centre(settings, **more))
     story.play(text)
     story.centre.is_sound()
@@ -64,13 +64,13 @@ def play(text: str, *, settings: str = PLAIN, **more: Any) -> "Story":
 
 
 class Story:
-    """A story at a centre; ``answer``: of the last order."""
+    """A test on a site; ``answer``: to the last command."""
 
     def __init__(self, centre: Centre) -> None:
         self.centre, self._started, self.answer = centre, 0, dict[str, Any]()
 
     def play(self, text: str) -> None:
-        """Take the steps of a story."""
+        """Run the steps of a test."""
         for step in filter(None, map(str.strip, re.split(r"[;\n]", text))):
             said, _, expected = step.partition(" -> ")
             verb, _, rest = said.partition(" ")
@@ -83,7 +83,7 @@ class Story:
                 raise AssertionError(f"{step!r}: {error}") from error
 
     def seq(self, name: str) -> Seq:
-        """The request of a name."""
+        """Return the request of a name."""
         found = request_named(name, (self.centre.site.name,))
         assert found is not None, name
         return self.centre.site.named(found)
@@ -122,27 +122,27 @@ class Story:
     # ------------------------------------------------------------ the site, submissions, time
 
     def site(self, words: str) -> None:
-        """Begin on another site: ``pes``, ``length``, ``at``."""
+        """Begin with another site: ``pes``, ``length``, ``at``."""
         named = (each.partition("=") for each in words.split())
         self.__init__(Centre(PLAIN, **{name: value(text) for name, _, text in named}))  # type: ignore[misc]
 
     def qmgr(self, words: str) -> None:
-        """Have commands done by root, or ``by`` somebody."""
+        """Run qmgr commands as root, or as ``by`` somebody."""
         caller, kept = self._by(words.split(" "))
         self.centre.qmgr(" ".join(kept).replace("|", "\n"), caller)
 
     def deny(self, words: str, expected: str) -> None:
-        """Check that a command is refused, for this code."""
+        """Check that a qmgr command is refused with this code."""
         caller, kept = self._by(words.split(" "))
         refusal = self.centre.refused(self.centre.command(" ".join(kept).replace("|", "\n")), caller)
         assert expected in (refusal.kind, refusal.code), refusal.kind
 
     def submit(self, lines: str) -> None:
-        """Hand in requests, each line by its owner."""
+        """Submit requests, each line by its owner."""
         self.centre.submit(*re.split(r",\s+", lines))
 
     def refuse(self, line: str, expected: str) -> None:
-        """Check that a submission is refused, for this code."""
+        """Check that a submission is refused with this code."""
         centre = self.centre
         wish = cm.Submit((item(line, centre.sim.now),))
         refusal = centre.refused(wish, caller_of(line.split()[0]))
@@ -158,18 +158,18 @@ class Story:
         self.centre.sim.run(moment(time if "T" in time else clock))
 
     def clock(self, time: str) -> None:
-        """Set the clock; nothing happens in between."""
+        """Set the clock without events in between."""
         self.centre.sim.now = moment(time)
         self.centre.sim.feed([])
 
     def probe(self, words: str) -> None:
-        """Have a probe find its resource ``broken`` or ``ok``."""
+        """Let a probe report its resource ``broken`` or ``ok``."""
         name, state = words.split()
         self.centre.sim.feed([ObservedResource(name, state)])
         self.centre.sim.run(self.centre.sim.now)
 
     def down(self, time: str) -> None:
-        """Be down until an instant, and begin a new engine from the journal then."""
+        """Stop the engine until an instant, then begin a new one from the journal."""
         self.centre.sim.now = moment(time)
         self.centre.sim.restart()
 
@@ -180,7 +180,7 @@ class Story:
     # ------------------------------------------------------------ what is so then
 
     def starts(self, names: str) -> None:
-        """Check what was started since the last such check, in order; ``-``: nothing."""
+        """Check which requests started since the last such check, in order; ``-``: none."""
         begun = self.centre.starts()
         found, self._started = self._names(begun[self._started :]), len(begun)
         assert found == [name for name in names.split() if name != "-"], found
@@ -241,7 +241,7 @@ class Story:
             assert found == value(text), (path, found)
 
     def never(self, names: str) -> None:
-        """Check that what these wait for can never come about."""
+        """Check that the prerequisites of these requests can never be met."""
         assert all(self.centre.request(self.seq(name)).never for name in names.split())
 
     def units(self, words: str) -> None:
@@ -271,7 +271,7 @@ class Story:
         assert (reason.code.value, reason.who if who else "") == (code, " ".join(who)), reason
 
     def says(self, words: str) -> None:
-        """Check that the reason for which a request waits says something."""
+        """Check that the text of a request's reason contains these words."""
         name, _, said = words.partition(" ")
         reason = reason_of(self.centre.engine, self.centre.request(self.seq(name)))
         assert reason is not None
@@ -290,7 +290,7 @@ class Story:
         assert found == dict(each.replace(",", ", ").split("=") for each in words.split()), found
 
     def mails(self, number: str) -> None:
-        """Check how many mails went out."""
+        """Check how many mails were sent."""
         assert len(self.centre.sim.notices) == int(number), self.centre.sim.notices
 
     def events(self, words: str) -> None:
@@ -299,6 +299,6 @@ class Story:
         assert sum(event.kind == kind for event in self.centre.events()) == int(number)
 
     def moved(self, words: str) -> None:
-        """Check since how many seconds requests are in their queue."""
+        """Check for how many seconds requests have been in their queues."""
         for request, seconds in self._pairs(words):
             assert self.centre.sim.now - request.date_in_queue == round(float(seconds) * 1000)

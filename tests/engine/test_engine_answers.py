@@ -1,5 +1,5 @@
-"""Why a request waits, in which place, when it would start, and what can never start: refused at submission,
-and told so after a later change of limits."""
+"""Why a request waits, its position, its estimated start, and requests that can never start: refused at
+submission, or reported after a change of limits."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def test_places_are_the_order_of_the_starts():
 
 
 def test_an_estimate_charges_a_wide_request_for_all_its_pes():
-    """Else its department seems to be owed more than it is, and comes next too soon."""
+    """Otherwise its department seems to be owed more than it is, and its next request comes too soon."""
     groups = "create group d1 share=1 members=(anne)\ncreate group d2 share=1 members=(ben)\n"
     runs = {"anne": Run(900_000, 3_600_000), "ben": Run(300_000, 300_000)}
     settings = PLAIN + groups + "set sched_factor share 20 time 1\n"
@@ -119,7 +119,7 @@ REQUESTS = st.tuples(st.sampled_from(("batch", "other", "day")), st.integers(1, 
 
 
 def with_pes(site, seqs):
-    """Starts of these, each on the lowest PEs of its domain that are free beside those before it."""
+    """Return starts of these requests, each on the lowest free PEs of its domain."""
     boards, found = {}, []
     for seq in seqs:
         request = site.requests[seq]
@@ -132,8 +132,8 @@ def with_pes(site, seqs):
 
 
 def free_then(site, starts, request):
-    """The PEs of a request's domain that were free when the first of its list behind it was chosen; None
-    where none was: counted start by start."""
+    """Return the PEs of a request's domain that were free when the first request behind it was chosen,
+    counted start by start; None: there was none."""
     left = site.board(site.domain_of(request.queue).name).free
     for each in (site.requests[start.seq] for start in starts):
         alike = (each.queue, each.group) == (request.queue, request.group)
@@ -174,7 +174,7 @@ def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limi
     ],
 )
 def test_a_limit_that_was_reached_when_its_turn_came_is_told_and_the_order_is_kept(limits, asked):
-    """A run or group limit that the pass itself reached afterwards is not what kept it back."""
+    """A run or group limit that the pass itself reached afterwards did not block the request."""
     centre = Centre(DIVIDED.replace("user_limit=1", ""), pes=12)
     centre.qmgr(f"set queue batch {limits}\nstop queue batch")
     centre.submit(*(f"anne {each}" for each in asked))

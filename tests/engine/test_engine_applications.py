@@ -1,4 +1,5 @@
-"""Applications at the counter: the queue that takes them, whose account is charged, what can never run."""
+"""Applications at a terminal: the queue they enter, the account that is charged, and applications that can
+never run."""
 
 import pytest
 from engine.harness import MAX, PLAIN, Centre, caller_of, item
@@ -23,8 +24,8 @@ set default mpprun queue apps
 
 
 def application(centre: Centre, line: str, **said: object) -> cm.Submit:
-    """One called at a terminal, of class production unless the line says ``class=`` (``-``: none), in the
-    request of ``within=``."""
+    """Return a command that calls an application at a terminal, of class production unless the line has
+    ``class=`` (``-``: none), inside the request ``within=``."""
     plain = item(line, centre.sim.now)
     words = dict(word.split("=") for word in line.split()[1:] if "=" in word)
     around, kind = words.get("within", ""), words.get("class", "production").strip("-")
@@ -38,10 +39,10 @@ def application(centre: Centre, line: str, **said: object) -> cm.Submit:
 
 
 class CallStory(Story):
-    """A story in which people call applications."""
+    """A test in which people call applications."""
 
     def call(self, line: str, expected: str = "") -> None:
-        """Call an application, which is refused where a kind of refusal is named."""
+        """Call an application; ``expected``: kind of its refusal."""
         centre, command, caller = self.centre, application(self.centre, line), caller_of(line.split()[0])
         if expected:
             refusal = centre.refused(command, caller)
@@ -50,7 +51,7 @@ class CallStory(Story):
             centre.ask(command, caller)
 
     def not_started(self, name: str) -> None:
-        """Have the executor find that it cannot start a request."""
+        """Let the executor report that it cannot start a request."""
         self.centre.sim.feed([ob.ObservedNotStarted(self.seq(name), 1, "its folder is gone")])
 
 
@@ -147,7 +148,7 @@ set managers = (max:m)
 
 
 def centre_of(runs, charge="pe_wall", pes=4):
-    """``runs``: minutes of wall and of CPU time, by the name of a request."""
+    """Return a site. ``runs``: minutes of wall and CPU time, by name of request."""
     return Centre(
         SITE + f"set usage charge={charge}\n",
         pes=pes,
@@ -156,7 +157,7 @@ def centre_of(runs, charge="pe_wall", pes=4):
 
 
 def use(centre, group):
-    """Minutes charged to a group, of all domains, once a pass has told what was used."""
+    """Return the minutes charged to a group in all domains, after a pass with samples."""
     centre.submit("max name=tick queue=front")
     site, half_life = centre.site, centre.site.settings.usage.half_life
     found = (account for key, account in site.accounts.items() if key.rpartition("g:")[2] == group)
@@ -164,7 +165,7 @@ def use(centre, group):
 
 
 def called(centre, line):
-    """Call an application by its owner; return its number."""
+    """Call an application as its owner; return its number."""
     CallStory(centre).call(line)
     return centre.site.next_seq - 1
 
@@ -211,10 +212,10 @@ def test_the_report_of_quotas_has_what_was_charged():
 
 
 class ChargeStory(CallStory):
-    """A story of applications with what departments are charged."""
+    """A test of applications and of the use charged to departments."""
 
     def use(self, words: str) -> None:
-        """Check the minutes that are charged to groups: ``d1=40``."""
+        """Check the minutes charged to groups: ``d1=40``."""
         wanted = {group: float(minutes) for group, minutes in (each.split("=") for each in words.split())}
         assert {group: use(self.centre, group) for group in wanted} == pytest.approx(wanted, rel=1e-2)
 
@@ -241,7 +242,7 @@ def test_charges(title):
 
 
 def test_an_application_is_charged_to_the_department_of_the_request_around_it():
-    """Though its owner is no member: a manager handed the request in."""
+    """Its owner is no member of the department: a manager submitted the request."""
     centre = centre_of(RUNS)
     handed_in = item("anne name=script account=guests queue=front", centre.sim.now, user="anne")
     handed_in = replace(handed_in, spec=replace(handed_in.spec, owner="anne"))

@@ -1,4 +1,4 @@
-"""Arrays of requests: one submission, one row, one event; an index becomes a request when it starts."""
+"""Arrays of requests: one submission, one row and one event; an index becomes a request when it starts."""
 
 from collections import Counter
 
@@ -246,7 +246,7 @@ WORDS: dict[str, dict[str, object]] = {
     "delete": {"force": True}, "move": {"to": "other"}, "modify": {"priority": 5},
     "schedule": {"place": "first"},
 }  # fmt: skip
-"""What more is said with an order."""
+"""Further arguments of commands."""
 
 
 def _command(act: str, id: str) -> cm.Command:
@@ -255,7 +255,7 @@ def _command(act: str, id: str) -> cm.Command:
 
 
 def _insist(centre: Centre, command: cm.Command) -> None:
-    """Asks again where a commit failed."""
+    """Give a command again each time its commit fails."""
     for _ in range(3):
         try:
             centre.ask(command, ROOT)

@@ -1,5 +1,4 @@
-"""Jobs that are scheduled by class: what is foreseen of those that give way, what moves cost, and nights gone
-through again."""
+"""Jobs scheduled by class: estimates for suspended jobs, the cost of moves, and replays of nights."""
 
 import pytest
 from engine.harness import Centre, moment
@@ -55,11 +54,11 @@ LAST = [
         {"kind": "interactive", "pes": 2, "wall": 100},
     )
 ]
-"""The last three: where there is nobody else the first gives way to the second, and that to the third."""
+"""In the last three the first job gives way to the second, and that to the third."""
 
 
 def site_of(takes: int, wait: str = "5:00", keep: str = "1", lengths=by_its_limit) -> Centre:
-    """``takes``: ms that a move takes for each PE."""
+    """Return a site. ``takes``: ms that a move takes for each PE."""
     return Centre(
         SITE.format(wait=wait, keep=keep), pes=10, lengths=lengths, moves=OutOnly(takes),
         at="2026-03-02T06:00:00+01:00",
@@ -75,7 +74,7 @@ def hand_in(centre: Centre, jobs: list[dict]) -> None:
 
 
 def has_moved(centre: Centre) -> Centre:
-    """Somebody has given way once: how long a move takes is known."""
+    """Let one job be suspended, so that the duration of a move is known."""
     long, short = centre.submit(
         "anne pes=6 wall=3000 queue=apps class=standby", "anne pes=6 wall=1 queue=apps class=interactive"
     )
@@ -110,7 +109,7 @@ def test_each_start_is_foreseen_where_others_give_way():
 
 
 def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
-    """Six PEs, a production job on all of them that may be disturbed a minute from now."""
+    """A production job on six PEs may be disturbed one minute from now."""
     centre = site_of(2_000, keep="10")
     [long] = centre.submit("anne pes=6 wall=3000 queue=apps class=production")
     [short] = centre.submit("anne pes=2 wall=60 queue=apps class=interactive")
@@ -168,7 +167,7 @@ PARIS = zone_of("Europe/Paris")
 
 
 def twice_bumped() -> tuple[Centre, int]:
-    """A job of 6 PEs that gave way twice and runs again; each time it moved out for 12 s."""
+    """Return a site, and a job of 6 PEs that was suspended twice and runs again; each move took 12 s."""
     centre = site_of(2_000)
     [long] = centre.submit("anne pes=6 wall=3000 queue=apps class=production")
     for pes in (2, 6):
@@ -251,12 +250,12 @@ def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settin
 
 
 def moves(made) -> dict[int, tuple[Instant, int]]:
-    """When each left its PEs, and how long that took."""
+    """Return when each job left its PEs, and how long that took."""
     return {each.event.seq: (each.at, each.event.took) for each in made if isinstance(each.event, MovedOut)}
 
 
 def one_by_one(centre: Centre, *lines: str) -> list[int]:
-    """Submit requests a second apart: at one instant a what-if run makes one pass."""
+    """Submit requests one second apart; at one instant a what-if run would make only one pass."""
     seqs = []
     for line in lines:
         seqs += centre.submit(line)
@@ -265,7 +264,7 @@ def one_by_one(centre: Centre, *lines: str) -> list[int]:
 
 
 def night(takes=2_000) -> tuple[Centre, list[int]]:
-    """An hour in which one gave way and moved out for 12 s."""
+    """Return a site after two hours in which one job was suspended and moved out for 12 s, and its jobs."""
     centre = site_of(takes, wait="30:00", keep="10")
     begin = centre.sim.now
     seqs = one_by_one(
@@ -301,7 +300,7 @@ def test_who_never_gave_way_takes_for_each_pe_what_the_others_took():
 
 
 def test_who_moves_out_when_the_night_goes_another_way_has_moved_out_when_it_had():
-    """It does so while the first one moves out: somebody else gives way in another domain."""
+    """While the first job moves out, another one is suspended in another domain."""
     centre = site_of(2_000, wait="30:00", keep="10")
     begin = centre.sim.now
     long, standby, *_ = one_by_one(

@@ -1,5 +1,5 @@
-"""Weeks in which the clock changes (Europe/Paris), on the shipped site, with restarts in each shift: the
-right shift in force, each switch exactly once."""
+"""Weeks with a change of the clock (Europe/Paris) on the shipped site, with restarts in each shift: the right
+shift is in force, and each switch happens exactly once."""
 
 import pytest
 from engine.harness import PLAIN, Centre, moment
@@ -18,7 +18,7 @@ def site(start: str, more: str = "") -> Site:
 
 
 def switches(place: Centre) -> list[str]:
-    """Every switch by the clock on the wall, with the offset of the day."""
+    """Return every switch by local time, with the offset of the day."""
     return [
         f"{zones.local(r.at, 'Europe/Paris'):%a %d %H:%M %z} {r.event.shift}"
         for r in place.journal.events()
@@ -27,7 +27,7 @@ def switches(place: Centre) -> list[str]:
 
 
 def week(*days: str) -> list[str]:
-    """The four switches of each of these weekdays, given as ``"Fri 27 +0100"``."""
+    """Return the four switches of each of these weekdays, given as ``"Fri 27 +0100"``."""
     return [f"{day[:6]} {each[:5]} {day[7:]} {each[6:]}" for day in days for each in WEEKDAYS]
 
 
@@ -45,7 +45,7 @@ BOTH = pytest.mark.parametrize(("start", "expected"), [(SPRING, SPRING_WEEK), (A
 
 
 def end_of(start: str) -> Instant:
-    """Six days and twelve hours later by the clock on the wall."""
+    """Return the instant six days and twelve hours later in local time."""
     return moment("2026-04-02T00:00:00+02:00" if start == SPRING else "2026-10-29T00:00:00+01:00")
 
 
@@ -65,7 +65,7 @@ def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start,
 
 
 def _change_of(start: str) -> tuple[int, ...]:
-    """Around the hour that is left out, or comes twice."""
+    """Return instants around the hour that is skipped or repeated."""
     change = moment("2026-03-29T03:00:00+02:00" if start == SPRING else "2026-10-25T02:00:00+01:00")
     return tuple(change + each for each in (-HOUR, -1, 0, 1, HOUR // 2, HOUR))
 

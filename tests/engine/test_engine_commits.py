@@ -1,4 +1,4 @@
-"""Commits: what waits for them, and what becomes of a group whose commit fails."""
+"""Commits: what waits for them, and the effects of a failed one."""
 
 import pytest
 from engine.harness import (
@@ -21,7 +21,7 @@ from nqspy.model.actions import Kill
 
 
 class Idle:
-    """An executor that notes its orders, and does nothing."""
+    """An executor that only records its orders."""
 
     def __init__(self):
         self.done = []
@@ -228,7 +228,7 @@ def test_a_pass_that_breaks_down_keeps_nobody_from_ending_or_submitting():
             raise ZeroDivisionError("a bug")
 
         def follow(self, events):
-            """It looks at the site itself."""
+            """Do nothing: the decider reads the site directly."""
 
     centre = Centre(length=60, failed=goes_on)
     centre.submit("anne")

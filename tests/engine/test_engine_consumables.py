@@ -1,4 +1,4 @@
-"""Consumables under a virtual clock: asked for, given, held over restarts, and never twice."""
+"""Consumables under a virtual clock: requested, assigned, held over restarts, and never assigned twice."""
 
 import pytest
 from engine.harness import OLGA, PLAIN, ROOT, Centre, asked, item
@@ -27,7 +27,7 @@ create consumable matlab count=2 policy=round_robin
 
 @pytest.fixture
 def lab():
-    """Eight PEs, four GPUs, two licences."""
+    """Return a site with eight PEs, four GPUs and two licences."""
     return Centre(LAB, pes=8)
 
 
@@ -169,7 +169,7 @@ STORY = st.lists(
 
 
 class Watcher:
-    """Follows the journal by itself: who holds which unit, and which are offline."""
+    """Follows the journal independently: the holder of each unit, and the offline units."""
 
     def __init__(self) -> None:
         self.settings = Settings()

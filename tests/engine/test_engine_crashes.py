@@ -1,4 +1,4 @@
-"""An engine that dies at any commit, or begins over an older database: what the next one makes of it."""
+"""Recovery of an engine that died at any commit, or that starts with an older database."""
 
 import copy
 
@@ -23,7 +23,7 @@ from nqspy.store.memory import MemoryJournal
 
 
 def story(centre: Centre) -> None:
-    """Submissions, deletions, ends, a rerun: what a crash may interrupt anywhere."""
+    """Give commands and let requests end: submissions, deletions, a rerun; a crash may interrupt each."""
     for n in range(4):
         again(centre, submit("anne", centre, f"a{n}"))
         again(centre, submit("ben", centre, f"b{n}"))
@@ -36,7 +36,7 @@ def story(centre: Centre) -> None:
 
 
 def again(centre: Centre, command: cm.Command) -> None:
-    """A client that repeats itself when the daemon died under it or could not commit."""
+    """Give a command as a client that repeats it after a crash or a failed commit."""
     try:
         centre.ask(command)
     except Crash:
@@ -73,7 +73,7 @@ def test_a_crash_at_any_commit_loses_nothing_and_starts_nothing_twice(number, be
 
 
 class After:
-    """Dies right after a commit: it counts, and nobody was told, nothing was ordered."""
+    """Dies right after a commit: the commit counts, but nothing was answered or ordered."""
 
     def __init__(self, journal: MemoryJournal, number: int) -> None:
         self.count, commit = 0, journal.commit
@@ -111,7 +111,7 @@ def test_after_a_power_cut_what_ran_is_run_again():
 
 
 class Running:
-    """An executor under which everything runs on, and has used so much; ``done``: its orders."""
+    """An executor in which everything keeps running with this much use; ``done``: its orders."""
 
     def __init__(self, used: Used = Used()) -> None:  # noqa: B008
         self.used, self.done = used, list[object]()
@@ -123,7 +123,7 @@ class Running:
         return [ob.ObservedRunning(seq, attempt, self.used) for seq, attempt in expected.items()]
 
     def order_moves(self, rank, now):
-        """Nothing is moved here."""
+        """Do nothing: nothing moves here."""
 
 
 def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
@@ -208,8 +208,7 @@ def test_a_machine_that_changed_is_noted_once():
 
 
 def rewound(minutes, *lines):
-    """A centre whose journal is put back to so many minutes before; what happened in the machine since
-    stays."""
+    """Return a site whose journal is set back by so many minutes; its jobs stay as they are."""
     centre = Centre(PLAIN, pes=1, length=600)
     centre.submit(*lines)
     kept = copy.deepcopy(centre.journal.__dict__)
@@ -251,7 +250,7 @@ def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_ag
 
 
 def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():
-    centre = rewound(30, "anne")  # it ends, and nothing of it stays
+    centre = rewound(30, "anne")  # it ends without a trace
     begin(centre, {}, Later("a backup was restored", 7, {}))
     assert centre.site.requests[1].state is State.HELD
     assert centre.site.next_seq == 7
@@ -269,7 +268,7 @@ def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
 
 
 def night(spare):
-    """What a night starts, in order, and how many names are kept in mind at its end."""
+    """Return what a night starts, in order, and how many names are remembered at its end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "LEAST_NAMES", spare)
         settings = PLAIN + "set sched_factor share 20\ncreate group d1 share=30 members=(anne)\n"
@@ -284,7 +283,7 @@ def night(spare):
 
 
 def test_forgetting_names_changes_no_decision():
-    """The same night twice: once every few new names have the others looked through."""
+    """Run the same night twice, once with names removed after every few new ones."""
     starts, few = night(1)
     as_ever, many = night(10_000)
     assert starts == as_ever
@@ -293,7 +292,7 @@ def test_forgetting_names_changes_no_decision():
 
 
 def test_an_index_that_began_since_is_held_as_a_request_of_its_own():
-    """Its array would start it again: in the backup it had not begun."""
+    """Otherwise its array would start it again, because it had not begun in the backup."""
     centre = rewound(25, "anne array=1-4")
     began = member(array_key(1), 2)
     begin(centre, {began: 1})

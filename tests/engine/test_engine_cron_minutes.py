@@ -1,4 +1,4 @@
-"""Cron times around every change of the clock, against the plainest reading there is: minute by minute.
+"""Cron times around every change of the clock, compared with a simple count minute by minute.
 
 A certain time of the day fires in the minute in which the clock first shows it or something later; what
 begins with a star in minute or hour fires whenever the clock shows it (interfaces.md 7, Debian's cron).
@@ -36,16 +36,16 @@ ZONES = [
     "Pacific/Tongatapu", "Pacific/Norfolk",
 ]  # fmt: skip
 FIRST, LAST = datetime(1993, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
-"""From 1993 on: then Kwajalein left out a day."""
+"""First year: in 1993 Kwajalein skipped a day."""
 EPOCH = datetime(1970, 1, 1)
-"""Whole minutes are counted from here, in UTC and on the wall."""
+"""Origin of minute counts, in UTC and in local time."""
 AROUND = 2 * 1440
 """Minutes before and after a change."""
 
 
 @lru_cache(maxsize=64)
 def offset(zone: str, minute: int) -> int:
-    """By how many minutes the wall is ahead of UTC."""
+    """Return by how many minutes local time is ahead of UTC."""
     shown = datetime.fromtimestamp(60 * minute, ZoneInfo(zone)).utcoffset()
     assert shown is not None
     return round(shown.total_seconds()) // 60
@@ -53,7 +53,7 @@ def offset(zone: str, minute: int) -> int:
 
 @lru_cache(maxsize=64)
 def changes(zone: str) -> list[int]:
-    """The minutes (UTC) in which the clock has jumped."""
+    """Return the minutes (UTC) at which the clock changed."""
     found = []
     first, last = (round(each.timestamp()) // 60 for each in (FIRST, LAST))
     for day in range(first, last, 1440):
@@ -68,7 +68,7 @@ def changes(zone: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Expression:
-    """A cron expression with the sets that were drawn for it (weekdays from Sunday, 0)."""
+    """A cron expression with its drawn sets (weekdays from Sunday, 0)."""
 
     text: str
     minutes: frozenset[int]
@@ -82,7 +82,7 @@ class Expression:
         return any(field.startswith("*") for field in self.text.split()[:2])
 
     def on(self, day: int, sundays: Collection[int] = ()) -> bool:
-        """True if it fires on a day, counted from `EPOCH`; ``sundays`` are days that count as Sundays."""
+        """True if it fires on a day, counted from `EPOCH`; ``sundays``: days that count as Sundays."""
         when = EPOCH + timedelta(days=day)
         weekday = 0 if day in sundays else when.isoweekday() % 7
         number, weekday = when.day in self.days, weekday in self.weekdays
@@ -90,7 +90,7 @@ class Expression:
         return when.month in self.months and ((number and weekday) if both else (number or weekday))
 
     def fits(self, wall: np.ndarray, sundays: Collection[int]) -> np.ndarray:
-        """Mask of these minutes on the wall: those that it names."""
+        """Return the mask of these local minutes at which it fires."""
         days, minutes = np.divmod(wall, 1440)
         known, where = np.unique(days, return_inverse=True)
         on = np.array([self.on(int(day), sundays) for day in known])[where]
@@ -123,7 +123,7 @@ NAMES = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
 
 def draw(chance: random.Random) -> Expression:
-    """An expression at random; mostly it fires near the hours at which clocks change."""
+    """Draw a cron expression that mostly fires near the hours of clock changes."""
     minute = _field(chance, 0, 59, (0, 1, 5, 15, 30, 45, 59))
     hour = _field(chance, 0, 23, (0, 1, 2, 3, 4, 22, 23))
     anything: tuple[str, frozenset[int]] = ("*", frozenset(range(1, 32)))
@@ -140,7 +140,7 @@ def draw(chance: random.Random) -> Expression:
 
 
 def by_minutes(wanted: Expression, zone: str, change: int, sundays: Collection[int]) -> list[Instant]:
-    """Firings of the four days around a change: every minute is examined."""
+    """Return the firings of the four days around a change, by an examination of every minute."""
     minutes = np.arange(change - AROUND, change + AROUND)
     before, after = offset(zone, change - 1), offset(zone, change)
     wall = minutes + np.where(minutes < change, before, after)
@@ -156,7 +156,8 @@ def by_minutes(wanted: Expression, zone: str, change: int, sundays: Collection[i
 
 
 def check(wanted: Expression, zone: str, some: list[int], chance: random.Random) -> None:
-    """Ahead and back, around each of these changes; near every second one some days count as Sundays."""
+    """Compare the next and the last firing around each of these changes; near every second one some days
+    count as Sundays."""
     shifts = (Shift("x", (wanted.text,)),)
     for change in some:
         near = range(change // 1440 - 3, change // 1440 + 4)
@@ -178,7 +179,7 @@ def check(wanted: Expression, zone: str, some: list[int], chance: random.Random)
 
 
 def _moments(expected: list[Instant], change: Instant) -> Iterator[tuple[Instant, Instant]]:
-    """Instants around firings near the change, with the last firing before each."""
+    """Yield instants near the firings around a change, each with the last firing before it."""
     near = sorted(range(len(expected)), key=lambda n: abs(expected[n] - change))[:6]
     for n in near:
         yield expected[n], expected[n]
@@ -192,8 +193,8 @@ def _moments(expected: list[Instant], change: Instant) -> Iterator[tuple[Instant
 
 
 def pairs(count: int, seed: int, most: int) -> int:
-    """Checks that many pairs of zone and expression, each around at most ``most`` changes of the zone's; says
-    how many changes were looked at."""
+    """Check this many pairs of zone and expression, each around at most ``most`` changes; return the number
+    of changes."""
     chance, looked = random.Random(seed), 0
     for n in range(count):
         zone, wanted = ZONES[n % len(ZONES)], draw(chance)
@@ -247,7 +248,7 @@ def test_what_begins_with_a_star_follows_the_clock_and_certain_times_come_once()
 
 HARD = (
     ("Europe/Paris", "0 0 29 2 */7"),  # the 29th of February on a Sunday
-    ("Europe/Paris", "* 2 * 3 0L"),  # a star in the hour that is left out, always
+    ("Europe/Paris", "* 2 * 3 0L"),  # a star in the hour that is skipped, always
     ("Europe/Paris", "* * 29 2 */7"),
     ("Pacific/Apia", "0-59 0-23 * * *"),
     ("Antarctica/Casey", "0-59 0-23 * * *"),

@@ -1,4 +1,4 @@
-"""Domains in the command language: what is made of which PEs, and what is refused."""
+"""Domains in the command language: their PEs, and refused settings."""
 
 import pytest
 from engine.harness import Centre
@@ -103,7 +103,7 @@ def test_without_a_domain_nothing_is_said_or_kept_of_them():
 
 @pytest.fixture
 def parked(centre):
-    """A request of four PEs that the shift away has suspended: its PEs are idle."""
+    """Return a site with a request of four PEs that shift away has suspended, so its PEs are idle."""
     Story(centre).play(PARKED)
     return 1
 

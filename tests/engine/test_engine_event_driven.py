@@ -1,5 +1,5 @@
-"""Event driven (seed 001): whatever happens, a pass follows an event or a look that was told beforehand, and
-while nothing happens none is made, however often somebody looks."""
+"""Event driven (seed 001): each pass follows an event or an announced wake-up, and idle time causes no pass,
+however often the engine is called."""
 
 from engine.harness import Centre
 from engine.test_engine_look_ahead_properties import FACTORS, QUEUE, REQUEST, SHIFT, built, put
@@ -14,8 +14,8 @@ MOMENTS = st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=8)
 
 
 class Watched:
-    """Notes at each pass what called for it. ``passes``: how many there were; ``wake``: the look that the
-    engine told last; ``again``: whether it said that it has more to do at once."""
+    """Records what called for each pass. ``passes``: their number; ``wake``: the last announced wake-up;
+    ``again``: whether the engine has more to do at once."""
 
     def __init__(self, centre: Centre) -> None:
         self.engine = centre.engine
@@ -25,7 +25,7 @@ class Watched:
         self.engine.decider, self.engine.feed = self, self.feed
 
     def feed(self, inputs, now, asked=()):
-        """What the driver gives the engine."""
+        """Record what the driver gives to the engine."""
         known = self.engine.site.n
         self._due |= self.again or (self.wake is not None and self.wake <= now)
         outcome = self._feed(inputs, now, asked)
@@ -35,7 +35,7 @@ class Watched:
         return outcome
 
     def ask(self, site, now, samples):
-        """A pass."""
+        """Record a pass."""
         self.passes += 1
         assert site.n > self._known or self._due, f"a pass at {now} follows nothing"
         return self._decider.ask(site, now, samples)
@@ -44,8 +44,8 @@ class Watched:
         return getattr(self._decider, name)
 
     def is_idle(self, centre: Centre, moments: list[float]) -> None:
-        """Somebody looks at moments (parts of the time) before the next look that was told, or in the next
-        month: nothing is made of it."""
+        """Call the engine at moments (parts of the time) before the next wake-up, or within a month, and
+        check that nothing happens."""
         outcome = self.engine.feed((), centre.sim.now)
         while outcome.again or outcome.pending:
             outcome = (

@@ -1,5 +1,5 @@
-"""Requests that wait for others (``--after``): held until what they await has come about, whatever becomes of
-the others, of the daemon and of its commits; small graphs in one transaction, and deletions."""
+"""Requests that wait for others (``--after``): they stay held until their prerequisites are met, despite
+crashes, failed commits and deletions; small graphs are submitted in one transaction."""
 
 import pytest
 from engine.harness import ANNE, BEN, Centre, Crash, Failpoint, by_name, item
@@ -23,7 +23,7 @@ def centre(**more):
 
 
 def graph(site, *lines, by=ANNE, **more):
-    """A list of (line, places and words that it waits for)."""
+    """Submit a list of (line, places and words of its prerequisites)."""
     items = [
         replace(item(line, site.sim.now, number=n), after=tuple(after))
         for n, (line, after) in enumerate(lines, 1)
@@ -191,7 +191,7 @@ ENDINGS = {
     "is killed": ("anne", "later 1m; delete 1 kill; later 1m", ("any", "fail", "start"), "1 2"),
     "is deleted before it ran": ("anne held", "delete 1", ("any", "fail"), "2"),
 }
-"""What is handed in, what happens to it, the words that are met by that, and what then has started."""
+"""Submitted requests, what happens to them, the words that this meets, and the requests that then start."""
 STORIES |= {
     "held by the system while it waits, and says for what": """submit anne, ben name=long, anne after=1,2:any
         state 3 held; holds 3 s; why 3 DEPENDENCY dependency
@@ -382,7 +382,8 @@ def test_nothing_starts_before_what_it_awaits_has_come_about(graph, policy, dele
 
 
 def check_order(site, wanted, policy):
-    """Every start came after all that it awaited; what waits still waits for something that cannot come."""
+    """Check that every start came after all its prerequisites, and that requests still waiting have one that
+    cannot be met."""
     happened = {}
     for event in site.events(ev.Started, ev.Starting, ev.Ended, ev.Deleted):
         if isinstance(event, ev.Starting):

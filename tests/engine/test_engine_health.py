@@ -1,4 +1,4 @@
-"""A resource breaks in the night and is mended again: what the engine makes of it, whatever else happens."""
+"""A resource breaks in the night and is repaired: reactions of the engine, whatever else happens."""
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
@@ -26,7 +26,7 @@ AT_01 = moment("2026-03-03T01:00:00+01:00")
 
 
 def night(running="hold", **more):
-    """A centre at 22:50 where nfs will break at 23:00:12 and be well again at 01:00."""
+    """Return a site at 22:50 where nfs will break at 23:00:12 and be repaired at 01:00."""
     centre = more.pop("kind", Centre)(NIGHT.format(running), at="2026-03-02T22:50:00+01:00", **more)
     centre.sim.see(AT_23, ob.ObservedResource("nfs", "broken", "stale file handle"))
     centre.sim.see(AT_01, ob.ObservedResource("nfs", "ok", ""))

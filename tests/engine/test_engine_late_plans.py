@@ -1,4 +1,4 @@
-"""A decider in another process: its plan comes late or is forged, and is looked at again before it counts."""
+"""A decider in another process: its plan arrives late or forged, and is checked again before it counts."""
 
 import pytest
 from core.harness import House, promised, spec_of
@@ -24,7 +24,7 @@ from nqspy.model.reasons import quoted
 
 
 class Later:
-    """A decider that answers when the test says so, with the plan of the moment it was asked."""
+    """A decider that answers when the test says so, with a plan for the time of the question."""
 
     def __init__(self):
         self.plans: list[Plan] = []
@@ -36,14 +36,14 @@ class Later:
         self.plans.append(run_pass(site, now, self.exits, samples))
 
     def follow(self, events):
-        """It looks at the site itself."""
+        """Do nothing: it reads the site directly."""
 
     def reset(self, site):
-        """It keeps nothing of it."""
+        """Do nothing: it stores nothing of the site."""
 
 
 class Late(Centre):
-    """A centre with such a decider."""
+    """A site with such a decider."""
 
     def __init__(self, settings: str = PLAIN, **more) -> None:
         self.later_plans = Later()
@@ -51,7 +51,7 @@ class Late(Centre):
         self.answer()
 
     def answer(self, plan: Plan | None = None) -> None:
-        """The plan in flight arrives, and whatever was asked for after it."""
+        """Let the plan in flight arrive, and all that are asked for after it."""
         while self.later_plans.plans:
             first = self.later_plans.plans.pop(0)
             self.sim.feed([Decision(plan or first)])
@@ -60,24 +60,24 @@ class Late(Centre):
         self.is_sound()
 
     def arrive(self) -> None:
-        """Only the plan in flight arrives."""
+        """Let only the plan in flight arrive."""
         self.sim.feed([Decision(self.later_plans.plans.pop(0))])
         self.is_sound()
 
 
 class LateStory(Story):
-    """A story whose plans come late."""
+    """A test with plans that arrive late."""
 
     def __init__(self, centre: Late) -> None:
         super().__init__(centre)
         self._asked = centre.later_plans.asked
 
     def plans(self, _: str) -> None:
-        """Have the plan in flight arrive, and whatever is asked for after it."""
+        """Let the plan in flight arrive, and all that are asked for after it."""
         self.centre.answer()
 
     def plan(self, _: str) -> None:
-        """Have only the plan in flight arrive."""
+        """Let only the plan in flight arrive."""
         self.centre.arrive()
 
     def asked(self, number: str) -> None:
@@ -86,18 +86,18 @@ class LateStory(Story):
         assert self._asked - before == int(number), self._asked - before
 
     def lost(self, _: str) -> None:
-        """Have the news arrive that there will be no plan."""
+        """Report that there will be no plan."""
         self.centre.later_plans.plans.clear()
         self.centre.sim.feed([Decision(None)])
 
     def rests(self, word: str) -> None:
-        """Have the engine rest, or go on."""
+        """Let the engine rest, or continue."""
         self.centre.engine.paused = word == "on"
         self.centre.sim.feed([])
 
 
 def play_late(text: str, settings: str = PLAIN, **more) -> None:
-    """Play a story on a site of its own whose plans come late."""
+    """Run a test with late plans on its own site."""
     LateStory(Late(settings, **more)).play(text)
 
 
@@ -267,7 +267,7 @@ def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause_unless_it_
 
 
 def front_and_behind() -> House:
-    """Six PEs, two units, and a queue in front of one in which each request has a reservation."""
+    """Return a site with six PEs, two units, and two queues; each request of the second has a reservation."""
     house = House().machine(pes=6)
     for name in ("gpu", "matlab"):
         house.change(ev.Change("create", f"consumable/{name}", {"units": ("0",)}))
@@ -275,7 +275,7 @@ def front_and_behind() -> House:
 
 
 def rechecked(house: House, *changed: Seq) -> list[Seq]:
-    """Make a plan, and carry out what stands of it although these requests have changed."""
+    """Make a plan, then change these requests; return the starts of the plan that are still carried out."""
     plan = house.run_pass().plan
     recheck = Recheck(house.site, set(changed), house.now, {})
     orders = list(enact(house.site, plan, house.now, house._event, recheck.stands))
@@ -322,7 +322,7 @@ def test_no_reservation_is_given_the_room_of_one_whose_start_falls(falls, minute
 
 
 class Soon(Later):
-    """A decider whose plans arrive 10 ms after they were asked for; ``sim``: the driver that asks it."""
+    """A decider whose plans arrive 10 ms after the question; ``sim``: the driver that asks it."""
 
     sim = None
 
@@ -333,7 +333,7 @@ class Soon(Later):
 
 
 class Refusing(Gate):
-    """A gate with a rule that the passes do not have."""
+    """A gate with an additional rule that passes do not have."""
 
     def limit(self, ask, forced=False):
         return REFUSED
@@ -397,7 +397,7 @@ end
 
 
 def a_running_one(running: str = "suspend", spill: str = "suspend") -> Late:
-    """Requests 1 in queue batch and 2 in queue night run; all resources are well."""
+    """Return a site where requests 1 in queue batch and 2 in queue night run; all resources are ok."""
     centre = Late(PLAIN + PROBED.format(running, spill))
     centre.sim.feed([ob.ObservedResource("nfs", "ok", ""), ob.ObservedResource("tape", "ok", "")])
     centre.answer()
@@ -408,7 +408,7 @@ def a_running_one(running: str = "suspend", spill: str = "suspend") -> Late:
 
 
 def plan(centre: Late, *actions) -> None:
-    """A plan with these actions arrives, made from the site as it is."""
+    """Let a plan with these actions arrive, as made for the present site."""
     centre.later_plans.plans.clear()
     centre.engine._mark()
     centre.engine.feed((), centre.sim.now)
@@ -417,11 +417,11 @@ def plan(centre: Late, *actions) -> None:
 
 
 class ForgedStory(LateStory):
-    """A story in which forged plans arrive."""
+    """A test in which forged plans arrive."""
 
     def forge(self, words: str) -> None:
-        """Have a plan arrive that makes a request go on, run again, or give way (``keep``: with its PEs), for
-        this cause (``~``: a blank)."""
+        """Let a plan arrive that resumes, reruns or suspends a request (``keep``: with its PEs), for this
+        cause (``~``: a blank)."""
         act, name, *told = words.split()
         seq, cause = self.seq(name), cause_of(" ".join(told).replace("~", " "))
         made = {

@@ -1,4 +1,4 @@
-"""When a request starts: at the latest, probably, and what is said where nobody knows."""
+"""Estimated starts: the latest, the probable, and the texts where they are unknown."""
 
 from cProfile import Profile
 from itertools import count
@@ -22,7 +22,7 @@ from nqspy.model.site_copy import copy_site
 
 
 def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
-    """Until the start that is told; the asking changes nothing."""
+    """Return the seconds to the estimated start; asking changes nothing."""
     before = observable(centre.site)
     found = getattr(centre.forecasts(seq)[seq], of)
     assert observable(centre.site) == before
@@ -31,15 +31,15 @@ def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
 
 
 def ahead_of(centre: Centre, **more: Any) -> LookAhead:
-    """A look from now on."""
+    """Return a look-ahead from now on."""
     return LookAhead(centre.site, centre.sim.now, centre.engine.between, **more)
 
 
 class ForecastStory(Story):
-    """A story in which people ask when requests start; the asking changes nothing."""
+    """A test in which people ask for estimated starts; asking changes nothing."""
 
     def latest(self, words: str, of: str = "latest") -> None:
-        """Check in how many seconds a request starts at the latest; ``-``: nobody knows, for these."""
+        """Check in how many seconds a request starts at the latest; ``-``: unknown, because of these."""
         name, wanted, *by = words.split()
         seq = self.seq(name)
         found = seconds(self.centre, seq, of)
@@ -48,7 +48,7 @@ class ForecastStory(Story):
         assert wanted != "-" or [*told.by] == [self.seq(each) for each in by], told
 
     def probably(self, words: str) -> None:
-        """The same of when it starts probably."""
+        """Check in how many seconds a request starts probably; ``-``: unknown, because of these."""
         self.latest(words, "probably")
 
 
@@ -146,7 +146,7 @@ def test_nobody_knows_when_a_resource_is_well_again():
     [late] = centre.submit("ben wall=100 needs=nfs")
     forecast = centre.forecasts(late)[late]
     assert (forecast.latest.start, forecast.probably.start) == (None, None)
-    parts = iter((0.0, 0.1))  # a look that ends early says the same
+    parts = iter((0.0, 0.1))  # a simulation that ends early gives the same
     looking = LookAhead(centre.site, centre.sim.now, Between())
     assert looking.forecasts([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
 
@@ -215,7 +215,7 @@ def test_settings_may_be_tried():
 
 
 def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
-    """So many wait for all PEs, one of which is held without a wall limit."""
+    """Return a site where this many requests wait for all PEs, one of which is held without a wall limit."""
     centre = Centre(PLAIN + f"set queue batch order=fcfs reserve=1 {more}\n", pes=4)
     centre.submit("anne pes=1", *["ben pes=4 wall=100"] * 2)
     lines = [item(f"user{n % 20} pes=4 wall=100", centre.sim.now, number=n) for n in range(waiting - 2)]

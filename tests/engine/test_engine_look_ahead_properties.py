@@ -1,6 +1,6 @@
-"""Whatever a site is like: where every request runs exactly as long as its wall limit says (or a hole that it
-fills by contract), and nobody comes later, each start is foreseen to the millisecond, unless it is said that
-chances are taken."""
+"""Estimates on any site: if every request runs exactly to its wall limit (or to the end of the hole that it
+fills by contract) and no request comes later, each estimated start is exact to the millisecond, except beside
+queues with starts by chance."""
 
 from engine.harness import Centre, item, observable
 from examples import examples
@@ -74,7 +74,7 @@ SHIFT = st.none() | st.fixed_dictionaries(
 
 
 def by_its_limit(request: Request) -> Run:
-    """As long as it may, with all its PEs busy."""
+    """Run a request to its limit, with all its PEs busy."""
     assert request.spec.ask.wall is not None
     return Run(request.spec.ask.wall, request.spec.ask.wall * request.spec.ask.pes)
 
@@ -106,7 +106,7 @@ def built(queues: list[dict], factors: dict, shift: dict | None, sampled: bool) 
 
 
 def real_starts(centre: Centre, since: int) -> dict[int, int]:
-    """The first start of each from the event of that number on."""
+    """Return the first start of each request after the event of that number."""
     found = centre.times(ev.Starting, since)
     for seq, at in list(found.items()):
         if (array := array_of(seq)) is not None:
@@ -115,7 +115,8 @@ def real_starts(centre: Centre, since: int) -> dict[int, int]:
 
 
 def each_is_foreseen(centre: Centre) -> int:
-    """Asks for all that wait, and lets it happen. How many were started in a hole from then on."""
+    """Ask for the estimates of all waiting requests, let them start, and compare; return how many started in
+    a hole."""
     before, since = observable(centre.site), centre.count()
     told = centre.forecasts()
     assert observable(centre.site) == before, "the asking changes nothing"
@@ -123,7 +124,7 @@ def each_is_foreseen(centre: Centre) -> int:
     real = real_starts(centre, since)
     for seq, forecast in told.items():
         if "backfill=probable" in forecast.latest.basis:
-            continue  # it says that it is not sure
+            continue  # its text says that it is not guaranteed
         assert forecast.latest.start == real.get(seq), f"{seq} at the latest: {forecast}"
         assert forecast.latest.start is not None or forecast.latest.basis
         assert forecast.probably.start == real.get(seq), f"{seq} probably: {forecast}"
@@ -174,7 +175,7 @@ HOLE = [
     {"owner": "anne", "queue": "front", "after": 0, "more": "", "mem": 1, "contract": False} | more
     for more in ({"pes": 5, "wall": 1_000}, {"pes": 2, "wall": 3_000}, {"pes": 6, "wall": 600})
 ]
-"""All PEs are held; when five of them become free, there will be a hole before the third has its six."""
+"""All PEs are held; once five are free, there is a hole until the third request has its six."""
 
 
 def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
@@ -193,8 +194,8 @@ def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
 
 
 def test_a_start_promised_beside_one_that_a_shift_suspends_is_kept():
-    """He keeps his memory all day; an array that was promised its start before is not made late by another
-    that was promised what he was taken to give back."""
+    """The suspended request keeps its memory all day. An array with a reservation must not be made late by
+    another reservation that counted on this memory."""
     calm = {"order": "fcfs", "backfill": "limit"}
     queues = [calm | {"reserve": most} for most in ("all", "2", "1")]
     factors = {"share": 17, "cpu": 0, "memory": 11, "time": 17}

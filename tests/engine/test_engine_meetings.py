@@ -1,5 +1,5 @@
-"""Where one thing meets another: memory and closings, lost CPUs and parked requests, lists and limits of
-queues, a clock that was far off, and words over the wire that nobody would type."""
+"""Combinations: memory and closed queues, lost CPUs and suspended requests, lists and limits of queues, a
+wrong clock, and words over the wire that no person types."""
 
 import pytest
 from engine.harness import ANNE, BEN, PLAIN, Centre, item
@@ -66,19 +66,19 @@ def test_swap_control_that_is_switched_on_again_looks_anew():
 
 
 class MemoryStory(Story):
-    """A story with readings of the memory, and with CPUs that go."""
+    """A test with readings of the memory, and with CPUs that disappear."""
 
     def memory(self, words: str) -> None:
-        """Read the memory: level, per cent in use, GB that requests hold in their order."""
+        """Report the memory: level, per cent in use, GB that requests hold in their order."""
         level, used, *held = words.split()
         memory(self.centre, level, float(used), *((seq, int(size) * GB) for seq, size in enumerate(held, 1)))
 
     def cpus(self, number: str) -> None:
-        """Find so many CPUs."""
+        """Report so many CPUs."""
         see(self.centre, ObservedMachine(tuple(range(int(number))), 0))
 
     def power_cut(self, cpus: str) -> None:
-        """Come back after a power cut with so many CPUs."""
+        """Restart after a power cut with so many CPUs."""
         self.centre.sim.executor.fail()
         self.centre.sim._found = Found(tuple(range(int(cpus))), 0)
         self.centre.sim.restart()

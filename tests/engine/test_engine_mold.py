@@ -1,4 +1,4 @@
-"""Moldable requests in the engine, and what follows from the PEs of a request, whoever changes them."""
+"""Moldable requests in the engine, and effects of a request's PEs, whoever changes them."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ SIZES = "anne sizes=1,2,4 walls=40:00,20:00,10:00"
 
 
 def by_size(request) -> Run:
-    """It takes nearly the time that is its limit; one named long takes an hour."""
+    """Run a request for almost its time limit, or for an hour if it is named long."""
     return Run(wall=60 * MINUTE if request.name == "long" else request.spec.ask.wall - MINUTE)
 
 
 TWICE = "sizes=4,8 speedup=8:0 wall=2:00:00"
-"""A = 8 without variance: two hours on one PE, a quarter of that on four."""
+"""Speedup with A = 8 and no variance: two hours on one PE, a quarter of that on four."""
 STORIES = {
     "it is ended at the limit of its size and charged for its PEs": f"""submit {SIZES} name=long; later 5m
         has 1 run.rate=4000; later 6m; end 1 wall_limit; ran 1 600""",
@@ -78,7 +78,7 @@ def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):
     (anne,) = centre.submit(SIZES)
     centre.later(hours=1)
     assert centre.end_of(anne).used.wall == 9 * MINUTE
-    centre.submit("ben wall=2:00")  # the journal goes on so long
+    centre.submit("ben wall=2:00")  # so the journal reaches this far
     centre.later(hours=1)
     _, would = what_if(centre, "set machine pes=2")
     start = next(each for each in would.made if isinstance(each.event, ev.Starting))

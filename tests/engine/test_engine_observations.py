@@ -1,4 +1,4 @@
-"""What the executor tells, and what becomes of it."""
+"""Observations of the executor, and their effects."""
 
 import pytest
 from engine.harness import PLAIN, Centre, goes_on, submit
@@ -16,7 +16,7 @@ from nqspy.model.requests import Ending, Request, Used
 
 
 class Recorder:
-    """One that only notes what it is told; the test says what is seen."""
+    """An executor that only records its orders; the test supplies the observations."""
 
     def __init__(self):
         self.done: list[ac.Action] = []
@@ -51,14 +51,14 @@ SEEN = {
 
 
 class HandsStory(Story):
-    """A story in which the hands do nothing by themselves: it says what they see."""
+    """A test with a `Recorder`: the test says what the executor observes."""
 
     def __init__(self, centre: Centre) -> None:
         super().__init__(centre)
         centre.engine.executor = self.hands = Recorder()
 
     def see(self, words: str) -> None:
-        """See something of an attempt: kind, request, attempt, and what more is told."""
+        """Report an observation of an attempt: kind, request, attempt, further values."""
         kind, seq, attempt, *more = words.split()
         told = {name: value(text) for name, _, text in (each.partition("=") for each in more)}
         if "used" in told:
@@ -67,7 +67,7 @@ class HandsStory(Story):
         see(self.centre, SEEN[kind](self.seq(seq), int(attempt), **told))
 
     def orders(self, words: str) -> None:
-        """Check what the hands were ordered since the last check, in order."""
+        """Check the orders to the executor since the last check, in order."""
         found = []
         for each in self.hands.told(ac.Action):
             more = (each.reason, each.grace, each.signal) if isinstance(each, ac.Kill) else ()
@@ -78,7 +78,7 @@ class HandsStory(Story):
         assert found == words.strip("-").split(), found
 
     def retries(self, *causes: str) -> None:
-        """Check the causes for which attempts are tried again, with how many requests: ``gone=2``."""
+        """Check the causes for which attempts are tried again, with numbers of requests: ``gone=2``."""
         found = {f"{cause}={count}" for cause, count in self.centre.site.causes_of_retries().items()}
         assert found == set(causes[0].split()), found
 

@@ -64,7 +64,7 @@ def jobselect(request, view):
 
 
 def test_events_that_keep_coming_do_not_keep_a_pe_idle_behind_three_hundred_refused(tmp_path):
-    """Every event changes what the refusals rest on, and comes before the walk is at its end."""
+    """Every event changes what the refusals depend on, and comes before all candidates were offered."""
     exits = exits_of(tmp_path / "exits", busy=BUSY)
     centre = Centre(f"{PLAIN}set global offers_per_pass=100\n", exits=exits, pes=2, length=36_000)
     engine, now = centre.engine, centre.sim.now
@@ -95,7 +95,7 @@ def jobselect(request, view):
 
 
 def test_a_refusal_from_before_a_change_is_asked_about_again_after_the_round(tmp_path):
-    """The fourth in line is refused in the first pass of a round, and a setting changes before the second."""
+    """The fourth request is refused in the first pass of a round, and a setting changes before the second."""
     exits = exits_of(tmp_path / "exits", waits=WAITS)
     centre = Centre(f"{PLAIN}set global offers_per_pass=4\n", exits=exits, pes=2, length=36_000)
     engine, now = centre.engine, centre.sim.now
@@ -138,7 +138,7 @@ def test_a_look_ahead_neither_uses_nor_keeps_refusals(choosy):
 
 
 def test_an_elected_index_makes_the_rest_of_its_array_young(tmp_path):
-    """As with a burst of single requests: who shoots many at once waits with the rest behind others."""
+    """As in a burst of single requests, the rest of the array waits behind other requests."""
     centre = Centre(PLAIN, exits=exits_of(tmp_path / "exits", "machine_gun"), pes=1, length=60)
     (array,) = centre.submit("anne array=1-5")
     centre.later(seconds=10)
@@ -164,7 +164,7 @@ def test_indices_of_one_array_are_no_equal_names(tmp_path):
 
 
 def test_jobselect_sees_how_many_are_left_and_is_asked_for_each(tmp_path):
-    """At most two indices of an array of more than three run, and the last ones wait for nobody."""
+    """At most two indices of an array of more than three run; the last ones need not wait."""
     text = '''"""Counts."""
 from nqspy.userexit import refuse, userexit
 
@@ -188,7 +188,7 @@ def jobselect(request, view):
 
 
 class Loaded(NoExits):
-    """Exits of these files; ``told``: what a reload answers."""
+    """Exits of these files; ``told``: the answer of a reload."""
 
     def __init__(self, **files: bytes) -> None:
         self.known, self.told = files, "loaded"
@@ -236,8 +236,8 @@ SUBMITTED = f"{PLAIN}set queue batch age_from=submitted\n"
 
 
 def others_wait(centre, chained):
-    """Mean wait in minutes of twelve people who come, one each ten minutes, while a burst of 60 requests of
-    anne's waits that run for five minutes each."""
+    """Return the mean wait in minutes of twelve requests, one each ten minutes, while a burst of 60 requests
+    of anne's waits that run five minutes each."""
     burst = centre.submit("anne")
     for _ in range(59):
         burst += centre.submit(f"anne after={burst[-1]}:any" if chained else "anne")
@@ -299,7 +299,7 @@ def test_a_list_keeps_its_order_whatever_the_setting(age_from):
 
 
 def test_an_old_journal_gives_the_dates_that_it_gave_then():
-    """Events of the time before `age_from` say nothing of age: replayed, they leave the date alone."""
+    """Events from before `age_from` have no age, so a replay leaves the date as it is."""
     centre = Centre(PLAIN, pes=1)
     centre.submit("ben")
     held = centre.submit("anne held")[0]

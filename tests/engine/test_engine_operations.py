@@ -1,4 +1,4 @@
-"""Altering, signalling, telling and ordering requests: what each does in each state, and what it answers."""
+"""Altering, signalling, messages and ordering: effect and answer in each state of a request."""
 
 import pytest
 from engine.harness import ANNE, BEN, OLGA, PLAIN, Centre
@@ -179,7 +179,7 @@ ENDINGS = {"rerun 1": "rerun by anne", "delete 1 kill": "deleted by anne"}
 def test_what_is_being_ended_is_neither_suspended_nor_let_go_on(ending, resume):
     story = Story(Centre())
     story.play("submit anne; later 40s" + "; suspend 1" * resume)
-    state, story.centre.ask = story.centre.state(1), story.centre.sim.ask  # its processes have not ended yet
+    state, story.centre.ask = story.centre.state(1), story.centre.sim.ask  # processes still run
     story.play(f"{ending} by anne; {'resume' if resume else 'suspend'} 1 by olga -> 1:wrong_state")
     assert ENDINGS[ending] in story.answer["failed"][0]["text"]
     assert story.centre.state(1) == state

@@ -1,4 +1,4 @@
-"""Who may do what: every order by manager, operator, owner and somebody else."""
+"""Rights: every command by manager, operator, owner and another user."""
 
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item
@@ -49,7 +49,7 @@ def centre_with(state: str) -> tuple[Centre, str]:
 
 
 def outcome(centre: Centre, command: cm.Command, by: str) -> bool:
-    """Whether it was done; a refusal must be for lack of rights."""
+    """Return True if a command was done; a refusal must be for lack of rights."""
     try:
         answer = centre.ask(command, BY[by])
     except Refusal as refusal:

@@ -1,5 +1,5 @@
-"""Whatever people, hands and the clock do in whatever order: nothing is raised, the site stays sound, and the
-journal gives the same site again."""
+"""Any order of commands, observations and times: no exception, a sound site, and a journal that gives the
+same site again."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -137,7 +137,7 @@ steps = st.lists(
 
 
 def live(centre: Centre, happenings) -> None:
-    """Lets it all happen; everybody is answered exactly once and nothing is an error of ours."""
+    """Let everything happen; each command gets exactly one answer, and no answer is an internal error."""
     for ms, inputs in happenings:
         centre.sim.run(centre.sim.now + ms)
         centre.sim.replies.clear()
@@ -189,12 +189,12 @@ def test_commits_that_fail_anywhere_lose_nothing_but_what_was_refused(happenings
 
 
 def recording(journal: Any) -> Recording:
-    """All that a journal has, from an empty site on."""
+    """Return the whole recording of a journal, from an empty site on."""
     return Recording(Site, list(journal.events()), journal.ended)
 
 
 def unlike(journal: Any) -> list:
-    """Where it is not the same."""
+    """Return the differences between a journal and its replay."""
     follower = Follower(recording(journal), NoExits())
     follower.follow()
     return follower.differences
@@ -226,7 +226,7 @@ def what_if(centre: Centre, *lines: str) -> tuple[WhatIf, WhatIf]:
 
 
 def happened(events: Iterable[Recorded]) -> list:
-    """What happened, without what a change set and the numbers of events."""
+    """Return the events without those that a change of settings causes, and without numbers."""
     ours = (each for each in events if getattr(each.event, "source", "") != "replay")
     return [
         (each.at, structs.replace(each.event, as_of=0) if hasattr(each.event, "as_of") else each.event)
@@ -235,7 +235,7 @@ def happened(events: Iterable[Recorded]) -> list:
 
 
 def test_a_what_if_run_without_a_change_is_what_happened():
-    """Ends by themselves, at a limit, by an order and without a trace; a person moves and deletes."""
+    """Attempts end by themselves, at a limit, by a command or without a trace; a person moves and deletes."""
     centre = Centre(pes=2, length=600)
     for line in ("anne", "ben wall=5:00", "anne pes=2", "ben", "anne name=lost", "ben", "anne"):
         centre.submit(line)
@@ -253,7 +253,7 @@ def test_a_what_if_run_without_a_change_is_what_happened():
 
 
 def down_until(centre: Centre, instant: str) -> None:
-    """The daemon is dead until then: what has ended and come due meanwhile is found when it starts."""
+    """Stop the daemon until then; at its start it finds what ended and came due meanwhile."""
     centre.sim.now = moment(instant)
     centre.sim.make(centre.journal.load())
     centre.engine.note(ev.DaemonStarted(centre.site.at, False), centre.sim.now)

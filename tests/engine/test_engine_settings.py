@@ -1,4 +1,4 @@
-"""Settings: all of a command's changes or none, files of queues.d as one transaction, and what is refused."""
+"""Settings: all changes of a command or none, files of queues.d as one transaction, and refusals."""
 
 import pytest
 from engine.harness import BEN, PLAIN, Centre, observable
@@ -69,7 +69,7 @@ def test_a_check_changes_nothing_and_what_can_lead_nowhere_is_warned_of():
 
 
 class Doors(NoExits):
-    """One exit with one setting."""
+    """Exits with one exit that has one setting."""
 
     def declared(self):
         return {"memory": {"hmax": "memory"}}
@@ -89,7 +89,7 @@ def test_settings_of_exits_are_checked_by_the_exits():
 
 
 def _texts():
-    """Each setting that is a text or a list of texts, and the value that it gets."""
+    """Yield each setting that is a text or a list of texts, with a value for it."""
     for kind in registry.objects():
         place = f"{kind.head}/batch" if kind.named else kind.head
         for path, info in kind.known.items():
@@ -201,7 +201,7 @@ def test_after_the_files_the_shift_in_force_is_set_once_more_but_its_orders_are_
 
 
 def test_a_site_with_odd_names_from_earlier_times_goes_on(monkeypatch):
-    """An earlier daemon took them: its change is in the journal."""
+    """An earlier daemon accepted these names: the change is in the journal."""
     odd = (Change("set", "server/name", "a b"), Change("create", "probe/none", {"file": "/x"}))
     centre = Centre()
     with monkeypatch.context() as earlier:
@@ -216,7 +216,7 @@ def test_a_site_with_odd_names_from_earlier_times_goes_on(monkeypatch):
 
 
 def test_files_and_shifts_may_take_out_what_is_out_already():
-    """They are applied again and again."""
+    """They are applied again and again, so removing a removed name is no error."""
     text = 'define shift all when=("0 0 * * *")\nremove users=(anne) a\nend\n'
     centre = Centre("")
     centre.ask(cm.ApplyFiles((file("10", "create batch_queue a\nremove users=(ben) a\n" + text),)))
@@ -349,7 +349,7 @@ TYPED = {
         set destination = (batch) batch
     """,
 }
-"""Commands with a part of what is said of each."""
+"""Commands, each with a part of its answer."""
 LATE = {"when": ["5 5 * * *"]}
 NO_QUEUE = cm.encode(cm.Configure((Change("set", "queue/nowhere/run_limit", 3),)))
 FROM_THE_WIRE = [

@@ -1,4 +1,4 @@
-"""Shifts come into force: by the calendar, by hand, after a restart, a long sleep, a stepped clock."""
+"""Shifts come into force: by the calendar, by hand, after a restart, a long sleep, or a changed clock."""
 
 import pytest
 from engine.harness import ANNE, OLGA, PLAIN, ROOT, Centre, Failpoint, asked, item, moment
@@ -95,7 +95,7 @@ def test_a_switch_that_makes_no_sense_is_refused(shift, until, code):
 
 
 class Doors(NoExits):
-    """Exits whose reload fails while it is told to."""
+    """Exits whose reload fails when the test says so."""
 
     def __init__(self):
         self.broken = False
@@ -121,7 +121,7 @@ end
 
 @pytest.fixture
 def broken():
-    """A site whose exits do not load, so that the shift of the night fails."""
+    """Return a site whose exits do not load, so that shift night fails."""
     place = Centre(FAILING, exits=Doors())
     place.engine.exits.broken = True
     return place
@@ -173,17 +173,17 @@ LATE = NIGHT.replace("18", "23")
 
 
 class TypedStory(Story):
-    """A story in which commands are typed at a terminal, or stand in a file."""
+    """A test in which commands are typed at a terminal, or are in a file."""
 
     def typed(self, words: str, expected: str = "") -> None:
-        """Type one command, and check how the answer begins; without it there is none."""
+        """Type a command and check the beginning of the answer (none: no answer)."""
         command = self.centre.command(words.replace("|", "\n"))
         told = str(self.centre.ask(replace(command, live=True), ROOT).get("text", ""))
         assert told.startswith(expected) if expected else not told, told
         self.later("1s")
 
     def file(self, words: str) -> None:
-        """Have a command stand in a file of ``queues.d``."""
+        """Put a command into a file of ``queues.d``."""
         self.centre.ask(replace(self.centre.command(words.replace("|", "\n")), upsert=True), ROOT)
         self.later("1s")
 
@@ -233,12 +233,12 @@ MORNING, EVENING = "2026-03-03T08:30:00+01:00", "2026-03-03T21:00:00+01:00"
 
 
 def hours(request) -> float:
-    """A request called h14-a runs 14 hours."""
+    """Return the run time in hours from a request's name: 14 for h14-a."""
     return float(request.name[1:].partition("-")[0]) * 3600
 
 
 def site(spill: str, *lines: str, pes: int = 2, more: str = "") -> Site:
-    """The shipped site on a Monday evening, with requests of the night."""
+    """Return the shipped site on a Monday evening with requests of the night."""
     place = Site(hours, pes=pes, more=f"set shift day spill={spill}\n{more}")
     place.submit(*lines, queue="night")
     return place

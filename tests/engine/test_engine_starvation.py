@@ -1,5 +1,5 @@
-"""Nobody starves where the manual says so (page `waits`): whatever is handed in behind a request, it starts
-within a bound that is known when it is submitted; and where it may wait as long as others come, it does."""
+"""No starvation, where the manual says so (page `waits`): whatever is submitted behind a request, it starts
+within a bound known at its submission; and where it may starve, it does."""
 
 import re
 from random import Random
@@ -15,7 +15,7 @@ from nqspy.model import commands as cm
 from nqspy.model.requests import Request
 
 AS_DRAWN = (Phase.explicit, Phase.generate)
-"""A stream is a number: a smaller one is no simpler."""
+"""Seed of a stream of requests; a smaller number gives no simpler stream."""
 PES, MANY, MINUTE = 8, 40, 60_000
 SITE = """
 create consumable gpu units=(g0, g1)
@@ -36,17 +36,17 @@ IN_ORDER = (
     "order=fcfs reserve=all",
     "order=fcfs reserve=1 backfill=contract",
 )
-"""Who comes first stands in front, and the first of all has a start promised, or nobody passes it."""
+"""Policies by date, where the first request has a reservation or no request passes it."""
 ALL_PROMISED = (
     "order=sjf reserve=all",
     "order=priority reserve=all sched_factor share 20 sched_factor cpu 6",
     "order=sjf reserve=all backfill_order=shortest",
 )
-"""Whatever the order: everybody has a start promised when he comes."""
+"""Policies of any order, where every request gets a reservation at its submission."""
 
 
 def narrow(chance: Random) -> dict:
-    """One of the crowd."""
+    """Draw a narrow request of the crowd."""
     return {
         "owner": chance.choice(["anne", "ben"]),
         "pes": chance.choice([1, 1, 2]),
@@ -58,7 +58,7 @@ def narrow(chance: Random) -> dict:
 
 
 def wide(chance: Random) -> dict:
-    """One that finds no room beside them."""
+    """Draw a request that does not fit beside the crowd."""
     return narrow(chance) | {
         "owner": chance.choice(["anne", "cleo", "dora"]),
         "pes": chance.choice([5, 6, 8, 8]),
@@ -68,7 +68,7 @@ def wide(chance: Random) -> dict:
 
 
 def stream_of(seed: int) -> list[dict]:
-    """A stream of narrow and short ones, the same again and again, and a few wide ones in it."""
+    """Draw a stream of narrow, short requests that repeats, with a few wide ones."""
     chance = Random(seed)
     crowd = [narrow(chance) for _ in range(chance.randint(2, 6))]
     stream = [crowd[n % len(crowd)] for n in range(MANY)]
@@ -81,12 +81,12 @@ STREAM = st.integers(0, 10**9).map(stream_of)
 
 
 def longest(*all_of: list[dict]) -> int:
-    """The longest wall limit, minutes."""
+    """Return the longest wall limit (minutes)."""
     return max(each["wall"] for stream in all_of for each in stream)
 
 
 def early(request: Request) -> Run:
-    """It ends as much before its limit as its name says, a minute after its start at the earliest."""
+    """Run a request to its limit less the minutes in its name, at least one minute."""
     assert request.spec.ask.wall is not None
     return Run(max(MINUTE, request.spec.ask.wall - int(request.spec.name) * MINUTE))
 
@@ -96,7 +96,7 @@ def built(*commands: str) -> Centre:
 
 
 def handed_in(centre: Centre, each: dict, queue: str) -> int:
-    """Submits it; returns its number. Nobody comes at that instant that was not there before."""
+    """Submit a request at an instant of its own; return its number."""
     memory = 10 * each["pes"]
     words = f"{each['owner']} name={each['early']} pes={each['pes']} wall={each['wall'] * 60} mem={memory}mb"
     answer = centre.ask(cm.Submit((item(f"{words} {each['more']}", centre.sim.now, queue=queue),)))
@@ -104,12 +104,13 @@ def handed_in(centre: Centre, each: dict, queue: str) -> int:
 
 
 def ahead(centre: Centre, queue: str) -> int:
-    """How many wait there."""
+    """Return how many requests wait in the queue."""
     return len(centre.site.waiting[queue]) if queue in centre.site.waiting else 0
 
 
 def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[int, tuple[str, int]]:
-    """All is handed in, queue by queue in turn, and ends; queue of each, and how many it found there."""
+    """Submit everything, queue by queue in turn, and let it end; return queue and number of requests before
+    it, by request."""
     met = {}
     for n in range(max(map(len, streams.values()))):
         for queue, stream in streams.items():
@@ -123,7 +124,7 @@ def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[in
 
 
 BY_CHANCE = [f"order=fcfs reserve=1 backfill=probable probability={sure}%" for sure in (30, 50, 90)]
-"""Here a wide one may start a wall limit late."""
+"""Policies where a wide request may start late by one wall limit."""
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(pol
 
 
 def promises(policy: str) -> int:
-    """How many starts such a queue promises."""
+    """Return the number of reservations of a queue with this policy."""
     found = re.search(r"\breserve=(\d)", policy)
     return int(found[1]) if found else 0
 
@@ -165,7 +166,7 @@ def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(poli
 @settings(max_examples=examples(12), phases=AS_DRAWN)
 @given(st.sampled_from(IN_ORDER), st.integers(1, 2), st.sampled_from(["queue back", "global"]), STREAM)
 def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
-    """A limit of PEs or of memory that is nearly reached by the widest."""
+    """A limit of PEs or memory that the widest request almost reaches."""
     centre = built(f"set queue back {policy}", f"set {where} pe_limit={PES}")
     centre.qmgr(f"set {where} memory_limit={10 * PES + 5 * spare}mb")
     met = take_their_course(centre, {"back": stream})
@@ -173,7 +174,7 @@ def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
 
 
 def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
-    """Requests like these come every so many minutes."""
+    """Submit requests like these every so many minutes."""
     for _ in range(round(hours * 60 / every)):
         centre.submit(*lines, queue="back")
         centre.later(minutes=every)
@@ -181,7 +182,7 @@ def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
 
 NARROW, SHORT = "anne name=0 wall=4:00", "anne name=0 wall=1:00"
 WIDE = ([NARROW], "cleo name=0 pes=8 wall=5:00", 3, [NARROW])
-"""Who was there before, who may starve, and for how many hours these come; half of the machine is empty."""
+"""Request before, request that may starve, and hours of the stream; half of the machine is empty."""
 LONG = (3 * [SHORT], "cleo name=0 wall=9:00", 2, 3 * [SHORT])
 """More come than can run."""
 FACTORS = "\nset machine pes=1\nset sched_factor cpu 6 time 10"
@@ -226,8 +227,8 @@ def test_one_waits_as_long_as_others_come_or_does_not(case, policy, starves):
 
 @pytest.mark.parametrize(("policy", "starves"), [("reserve=1", True), ("reserve=all", False)])
 def test_whom_its_own_group_keeps_back_is_promised_nothing_but_where_all_are(policy, starves):
-    """Of d1 one may run. Whenever that one ends, one of another group has the promise, and the next of d1
-    passes; whenever that promise is kept, one of d1 runs."""
+    """One request of d1 may run. When it ends, another group has the reservation, and the next of d1 passes;
+    when that reservation starts, one of d1 runs."""
     others = [f"create group g{n} members=(u{n})" for n in range(60)]
     centre = built(f"set queue back order=fcfs {policy} group_limit=1", *others)
     centre.submit("u0 name=0 pes=5 wall=10:00", queue="back")

@@ -1,4 +1,4 @@
-"""Submissions: what is accepted, what is refused and how it is said."""
+"""Submissions: which are accepted, which are refused, and with which codes."""
 
 import re
 
@@ -192,7 +192,7 @@ def test_only_a_manager_submits_for_somebody_else():
 
 
 class Door(NoExits):
-    """A submit exit from a function."""
+    """A submit exit made of a function."""
 
     def __init__(self, answer):
         self.answer = answer

@@ -1,5 +1,5 @@
-"""Swap control: when memory is short the largest requests give way and come back, in turn, and nobody stays
-away for ever."""
+"""Swap control: when memory is short, the largest requests are suspended and return in turn, so that none
+stays suspended for ever."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,7 +27,7 @@ from nqspy.sim.main import Simulation
 MW = 8 * 2**20
 ON = PLAIN + "set swap_control on high=85 low=70 min_resident=120\n"
 EVERY = 5_000
-"""Between two readings of the memory, ms."""
+"""Time between two readings of the memory (ms)."""
 
 
 class SimulatedMemory:
@@ -58,7 +58,7 @@ class SimulatedMemory:
         sim.heap.push(sim.now, self)
 
     def __call__(self, now: Instant) -> Sequence[ObservedPressure]:
-        """What a reading tells; the next one comes by itself."""
+        """Return the present reading; the next one comes by itself."""
         self._sim.heap.push(Instant(now + self._every), self)
         site = self._sim.site
         control, known = swap.CONTROL.one(site.settings), site.pressure
@@ -75,11 +75,11 @@ class SimulatedMemory:
         return (ObservedPressure(level, round(used, 1), text, held, self._total, people),)
 
     def demanded(self, now: Instant) -> int:
-        """Bytes that people hold."""
+        """Return the bytes that people hold."""
         return next((size for at, size in reversed(self._demand) if at <= now), 0)
 
     def resident(self, now: Instant) -> Mapping[Seq, int]:
-        """Bytes in memory by request."""
+        """Return the bytes in memory by request."""
         for seq, (attempt, used) in self._sim.executor.use(now).items():
             self._most[seq, attempt] = used.memory
         return {
@@ -94,7 +94,7 @@ NOBODY = ("09:00", "09:00")
 
 class Prime(Centre):
     """A morning on a machine of 128 Mw: ``mem=`` of a request is what it really holds; ``demand``: what
-    people hold, as (minutes after 09:00, Mw); ``people``: from when until when they type."""
+    people hold, as (minutes after 09:00, Mw); ``people``: the times from and until which they type."""
 
     def __init__(self, *demand, text=ON, pes=4, length=3600, swap=True, people=NOBODY, **more):
         def run(request):
@@ -108,11 +108,11 @@ class Prime(Centre):
         self.memory = SimulatedMemory(self.sim, 128 * MW, held, swap=swap, **typing)
 
     def away(self):
-        """Who gave way, each time, in order."""
+        """Return the suspended requests, each time, in order."""
         return [event.seq for event in self.events(ev.Suspended) if event.cause == SWAP]
 
     def back(self):
-        """Who came back, each time, in order."""
+        """Return the resumed requests, each time, in order."""
         return [event.seq for event in self.events(ev.Resumed) if event.cause == SWAP]
 
     def why(self, seq):
@@ -160,7 +160,7 @@ def test_sizes_are_told_in_words():
 
 
 class SwapStory(Story):
-    """A story with what gave way and came back so far, each time, in order."""
+    """A test that checks which requests were suspended and resumed so far, in order."""
 
     def away(self, names: str) -> None:
         assert self.centre.away() == [self.seq(name) for name in names.split()]
@@ -245,8 +245,8 @@ def test_a_day_of_scarcity_does_not_fill_the_journal():
 
 
 def watch_choices(centre, until):
-    """Looks at every decision to the instant ``until``: one for each reading, not before ``min_resident``,
-    and never one that gave way more often than another that could have."""
+    """Check every decision until an instant: one for each reading, never before ``min_resident``, and never a
+    request that was suspended more often than another possible one."""
     control = CONTROL.one(centre.site.settings)
     while (at := centre.sim.heap.next_at()) is not None and at <= until:
         able = {

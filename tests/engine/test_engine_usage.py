@@ -1,4 +1,4 @@
-"""Use: corrected by hand, charged by PE time, foreseen by best guesses; caps that open by time alone, limits
+"""Use: corrected by hand, charged by PE time, expected by best guesses; caps that time alone opens, limits
 that are too long, and contracts."""
 
 from math import log
@@ -24,7 +24,7 @@ create group d3 share=20 members=(dora)
 
 
 class UseStory(Story):
-    """A story with what accounts have, in minutes: of d1 anne has used 30 and eva 10, of d2 ben 20."""
+    """A test with accounts in minutes: of d1 anne has used 30 and eva 10, of d2 ben 20."""
 
     def __init__(self, centre: Centre) -> None:
         super().__init__(centre)
@@ -32,7 +32,7 @@ class UseStory(Story):
         centre.later(minutes=1)
 
     def use(self, words: str) -> None:
-        """Check what accounts have, groups (``g:d1=40``) and users (``u:d1:anne=30``)."""
+        """Check the minutes of accounts of groups (``g:d1=40``) and users (``u:d1:anne=30``)."""
         wanted = {name: float(minutes) for name, minutes in (each.split("=") for each in words.split())}
         assert {name: use(self.centre, name) / 60_000 for name in wanted} == pytest.approx(wanted, rel=1e-3)
 
@@ -66,7 +66,7 @@ STORIES = {
 
 
 def lengths(request):
-    """A minute, in which some use the time of several CPUs."""
+    """Run a request one minute, in which some use the time of several CPUs."""
     return Run(wall=60_000, cpu={"anne": 30, "eva": 10, "ben": 20}.get(request.owner, 1) * 60_000)
 
 
@@ -162,7 +162,7 @@ def test_guesses_are_measured_by_how_they_came_true_and_that_outlasts_a_restart(
     centre.sim.restart()
     assert centre.site.lifetimes == known
     centre.submit("anne wall=1:00:00 guess=40:00", "ben wall=60")
-    ForecastStory(centre).play("probably 5 1200")  # half of what she guesses
+    ForecastStory(centre).play("probably 5 1200")  # half of her guess
 
 
 def texts(centre):
@@ -201,7 +201,7 @@ def test_who_failed_or_runs_long_now_and_then_is_told_nothing():
 FILLING = PLAIN + "set queue batch order=fcfs reserve=1 backfill=contract\n"
 
 HELD = "submit anne pes=3 wall=10:00, ben pes=4 wall=20:00"
-"""Three of four PEs are held for ten minutes; a wide request waits for all."""
+"""Lines of a site where three of four PEs are held for ten minutes, and a wide request waits for all."""
 CONTRACTS = {
     "ended where its hole ends, and the reservation behind it is kept": """submit cleo wall=60:00 contract
         later 9m; state 3 running; later 1m; end 3 contract; ran 3 600; state 2 running""",

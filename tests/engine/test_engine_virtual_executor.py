@@ -1,4 +1,4 @@
-"""The virtual executor and its heap: time, order, suspension, limits, hands; a shared machine."""
+"""Virtual executor and its heap: time, order, suspension, limits, orders; and a shared machine."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -103,7 +103,7 @@ class Bench:
         self.executor.do(action, self.request if isinstance(action, Start) else None, self.site, Instant(now))
 
     def all(self):
-        """(instant, observation) of all that is to come."""
+        """Return (instant, observation) for everything to come."""
         found = []
         while self.heap.next_at() is not None:
             at, items = self.heap.pop()
@@ -248,7 +248,7 @@ def test_what_is_put_off_is_there_for_whoever_looks_and_only_what_was_put_off_la
 
 @dataclass
 class YMP:
-    """A shared machine by hand: attempts by number, with what their `Run` is."""
+    """A shared machine, driven by hand: attempts by number, each with its `Run`."""
 
     cpus: int = 2
     memory: int = 100
@@ -274,7 +274,7 @@ class YMP:
         self.executor.do(action, None, self.site, Instant(self.now))
 
     def to(self, at: int) -> "YMP":
-        """Lets time pass; the ends that come are noted."""
+        """Let time pass, and record the ends that come."""
         while (first := self.heap.next_at()) is not None and first <= at:
             self.now, items = self.heap.pop()
             seen = [each for each in items if isinstance(each, ObservedEnded)]
@@ -319,7 +319,7 @@ def test_only_who_ends_first_is_in_the_heap_and_the_others_come_in_their_turn():
 
 
 def test_while_one_waits_for_its_disk_another_one_uses_its_cpu():
-    """min(1, CPUs / (k (1 - io))): with a tenth of waits, 2 CPUs are full with 3 requests, not with 2."""
+    """Speed: min(1, CPUs / (k (1 - io))); if a tenth is disk waits, 3 requests fill 2 CPUs, 2 do not."""
     busy = {}
     for k in (1, 2, 3):
         ymp = YMP(cpus=2)
@@ -402,7 +402,7 @@ def test_one_that_is_killed_leaves_its_part_to_the_others():
     ),
 )
 def test_work_is_neither_lost_nor_made_and_no_cpu_works_for_two(cpus, requests):
-    """All that fit into memory end, with exactly their CPU time; in between it only grows."""
+    """All requests that fit into memory end with exactly their CPU time, which only grows until then."""
     ymp = YMP(cpus=cpus, memory=100)
     fitting, needs = set(), {}
     for at, wall, memory, part in sorted(requests):

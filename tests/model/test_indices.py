@@ -1,4 +1,4 @@
-"""Sets of indices: whatever is done to them, they are the sets that Python's own would be."""
+"""Sets of indices: all operations give the same result as Python's sets."""
 
 import random
 import time

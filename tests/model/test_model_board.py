@@ -1,4 +1,4 @@
-"""Domains, disjoint sets of PEs, and the board: who holds which PE."""
+"""Domains, which are disjoint sets of PEs, and the board of the holders of each PE."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ MOVES = st.lists(
 
 
 def board_of(pes, holders, offline=(), slots=1):
-    """A machine of so many PEs that are all one domain's."""
+    """Return the board of a machine with this many PEs, all of one domain."""
     return Board(Domain("application", depth=slots), np.ones(pes, dtype=bool), holders, offline)
 
 

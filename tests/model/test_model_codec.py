@@ -1,4 +1,4 @@
-"""Every event and every command comes back from its written form as it was."""
+"""Encoding: every event and command decodes to itself."""
 
 import json
 
@@ -35,7 +35,7 @@ HARD = {
 
 
 def built(kind: type) -> st.SearchStrategy:
-    """Anything that kind of record can hold."""
+    """Return a strategy for records of that kind with any values."""
     names = set(kind.__struct_fields__)
     if kind is cm.ApplyFiles:
         inner = st.lists(st.dictionaries(st.text(max_size=3), json_values, max_size=2), max_size=2).map(tuple)

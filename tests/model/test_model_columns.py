@@ -1,4 +1,4 @@
-"""Columns: the same as a list of requests, however requests come and go."""
+"""Columns hold the same as a list of requests, in whatever order requests come and are removed."""
 
 import math
 
@@ -19,7 +19,7 @@ def request(seq: int, owner: str = "anne", **ask: int | None) -> Request:
 
 
 def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
-    """Every row with its names, whatever its number."""
+    """Return every row with names instead of numbers."""
     found = set()
     assert columns.prioritised == sum(bool(each.spec.priority) for each in columns.requests())
     for row, each in enumerate(columns.requests()):
@@ -37,7 +37,7 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
 
 
 def known_of_all(columns: Columns, numbers: Dictionary) -> tuple:
-    """What is kept as rows come and go, and the same from the rows."""
+    """Return the figures that columns maintain, and the same computed from the rows."""
     counted, summed = columns.by_pair(), columns.pes_by_pair()
     pairs, pair = columns.pairs(numbers), columns.pair
     asked, groups = ("date", "cpu", "pes", "rank"), zip(pairs.groups, pairs.rows, strict=True)

@@ -1,4 +1,4 @@
-"""Consumables as words: their units, who holds them, and names that `qsub -l` reads otherwise."""
+"""Consumables in words: their units and holders, and names that `qsub -l` reads as something else."""
 
 import pytest
 

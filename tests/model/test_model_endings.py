@@ -1,4 +1,4 @@
-"""One verdict for every end."""
+"""Verdict on every kind of end: success, exit status and signal."""
 
 import typing
 
@@ -11,7 +11,7 @@ REASONS = typing.get_args(EndReason.__value__ if hasattr(EndReason, "__value__")
 
 
 def verdict(end: End) -> tuple[bool, int, int | None, int]:
-    """All that callers see of an end."""
+    """Return everything that callers see of an end."""
     return end.ok, end.code, end.shown_status, end.pbs_status
 
 

@@ -1,4 +1,4 @@
-"""What each event does to the site; events are facts: one about something that is gone changes nothing."""
+"""Effect of each event on the site; an event about a request that no longer exists changes nothing."""
 
 from operator import attrgetter
 from typing import Any
@@ -26,7 +26,7 @@ SPEC = Spec("anne", 1, "x", "q", "s", "e", "/home", group="d1")
 
 
 class Story:
-    """A site that events happen to."""
+    """A site to which events are applied."""
 
     def __init__(self) -> None:
         self.site, self.now = Site(), T0
@@ -59,7 +59,7 @@ def story() -> Story:
 
 
 class New(dict[str, Any]):
-    """A request that is submitted: its state, and fields of its specification."""
+    """A submission: its state, and fields of its specification."""
 
     def __init__(self, state: str = "queued", **more: Any) -> None:
         super().__init__(more)
@@ -67,7 +67,7 @@ class New(dict[str, Any]):
 
 
 def begun(*pes: int, attempt: int = 1) -> tuple[Any, ...]:
-    """Attempt of request 1 that is started, and reported 100 ms later."""
+    """Return the events of attempt of request 1: started, and reported 100 ms later."""
     return ev.Starting(1, attempt, pes or (0,)), 100, ev.Started(1, attempt, pes or (0,))
 
 
@@ -191,8 +191,8 @@ STORIES: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("title", STORIES)
 def test_what_events_make_of_a_request(story, title):
-    """Each step is a submission, an event, a time that passes (ms), a condition, or what the request that was
-    submitted last is like."""
+    """Each step is a submission, an event, a time that passes (ms), a condition, or expected fields of the
+    request submitted last."""
     for step in STORIES[title]:
         if isinstance(step, New):
             request = story.submit(step.state, **step)

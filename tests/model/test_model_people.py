@@ -1,4 +1,4 @@
-"""The share tree: what idle groups leave goes to their siblings, and what a cap comes to."""
+"""Share tree: idle groups leave their share to their siblings; and amounts of caps."""
 
 from math import log
 
@@ -36,7 +36,7 @@ def test_what_idle_groups_leave_goes_to_those_that_have_work(more, active, entit
 
 @st.composite
 def trees(draw):
-    """Up to nine groups with shares, each below an earlier one or at the root; and which leaves have work."""
+    """Draw up to nine groups with shares, at the root or below an earlier one, and the leaves with work."""
     groups = {}
     for number in range(draw(st.integers(1, 9))):
         parent = draw(st.none() | st.sampled_from(sorted(groups))) if groups else None
@@ -72,7 +72,7 @@ def test_a_cap_is_whole_pes_rounded_up(limit, pes, held):
 
 
 def test_a_cap_on_use_is_what_that_part_of_the_machine_comes_to_for_ever():
-    """A PE busy since ever: 1 ms of use each ms, decayed, added up."""
+    """The cap is the decayed sum of a PE that was always busy: 1 ms of use each ms."""
     half_life = 1_000
     added = sum(2 ** (-age / half_life) for age in range(40_000))
     assert capped_use(50, 4, half_life) == pytest.approx(2 * added, rel=1e-3)

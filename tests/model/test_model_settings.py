@@ -1,4 +1,4 @@
-"""The object tree and changes of settings: declared once, refused with a line, dumped and loaded again."""
+"""Object tree and changes of settings: declared in one place, refused with a line, dumped and reloaded."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Moldable requests in words: Downey's speedups, times on each size, what one asks for while it waits."""
+"""Moldable requests in words: Downey's speedup, times on each size, and the size that counts at first."""
 
 import pytest
 from core.harness import spec_of
@@ -76,7 +76,7 @@ def test_while_it_waits_it_asks_for_the_least_of_its_sizes_and_times():
     started = on_size(spec, 8)
     assert (started.ask.pes, started.ask.wall) == (8, 2 * HOUR)
     assert while_waiting(started) == spec
-    assert on_size(spec, 5) == spec  # which is none of its sizes
+    assert on_size(spec, 5) == spec  # 5 is not one of its sizes
 
 
 def test_what_an_alteration_leaves_out_stays():

@@ -1,4 +1,4 @@
-"""Plain tables: 80 columns, and no word is broken."""
+"""Plain tables: at most 80 columns, with lines broken only between words."""
 
 from hypothesis import given
 from hypothesis import strategies as st

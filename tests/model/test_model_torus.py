@@ -1,4 +1,4 @@
-"""Where PEs lie on the machine's torus."""
+"""Coordinates of PEs on the machine's torus."""
 
 import pytest
 from hypothesis import given

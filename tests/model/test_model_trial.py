@@ -1,5 +1,5 @@
-"""Changes are tried on what is shared with the settings that stand, and only what they may have made wrong is
-looked at."""
+"""Trial of changes: it shares unchanged settings with the present ones, and checks only what may have become
+wrong."""
 
 from examples import examples
 from hypothesis import given, settings

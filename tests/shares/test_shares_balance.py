@@ -1,4 +1,4 @@
-"""What is owed: the two accounts of the deficit rule, who has work, and use that is charged evenly."""
+"""Deficits: the two accounts of the deficit rule, which groups have work, and evenly charged use."""
 
 from math import exp, log
 from operator import attrgetter
@@ -17,7 +17,7 @@ GROUPS = {"d1": Group("d1", share=3), "d2": Group("d2", share=1)}
 
 
 class Books:
-    """A balance over entries of its own; ``d1`` has three times the share of ``d2``."""
+    """A balance with its own entries; ``d1`` has three times the share of ``d2``."""
 
     def __init__(self, **shares):
         self.site = Site(host="ymp")
@@ -94,8 +94,8 @@ STORIES = {
 
 @pytest.mark.parametrize("title", STORIES)
 def test_what_is_owed(title):
-    """Each step has PEs run or become ready, lets time pass (ms), notes the accounts (``keep``), or says what
-    accounts are now: like these, or (a list) as they were noted."""
+    """Each step makes PEs run or become ready, lets time pass (ms), stores the accounts (``keep``), or checks
+    them: against these values, or (a list) against the stored ones."""
     books, kept = Books(), {}
     for step in STORIES[title]:
         if step == "keep":

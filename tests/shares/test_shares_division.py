@@ -1,4 +1,4 @@
-"""The machine divided along the share tree among those who have work."""
+"""Division of the machine along the share tree among groups with work."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A site's folder of exits in a temporary home, and a small site that the exits look at."""
+"""Fixtures of a folder of exits in a temporary home, and a small site that the exits read."""
 
 import textwrap
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class Chosen(list[Req]):
 
 @dataclass
 class House:
-    """A pass over a few requests: what waits, what runs, what was offered."""
+    """A pass over a few requests: waiting, running and offered ones."""
 
     now: int = 1_000_000
     shift: str | None = "night"
@@ -81,7 +81,7 @@ class House:
         return self.stock.get((owner, group), 0.0)
 
     def offer(self, exits: SiteExits, request: Req) -> Answer | None:
-        """Offers one candidate as a pass does, starts it unless it is refused."""
+        """Offer a candidate as a pass does, and start it unless it is refused; return the answer."""
         answer = exits.jobselect(request, self)
         self.offered.append((request, answer))
         if answer is None or answer.verdict == "force":
@@ -112,7 +112,7 @@ def site() -> Site:
 
 @pytest.fixture
 def put(tmp_path: Path) -> Callable[..., Path]:
-    """put("a", text): the file ``exits/a.py`` with the usual import above the text."""
+    """put("a", text): write the file ``exits/a.py``, the usual import above the text; return its path."""
     folder = tmp_path / "exits"
     folder.mkdir(mode=0o755)
 
@@ -127,7 +127,7 @@ def put(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[[], SiteExits]:
-    """The exits of the folder, all of them good."""
+    """Return a function that loads the exits of the folder, all of which must be valid."""
 
     def loaded() -> SiteExits:
         exits = SiteExits(tmp_path / "exits")
@@ -139,7 +139,7 @@ def load(tmp_path: Path) -> Callable[[], SiteExits]:
 
 @pytest.fixture
 def exits_of(put: Callable[..., Path], load: Callable[[], SiteExits]) -> Callable[..., SiteExits]:
-    """exits_of(text, b=text): the exits of the file a.py, and of others."""
+    """exits_of(text, b=text): return the exits of the file a.py, and of others."""
 
     def made(text: str, **others: str) -> SiteExits:
         for name, content in {"a": text, **others}.items():
@@ -151,7 +151,7 @@ def exits_of(put: Callable[..., Path], load: Callable[[], SiteExits]) -> Callabl
 
 @pytest.fixture
 def a_pass(site: Site) -> Callable[..., None]:
-    """a_pass(exits, a=ExitSettings(...)): a pass begins, with these settings of exits."""
+    """a_pass(exits, a=ExitSettings(...)): begin a pass with these settings of exits."""
 
     def begin(exits: SiteExits, **known: ExitSettings) -> None:
         site.settings.exits.update(known)

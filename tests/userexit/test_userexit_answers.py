@@ -1,4 +1,4 @@
-"""How the answers of several exits become one, and what counts as no answer at all."""
+"""How the answers of several exits become one, and which answers are invalid."""
 
 import msgspec
 import pytest

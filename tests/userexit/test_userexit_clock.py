@@ -20,7 +20,7 @@ PARIS = "Europe/Paris"
 
 
 def rule_of_the_manual() -> str:
-    """The example of the page `exits`, as it is printed."""
+    """Return the example of the page `exits` as it is printed."""
     page = (files("nqspy") / "manual" / "exits.md").read_text()
     [found] = [each for each in page.split("```python\n")[1:] if each.startswith('"""Late:')]
     return found.split("```")[0]
@@ -73,7 +73,7 @@ def test_why_and_eta_show_the_instant(tmp_path) -> None:  # type: ignore[no-unty
         ("view.local.replace(hour=23, minute=15)", "23:15:00"),
         ("view.now + 90_000", "21:01:30"),
         ("request.submitted + 3_600_000", "22:00:00"),
-        ("view.now + 1", "21:00:01"),  # not before a second is over: passes do not spin
+        ("view.now + 1", "21:00:01"),  # at least one second later, so that passes do not spin
     ],
 )
 @pytest.mark.parametrize("answer", ["refuse", "hold_line"])

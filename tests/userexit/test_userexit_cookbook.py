@@ -1,4 +1,4 @@
-"""Each rule of the manual's page `cookbook` does what the page says, and the pass of the page `pass`."""
+"""Each rule of the manual's page `cookbook` works as described, and so does the pass of the page `pass`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""An exit that fails costs its answer on one request, never the queue, and not the site's rule for good."""
+"""A failed exit loses its answer on one request; the queue and the site's other decisions go on."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Nothing an exit does stops the queue: real loops, real sleeps, real timers."""
+"""No exit stops the queue: tests with real loops, real sleeps and real timers."""
 
 import gc
 import signal
@@ -12,7 +12,7 @@ from nqspy.userexit.guard import Guard, Overrun, Unguarded
 
 
 def looping(body):
-    """A function whose code has this body."""
+    """Return a function whose code has this body."""
     scope = {"time": time}
     exec("def loop():\n" + textwrap.indent(body, "    "), scope)
     return scope["loop"]

@@ -1,4 +1,4 @@
-"""Files become exits, or one clear line with file and line says why not."""
+"""Loading of files: each becomes an exit, or gives one line with file, line and error."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What exits are asked once, and what they make of a view once: nobody sees a difference but the clock."""
+"""Caches of exit answers and of `view.once`: they save time and change nothing else."""
 
 COUNTED = """
     @userexit
@@ -12,7 +12,7 @@ COUNTED = """
 
 
 def counted(caplog):
-    """How often it was counted."""
+    """Return how often it was counted."""
     return [record.getMessage() for record in caplog.records].count("exit a: counted")
 
 

@@ -1,4 +1,4 @@
-"""Nobody gets past an exit's refusal by having it fail again and again: one owner alone switches none off."""
+"""No owner gets past an exit's refusal by making it fail again and again, nor switches it off alone."""
 
 import time
 
@@ -21,7 +21,7 @@ RESTING = "exit gate failed on five requests of anne in a row; it is asked about
 
 @pytest.fixture
 def fails(house, req, a_pass):
-    """fails(exits, "anne", 1, 2): hands in requests on which it fails, a pass for each; the failures."""
+    """fails(exits, "anne", 1, 2): submit requests on which it fails, one pass each; return the failures."""
 
     def asked(exits, owner, *seqs):
         found = []

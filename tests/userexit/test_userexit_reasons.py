@@ -1,4 +1,4 @@
-"""Reasons of a pass with exits are those of the state after it, and `view.once` changes no decision."""
+"""Reasons of a pass with exits agree with the state after it, and `view.once` changes no decision."""
 
 import re
 import shutil
@@ -79,7 +79,7 @@ def shrpri(group, view):
 
 
 class Restless:
-    """The view of a pass whose version is another one at each call, so that `once` keeps nothing."""
+    """A view whose version changes at each call, so that `once` stores nothing."""
 
     def __init__(self, view):
         self._view = view
@@ -93,7 +93,7 @@ class Restless:
 
 
 class Repeating(SiteExits):
-    """Exits that make everything anew for each request and owner."""
+    """Exits that compute everything anew for each request and owner."""
 
     def jobselect(self, request, view):
         return super().jobselect(request, Restless(view))
@@ -107,7 +107,7 @@ class Repeating(SiteExits):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The shipped exits, with another shrpri, and others that rest on other things."""
+    """Return a folder with the shipped exits, another shrpri, and exits that depend on other things."""
     made = tmp_path_factory.mktemp("home") / "exits"
     made.mkdir(mode=0o755)
     for name in ("dependency", "large_memory", "machine_gun"):
@@ -151,7 +151,7 @@ def build(pes):
 
 
 def step(house, what, value):
-    """One thing happens; whether the plan before it was carried out."""
+    """Let one thing happen; return whether the previous plan was carried out."""
     waiting = [r.seq for r in house.site.requests.values() if r.state is State.QUEUED]
     held = [r.seq for r in house.site.requests.values() if r.state is State.HELD]
     running = sorted(house.site.started)
@@ -186,7 +186,7 @@ def test_what_is_made_once_changes_no_decision_and_reasons_agree_with_the_state(
 
 
 def check_reasons(house):
-    """Each reason agrees with the state after the pass."""
+    """Check that each reason agrees with the state after the pass."""
     site, gate = house.site, Gate(house.site, house.now)
     free = site.pes() - sum(len(r.pes) for r in site.started.values())
     for request in [r for r in site.requests.values() if r.slot >= 0]:
@@ -213,8 +213,7 @@ def check_exit(house, request, why):
 
 
 def test_a_text_made_before_a_redating_is_not_told_after_it(folder):
-    """19 was ahead of 20 by its date when 20 was refused; the start of another of its owner's swapped
-    them."""
+    """19 was ahead of 20 when 20 was refused; then a start of another request of its owner exchanged them."""
     house, exits = build(2), SiteExits(folder)
     house.door = exits
     house.set("exit/large_memory/enabled", False)

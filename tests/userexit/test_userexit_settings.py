@@ -1,4 +1,4 @@
-"""Settings of exits: declared in the file, set as people write them."""
+"""Settings of exits: declared in the file, set in the words of people."""
 
 import math
 

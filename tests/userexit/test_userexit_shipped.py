@@ -1,4 +1,4 @@
-"""The shipped site's exits do what the computing centre wanted of them (seed 003, sections 5 and 6)."""
+"""The shipped exits do what the computing centre asked for (seed 003, sections 5 and 6)."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ LINES = {"dependency": 50, "large_memory": 71, "machine_gun": 10, "shrpri": 10}
 
 @pytest.fixture
 def only(tmp_path, a_pass):
-    """only("dependency", queues="day"): that shipped exit alone, with these settings."""
+    """only("dependency", queues="day"): return that shipped exit alone, with these settings."""
 
     def load(name, **values):
         folder = tmp_path / "exits"

@@ -1,5 +1,4 @@
-"""The types that site code is written against: an editor knows what a request and the view have, and mypy
-finds a wrong word before the daemon does."""
+"""Types for site code: an editor knows the names of requests and views, and mypy reports a wrong name."""
 
 import re
 import subprocess
@@ -64,7 +63,7 @@ def mypy(folder, text):
 
 
 def plain(kind):
-    """A kind as a person writes it: without modules, a union in one form, an instant as the number it is."""
+    """Return a type as a person writes it: without modules, unions in one form, an instant as a number."""
     kind = re.sub(r"[\w.]+\.(\w+)", r"\1", kind).replace("Instant", "int")
     return re.sub(r"Union\[(.*?), None\]", r"\1 | None", kind)
 

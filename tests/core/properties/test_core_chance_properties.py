@@ -1,5 +1,5 @@
-"""Whatever the past says of lifetimes: where chances are taken nobody starves, and who was promised a time
-keeps it, also beside those; who takes a hole by contract delays nobody."""
+"""With any recorded run times: no request starves in queues with starts by chance, no reserved start is late,
+beside such queues too, and a request that fills a hole by contract delays none."""
 
 from core.harness import House
 from core.properties.worlds import (
@@ -46,7 +46,7 @@ QUEUE = st.fixed_dictionaries(
 
 
 def ended(house: House, seq: Seq) -> None:
-    """It ends by itself, or as its hole does; what it ran is remembered."""
+    """End a request by itself or at the end of its hole; its run is recorded."""
     run = house.request(seq).run
     cut = run.until is not None and run.until <= house.now
     used = Used(0, house.now - run.started)
@@ -55,7 +55,7 @@ def ended(house: House, seq: Seq) -> None:
 
 
 def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
-    """At its hole's end at the latest, which leaves it the shortest hole."""
+    """Return the given end, or that of the request's hole if this is earlier."""
     until = house.request(seq).run.until
     assert until is None or until >= min(house.now + MINUTE, end)
     return end if until is None else min(end, until)
@@ -93,13 +93,14 @@ PROMISING = st.fixed_dictionaries(SETTINGS | UNLIMITED | {"order": st.sampled_fr
 
 
 def amounts(house: House, seqs: list[Seq]) -> tuple[int, int]:
-    """PEs and units of these together."""
+    """Return the PEs and the units that these requests hold together."""
     asks = [house.request(seq).spec.ask for seq in seqs]
     return sum(ask.pes for ask in asks), sum(count for ask in asks for _, count in ask.consumables)
 
 
 def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) -> None:
-    """``before``: who ran, or was promised a start, before one that was promised one without a time."""
+    """Check reserved starts after a pass. ``before``: requests that ran or had a reservation before one got a
+    reservation without a time."""
     reserved = list(house.site.reserved)
     without = [seq for seq in reserved if house.request(seq).reservation.at is None]
     for seq in set(before).difference(without):

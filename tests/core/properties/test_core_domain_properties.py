@@ -1,5 +1,5 @@
-"""A site whose domains have no limit in common behaves as several sites: who starts on which PEs, what is
-owed to whom, why the others wait."""
+"""A site whose domains share no limit decides as several separate sites: the same starts, PEs, deficits and
+reasons."""
 
 from core.harness import House
 from examples import examples
@@ -14,7 +14,7 @@ from nqspy.model.site_checks import check_site
 from nqspy.shares import balance_of
 
 WIDTHS = {"east": (2, 5), "west": (5, 9), "application": (0, 2)}
-"""First PE of each domain, and the first behind it."""
+"""First PE of each domain, and the first PE after it."""
 OWNERS = {"anne": "d1", "ben": "d2", "cleo": "d2", "dora": "d3"}
 
 
@@ -32,7 +32,7 @@ def house_of(pes: int, placements: dict[str, str]) -> House:
 
 
 class Twins:
-    """A divided site, and for each domain a site that has only that."""
+    """A site with several domains, and for each domain a site with only that domain."""
 
     def __init__(self, placements: dict[str, str]) -> None:
         self.whole = house_of(9, placements)
@@ -59,7 +59,7 @@ class Twins:
             assert each.short_of_pes is (name in self.short()), name
 
     def short(self) -> set[str]:
-        """Domains in which some request waits only for PEs, by the reasons."""
+        """Return the domains in which a request waits only for PEs, by the reasons."""
         reasons = explain(self.whole.site, list(self.whole.site.requests), self.whole.plan.reasons)
         return {
             self.whole.request(seq).queue for seq, reason in reasons.items() if reason.code.value == "NO_PES"
@@ -92,7 +92,7 @@ class Twins:
 @settings(max_examples=examples(12))
 @given(st.randoms(use_true_random=False), st.tuples(*[st.sampled_from(list(PLACEMENTS))] * 3))
 def test_domains_are_sites_of_their_own(chance, placements):
-    """Departments come and go unevenly: each domain has its own crowd, most of them of one department."""
+    """Each domain has its own users, most of them of one department, so departments change unevenly."""
     twins = Twins(dict(zip(sorted(WIDTHS), placements, strict=True)))
     for _ in range(25):
         for queue in WIDTHS:

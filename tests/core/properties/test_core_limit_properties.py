@@ -1,5 +1,5 @@
-"""Limits, caps and consumables: a row is masked if and only if its request is given a reason; nothing is ever
-exceeded."""
+"""Limits, caps and consumables: a row is masked exactly if its request has a reason to wait, and no limit is
+ever exceeded."""
 
 from core.harness import House
 from core.properties.worlds import GROUPS, OWNERS, QUEUES, World, limits, requests
@@ -26,8 +26,8 @@ WALLS = ("", "", " wall=1:00:00", " wall=3:00:00", " wall=unlimited")
 
 @st.composite
 def sites(draw):
-    """Two queues under limits, a complex, caps anywhere, shifts that drain; half of the requests were started
-    before all limits came, so that some leave less than nothing."""
+    """Draw two queues with limits, a complex, caps and shifts that drain; half of the requests started before
+    all limits were set, so some limits are already exceeded."""
     house = House().machine(pes=draw(st.integers(1, 8)))
     for name in QUEUES:
         house.queue(name, max_memory=draw(st.none() | st.just("3b")), time=1)
@@ -57,7 +57,7 @@ def sites(draw):
 
 @st.composite
 def lines(draw):
-    """A line of `House.submit`."""
+    """Draw a line of `House.submit`."""
     gpu, matlab = draw(st.integers(0, 4)), draw(st.integers(0, 2))
     words = [draw(st.sampled_from(OWNERS)), f"group={draw(st.sampled_from(GROUPS))}"]
     words += [f"gpu={gpu}"] * bool(gpu) + [f"matlab={matlab}"] * bool(matlab)
@@ -65,14 +65,15 @@ def lines(draw):
 
 
 def amounts():
-    """Amounts of a limit on units."""
+    """Return a strategy for amounts of a limit on units."""
     named = st.fixed_dictionaries({}, optional={"gpu": st.integers(0, 4), "matlab": st.integers(0, 3)})
     return named.map(lambda most: tuple(f"{name}={count}" for name, count in most.items()))
 
 
 @st.composite
 def labs(draw):
-    """Four GPUs, two licences; requests of which some have started before all limits came and units went."""
+    """Draw a site with four GPUs and two licences, where some requests started before limits were set and
+    units went offline."""
     house = House().machine(pes=draw(st.integers(1, 8)))
     house.change(Change("create", "consumable/gpu", {"count": 4, "policy": draw(st.sampled_from(
         ("lowest", "round_robin", "nearest")))}))  # fmt: skip
@@ -95,12 +96,12 @@ def labs(draw):
 
 
 def rows(site):
-    """The columns of each queue, with the queue."""
+    """Yield the columns of each queue, with the queue."""
     return ((site.settings.queues[name], columns) for name, columns in site.waiting.items() if len(columns))
 
 
 def masked(mask, columns):
-    """Numbers of the requests in a mask."""
+    """Return the numbers of the requests in a mask."""
     return set() if mask is None else {columns.request(row).seq for row in mask.nonzero()[0].tolist()}
 
 
@@ -188,7 +189,7 @@ few = settings(max_examples=examples(60))
 
 @st.composite
 def nights(draw):
-    """One queue by fair share, two departments below a common group, caps anywhere, a short memory."""
+    """Draw one queue by fair share, two departments below one group, caps anywhere, and a short half-life."""
     house = House().machine(pes=draw(st.integers(1, 6))).queue("a", share=20, time=1).queue("b", time=1)
     house.set("usage/half_life", draw(st.sampled_from((2_000, 20_000, 3_600_000))))
     house.group("both", draw(st.integers(1, 5)))
@@ -201,7 +202,7 @@ def nights(draw):
 
 
 def caps(site):
-    """The caps by the group they were set for, as the words have it."""
+    """Return the caps, by the group for which they were set, as the messages name them."""
     pes, half_life = site.pes(), site.settings.usage.half_life
     return {
         name: Cap(name, group.limit, capped_pes(group.limit, pes), capped_use(group.limit, pes, half_life))
@@ -211,12 +212,12 @@ def caps(site):
 
 
 def over(site, request):
-    """The caps that hold for a request."""
+    """Return the caps that apply to a request."""
     return [cap for name, cap in caps(site).items() if name in lineage(site.settings.groups, request.group)]
 
 
 def check_starts(house, told):
-    """Each start found room under all its caps, with what the starts before it committed."""
+    """Check that each start was within all its caps, with the committed use of the starts before it."""
     ledger = FairShare(house.site, house.now, house.samples)
     for seq in told.starts:
         request = house.request(seq)
@@ -225,7 +226,7 @@ def check_starts(house, told):
 
 
 def check_held(house):
-    """No group holds more PEs than its cap allows."""
+    """Check that no group holds more PEs than its cap allows."""
     for cap in caps(house.site).values():
         held = [
             r.spec.ask.pes
@@ -286,7 +287,7 @@ JOBS = st.lists(st.tuples(st.sampled_from("abcx"), st.integers(1, PES)), max_siz
 
 @st.composite
 def houses(draw):
-    """Return a machine on which some jobs of three classes (and one that is gone) run and some wait."""
+    """Draw a machine on which some jobs of three classes (and of a removed one) run and some wait."""
     house = House().machine(pes=PES).queue("apps", order="class")
     for name in "abc":
         house.job_class(name, **draw(CLASS))

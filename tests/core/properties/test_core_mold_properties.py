@@ -1,5 +1,5 @@
-"""Whatever sizes requests may run on: the one with the earliest expected end is chosen, no start comes later
-than it was promised, a replay of the journal makes the same of it, and the shadow finds nothing."""
+"""For any sizes of requests: the size with the earliest expected end is chosen, no start is later than its
+reservation, and a replay of the journal gives the same site."""
 
 from core.harness import START, House, spec_of
 from core.properties.worlds import QUEUE, REQUEST, asked_for, built, check_promises, course
@@ -23,7 +23,7 @@ MAYBE_SIZES = st.one_of(st.none(), SIZES)
 
 
 def molded(each: dict) -> str:
-    """A request of the course, on several sizes where it has some."""
+    """Return the line of a request, with several sizes if it has some."""
     if each["sizes"] is None:
         return asked_for(each)
     most = 3 if each["queue"] == "apart" else 6
@@ -32,13 +32,13 @@ def molded(each: dict) -> str:
 
 
 def words(sizes: dict[int, int]) -> str:
-    """Sizes with their times, as `House.submit` has them."""
+    """Return sizes with their times as words for `House.submit`."""
     walls = ",".join(f"{wall}:00" for wall in sizes.values())
     return f" sizes={','.join(map(str, sizes))} walls={walls}"
 
 
 def ends_at(house: House, seq: Seq, at: Instant) -> Instant:
-    """No later than the time on the size that it got."""
+    """Return the given end, or that of the time limit of its size if this is earlier."""
     wall = house.request(seq).spec.ask.wall
     return Instant(min(at, house.now + wall))
 
@@ -88,7 +88,7 @@ def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
 
 
 def check_sizes(house: House) -> None:
-    """What is reserved for a request, or what it has, is one of its sizes, with the time of that size."""
+    """Check that each reservation and each running request has one of its sizes, with that size's time."""
     for request in house.site.requests.values():
         kept, shape = request.reservation, request.spec.mold
         if kept is not None and kept.at is not None:

@@ -1,4 +1,4 @@
-"""What holds in every state: safety, sameness, order, and the same answer as a plain walk over the rules."""
+"""Properties of every pass: safety, determinism, order, and the result of a simple walk over the rules."""
 
 import gc
 import os
@@ -56,7 +56,7 @@ def test_an_exit_that_has_nothing_to_say_changes_nothing(world):
     assert asked.actions == alone.actions
     if all("pes=1" in text for text, _ in world.lines):
         # A wide request that was passed over may meet a limit later in the pass: which one depends on
-        # how many were looked at.
+        # how many were examined.
         assert asked.short_of_pes == alone.short_of_pes
 
 
@@ -64,7 +64,7 @@ VALUES = {"d1": 2.0, "d2": 0.5, "default": 1.0}
 
 
 def walked(world):
-    """The rules of semantics.md 1, one request at a time."""
+    """Return the starts by the rules of semantics.md 1, applied to one request at a time."""
     house, site = world.house, world.house.site
     free, running, starts = site.pes(), [], []
     for queue in sorted(site.settings.queues.values(), key=lambda q: (-q.priority, q.name)):

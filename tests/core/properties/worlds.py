@@ -1,5 +1,5 @@
-"""Random sites for the properties: queues, limits, complexes, people, requests; nights that pass, and how a
-list of requests takes its course: they come, run and end, pass by pass."""
+"""Random sites for property tests: queues, limits, complexes, people and requests; and a driver that submits,
+starts and ends requests pass by pass."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,13 +25,13 @@ maybe = st.none() | st.integers(0, 4)
 
 @st.composite
 def limits(draw):
-    """Limits of a queue, a complex or the whole site; memory in bytes."""
+    """Draw limits of a queue, a complex or the whole site; memory in bytes."""
     return {name: draw(maybe) for name in LIMIT_NAMES if draw(st.booleans())}
 
 
 @st.composite
 def requests(draw):
-    """One line of `House.submit`."""
+    """Draw a line of `House.submit`."""
     words = [draw(st.sampled_from(OWNERS)), f"group={draw(st.sampled_from(GROUPS))}"]
     words.append(f"queue={draw(st.sampled_from(QUEUES))}")
     for name, values in (("cpu", (1, 20, 600)), ("mem", (0, 1, 2, 4))):
@@ -45,13 +45,13 @@ weights = st.fixed_dictionaries({name: st.integers(0, 20) for name in ("share", 
 
 @dataclass
 class World:
-    """A site, and what was asked of it: requests with the seconds that pass before each."""
+    """A site with the lines of its requests, each with the seconds that pass before it."""
 
     house: House
     lines: list[tuple[str, int]] = field(default_factory=list)
 
     def submit_all(self) -> list[int]:
-        """Submits everything."""
+        """Submit all requests; return their numbers."""
         seqs = []
         for line, seconds in self.lines:
             seqs += self.house.later(seconds=seconds).submit(line)
@@ -61,7 +61,7 @@ class World:
 
 @st.composite
 def worlds(draw, share=None):
-    """Two queues in a complex, limits everywhere, up to 14 requests."""
+    """Draw two queues in a complex, with limits everywhere, and up to 14 requests."""
     house = House().machine(pes=draw(st.integers(1, 5)))
     for name in QUEUES:
         factors = draw(weights)
@@ -77,7 +77,7 @@ def worlds(draw, share=None):
 
 
 def live(world: World, passes: int, check: Callable[[Told], None]) -> None:
-    """Passes, each followed by the end of the oldest running request."""
+    """Make passes; after each the oldest running request ends."""
     world.submit_all()
     for _ in range(passes):
         check(world.house.go())
@@ -111,7 +111,7 @@ REQUEST, QUEUE = st.fixed_dictionaries(ASKED), st.fixed_dictionaries(SETTINGS)
 
 
 def built(queues: list[dict], **more: object) -> House:
-    """Three queues, of which one has a domain of its own."""
+    """Return a site with three queues, of which one has its own domain."""
     house = House().machine(pes=9).limit(memory_limit="120mb")
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1", "2")}))
     house.change(ev.Change("create", "domain/wide", {"pes": ("6-8",)}))
@@ -121,7 +121,7 @@ def built(queues: list[dict], **more: object) -> House:
 
 
 def two_queues(queues: list[dict]) -> House:
-    """Two queues on 8 PEs with two GPUs."""
+    """Return a site with two queues on 8 PEs and two GPUs."""
     house = House().machine(pes=8)
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
     for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
@@ -130,7 +130,7 @@ def two_queues(queues: list[dict]) -> House:
 
 
 def asked_for(each: dict) -> str:
-    """Return what a request of the course asks for besides PEs and time."""
+    """Return the words of a drawn request for everything besides PEs and time."""
     words = [f" {name}={each[name]}{unit}" for name, unit in (("mem", "mb"), ("gpu", "")) if each[name]]
     words += [f" {word}" for name, word in OTHERS.items() if each.get(name)]
     return "".join(words)
@@ -142,8 +142,8 @@ OTHERS = {"contract": "contract=yes", "endless": "wall=unlimited"}
 def check_promises(
     house: House, told: dict[Seq, Instant], slack: Callable[[Request], int] = lambda request: 0
 ) -> None:
-    """A reserved start moves to no later time, and is kept. ``told``: the times so far; ``slack``: ms that a
-    start may be late."""
+    """Check that each reserved start moved to no later time, and was met within ``slack`` ms. ``told``: times
+    so far."""
     for seq, request in house.site.requests.items():
         kept = request.reservation
         if kept is not None and kept.at is not None:
@@ -161,9 +161,10 @@ def course(
     end: Callable[[House, Seq], object],
     ends_at: Callable[[House, Seq, Instant], Instant] = lambda house, seq, at: at,
 ) -> Iterator[None]:
-    """After each pass somebody may look. Of a request: minutes ``after`` the one before, ``queue``, ``pes``,
-    ``wall`` (minutes), and how much ``early`` it ends. ``line``: what else it asks for; ``end`` ends it;
-    ``ends_at``: when, where that is not after its length."""
+    """Submit and end these requests in time, and yield after each pass. A request has minutes ``after`` the
+    previous one, ``queue``, ``pes``, ``wall`` (minutes) and the minutes by which it ends ``early``. ``line``:
+    returns further words; ``end``: ends a request; ``ends_at``: returns its end if that is not after its
+    length."""
     coming, at = [], house.now
     for each in requests:
         at = Instant(at + each["after"] * MINUTE)
