@@ -138,7 +138,7 @@ def test_requests_ask_for_what_people_ask_for():
     assert (a.spec.name, a.spec.name_given, a.spec.args, a.spec.priority) == ("STDIN", False, ("x", "y"), 5)
     assert a.state == "held"
     b = site.submit("b", not_before="23:00")
-    site.must_wait(b, because="the date its owner gave")
+    site.must_wait(b, because="date")
     spec = site.submit("d", contract=True, best_guess="10:00", nice=5).spec
     assert (spec.contract, spec.ask.best_guess, spec.ask.nice) == (True, 600_000, 5)
 
