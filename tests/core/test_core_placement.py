@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nqspy.core.domains import rows, text
 from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.core.timeline.profile import FOREVER, Profile
-from nqspy.core.timeline.spans import Holding, Spans, spare_of
+from nqspy.core.timeline.spans import Holding, Spans, headroom_of
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain
 from nqspy.model.errors import BrokenSite
@@ -149,7 +149,7 @@ def test_each_domain_counts_its_own_pes_that_are_offline(house):
 def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
     profile = Profile(Instant(0))
     profile.provide("units", 3)
-    assert Spans(profile).spare({("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}
+    assert Spans(profile).headroom({("pes", "front"): 0, "units": 2}) == {("headroom", "units"): 2}
 
 
 # ---------------------------------------------------------------- what is free over time
@@ -260,7 +260,7 @@ def assert_counts(spans: Spans, holdings: dict[Seq, Holding]) -> None:
     assert spans.has_untimed == bool(untimed)
     if untimed:
         wanted = sum(holdings[seq].claims["pes"] for _, seq in untimed)
-        assert spans.profile.free(spare_of("pes"), 150) == PES - wanted
+        assert spans.profile.free(headroom_of("pes"), 150) == PES - wanted
     for seq in range(1, 6):
         others = [(each.begin, other) for other, each in holdings.items() if other != seq]
         assert spans.first(Seq(seq), {"pes"}) == min(others, default=None)

@@ -133,7 +133,7 @@ def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
 
 def test_a_failed_prerequisite_and_no_endless_request_is_the_cause_that_a_start_is_unknown():
     text = "submit anne, ben after=1:ok; delete 1 by anne; qmgr start queue batch; submit cleo, cleo wall=9"
-    found = play(text, settings=f"{PLAIN}stop queue batch\n", pes=1).centre.outlooks(2, 4)
+    found = play(text, settings=f"{PLAIN}stop queue batch\n", pes=1).centre.forecasts(2, 4)
     assert (found[2].latest.by, found[2].latest == found[2].probably) == ((), True)
     assert found[4].latest.by == (3,)
 
