@@ -119,11 +119,11 @@ class Past:
 
     def before(self, since: Instant) -> Site:
         """Return the site, without requests, before all events at or after an instant."""
-        return self.site(max((each.n for each in self._events if each.at < since), default=0))
+        return self.site(max((event.n for event in self._events if event.at < since), default=0))
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
         """Return begin and end of the night of a day (None: the latest), by the journal up to the picture."""
-        changes = [each for each in self._events if each.n <= picture.n]
+        changes = [event for event in self._events if event.n <= picture.n]
         return night.night_bounds(changes, zone, picture.at, day)
 
     def reported(self, day: str) -> ev.Reported | None:

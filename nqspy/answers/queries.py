@@ -130,7 +130,7 @@ def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
     need(serving.engine.site.settings, asked.caller, "manager", "exits try")
     serving.commit()
     decider = serving.decider
-    at_work = [each for each in decider.sources if each.path.stem not in decider.backoff.out]
+    at_work = [source for source in decider.sources if source.path.stem not in decider.backoff.out]
     return {
         "now": serving.clock.now(),
         "exits": [{"path": str(each.path), "code": each.text.decode("latin-1")} for each in at_work],

@@ -162,7 +162,7 @@ class SlowAnswers:
                 made = next(slow.steps)
         if made is None:
             return False
-        self._answers = [each for each in self._answers if each is not slow]
+        self._answers = [answer for answer in self._answers if answer is not slow]
         if not self._answers:
             self._served.clear()
         if isinstance(made, bytes) and made:

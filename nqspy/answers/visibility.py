@@ -78,7 +78,7 @@ class Visibility:
         ``seq``: only events of one visible request, narrowed to it and the cause of its new date."""
         if self.all and seq is None:
             return list(happened)
-        mine = [each for each in happened if seq is None or seq in _named(each.event)]
+        mine = [recorded for recorded in happened if seq is None or seq in _named(recorded.event)]
         about = [set(_named(each.event)) if seq is None else {seq, *_causes(each.event)} for each in mine]
         known, found = self.known(set().union(*about)), []
         for each, some in zip(mine, about, strict=True):
@@ -158,7 +158,7 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
             event,
             samples=tuple(each for each in event.samples if each[0] in known),
             wait=tuple(each for each in event.wait if each[0] in known),
-            failures=tuple(each for each in event.failures if each.seq in known),
+            failures=tuple(failure for failure in event.failures if failure.seq in known),
         )
     if isinstance(event, ev.Reserved):
         starts = {

@@ -179,7 +179,7 @@ def read_script(file: str, what: str = "script", notes: "list[str] | None" = Non
         except ForeignText as error:
             raise Failure(f"{named}: cannot read the {what}: {error}") from None
         if notes is not None:
-            notes += [f"{named}: {each}" for each in texts]
+            notes += [f"{named}: {text}" for text in texts]
     return data.decode("latin-1")
 
 

@@ -75,8 +75,8 @@ def _sizes(given: Given) -> "list[int]":
 def _units(given: "list[Given]") -> "list[tuple[str, int]]":
     """Return units of consumables of ``NAME=N,...``, by name. Raises Failure."""
     found: list[tuple[str, int]] = []
-    for each in given:
-        for piece in each.value.split(","):
+    for option in given:
+        for piece in option.value.split(","):
             name, _, count = piece.strip().partition("=")
             try:
                 number = parse_count(count)

@@ -72,7 +72,7 @@ class Inbox:
             while len(items) < self._limit:
                 items.append(self._queue.get_nowait())
         count = len(items)
-        items = [each for each in items if not isinstance(each, _Message)]
+        items = [item for item in items if not isinstance(item, _Message)]
         if len(items) < count:
             self._marked = False
         return items
@@ -84,7 +84,7 @@ class Inbox:
 
     def put_back(self, messages: Sequence[Asked]) -> None:
         """Put unanswered messages back in the order they came out: they are the first again."""
-        self._messages.put_back([(person(each.caller), each, each.size) for each in messages])
+        self._messages.put_back([(person(message.caller), message, message.size) for message in messages])
 
 
 class Host(Serving, Protocol):

@@ -275,9 +275,9 @@ class Daemon:
             self.run_times.follow(outcome.happened)
             self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
-            if any(_is_of(("probe/", "consumable/"), each.event) for each in outcome.happened):
+            if any(_is_of(("probe/", "consumable/"), recorded.event) for recorded in outcome.happened):
                 self._follow_probes()
-            if any(_is_of("mail/", each.event) for each in outcome.happened):
+            if any(_is_of("mail/", recorded.event) for recorded in outcome.happened):
                 self.notices.follow(self.engine.site)
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)

@@ -65,7 +65,7 @@ class NightReportJob:
 
     def watch(self, happened: Iterable[Recorded]) -> None:
         """Note that another shift is in force."""
-        self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
+        self._due = self._due or any(isinstance(recorded.event, ShiftChanged) for recorded in happened)
 
     def check(self) -> None:
         """Start the report if it is due; a night that was ended by hand may begin again."""
@@ -117,7 +117,7 @@ class NightReportJob:
         write_private(folder / "night.json", json_of(data))
         for name, text in files.items():
             write_private(folder / name, [text])
-        write_private(folder / MAILS, [json.dumps([asdict(each) for each in messages])])
+        write_private(folder / MAILS, [json.dumps([asdict(message) for message in messages])])
         event = nights.event_of(picture, day, ("night.json", *files), len(messages))
         if not self._host.exits.has("night_report"):
             cut.clear()

@@ -26,11 +26,11 @@ class RunTimes:
 
     def follow(self, happened: Sequence[Recorded]) -> None:
         """Note the committed starts and ends of attempts."""
-        for each in happened:
-            if isinstance(each.event, Started):
-                self._offsets[each.event.seq] = self._offset()
-            elif isinstance(each.event, Ended | Requeued):
-                self._offsets.pop(each.event.seq, None)
+        for recorded in happened:
+            if isinstance(recorded.event, Started):
+                self._offsets[recorded.event.seq] = self._offset()
+            elif isinstance(recorded.event, Ended | Requeued):
+                self._offsets.pop(recorded.event.seq, None)
 
     def unset(self, seq: Seq, now: Instant) -> Instant:
         """Return the instant that the clock would show if it had not been set since the attempt's start."""

@@ -117,10 +117,10 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
     """Check the installation; exit status 1 if something is wrong."""
     findings = list(examine(home_of(home)))
     if as_json:
-        print(json.dumps([each._asdict() for each in findings]))
+        print(json.dumps([finding._asdict() for finding in findings]))
     else:
-        print("".join(f"{each.state:<5}{each.what}: {each.text}\n" for each in findings), end="")
-    if any(each.state == "bad" for each in findings):
+        print("".join(f"{finding.state:<5}{finding.what}: {finding.text}\n" for finding in findings), end="")
+    if any(finding.state == "bad" for finding in findings):
         raise SystemExit(1)
 
 

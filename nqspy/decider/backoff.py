@@ -92,7 +92,7 @@ class Backoff:
             return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
         about = f" about {call.owner}" if call.owner and call.seq is None else ""
         text = f"{call.hook}{about} ended the process of the exits: {how}"
-        self.skips = [each for each in self.skips if Mark(each.at).holds(now)]
+        self.skips = [skip for skip in self.skips if Mark(skip.at).holds(now)]
         if call.subject is not None:
             self.skips.append(Skipped(call.exit, call.hook, call.subject, now, text))
         real = time.monotonic()
@@ -109,7 +109,7 @@ class Backoff:
 
     def _back_off(self, owner: str, exits: list[str], now: Instant) -> str:
         """Stop calling these exits for this owner for a while; return a clause for people about it."""
-        held = [each for each in self.backoffs if Mark(each.at).holds(now)]
+        held = [backoff for backoff in self.backoffs if Mark(backoff.at).holds(now)]
         self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
         self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
         who = " and ".join(exits)
@@ -128,8 +128,8 @@ class Backoff:
         shift = time.time() - time.monotonic()
         died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
         stored = {"out": self.out, "off": self.off, "died": died, "files": self.files}
-        stored["spares"] = [asdict(each) for each in self.skips]
-        return stored | {"rests": [asdict(each) for each in self.backoffs]}
+        stored["spares"] = [asdict(skip) for skip in self.skips]
+        return stored | {"rests": [asdict(backoff) for backoff in self.backoffs]}
 
     def load(self, data: dict[str, Any]) -> None:
         """Restore the state that `dump` returned. Raises msgspec.ValidationError for anything else."""
@@ -165,8 +165,8 @@ class Backoff:
         for name in [exit] if exit is not None else [*self.out, *self._died]:
             self.out.pop(name, None)
             self._died.pop(name, None)
-        self.skips = [each for each in self.skips if exit is not None and each.exit != exit]
-        self.backoffs = [each for each in self.backoffs if exit is not None and each.exit != exit]
+        self.skips = [skip for skip in self.skips if exit is not None and skip.exit != exit]
+        self.backoffs = [backoff for backoff in self.backoffs if exit is not None and backoff.exit != exit]
         self._row, self._until = [], 0.0
 
 

@@ -49,9 +49,9 @@ class NoticeRunner:
         elif isinstance(answer, messages.NoticeGiven):
             for name in self._client.registry.of(hook):
                 self.failing.pop(f"{name}.{hook}", None)
-            for each in answer.failures:
-                self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
-                LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
+            for failure in answer.failures:
+                self.failing[f"{failure.exit}.{hook}"] = f"exit {failure.exit}: {failure.text}"
+                LOG.error("exit %s: %s\n%s", failure.exit, failure.text, failure.traceback)
 
     def _failed(self, worker: WorkerProcess, hook: str, how: str) -> None:
         call = worker.heartbeat.read()

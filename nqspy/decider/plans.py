@@ -84,7 +84,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
     """Return the failures of loaded exits only."""
-    return tuple(each for each in failures if each.exit in exits)
+    return tuple(failure for failure in failures if failure.exit in exits)
 
 
 _GREATEST = 1 << 53

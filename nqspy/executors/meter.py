@@ -200,14 +200,14 @@ class SpoolMeter:
     def passed(self, now: float) -> tuple[str, str] | None:
         """Return end reason and sentence if this output has nearly filled the disk, else None."""
         files = [os.fstat(fd) for fd in self._streams]
-        size = sum(max(each.st_size, each.st_blocks * 512) for each in files)
+        size = sum(max(file.st_size, file.st_blocks * 512) for file in files)
         if size < _LITTLE:
             self._size, self._checked, self._next = size, now, now + IDLE
             return None
         disk = os.fstatvfs(self._streams[0])
         free = disk.f_bavail * disk.f_frsize
         reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 4)
-        if size - sum(each.st_blocks * 512 for each in files) > free:
+        if size - sum(file.st_blocks * 512 for file in files) > free:
             text = f"its output has {mib(size)}, but only {mib(free)} are free on the disk of the spool"
             return "file_limit", text
         if free < reserve and size > free:

@@ -129,7 +129,7 @@ class MailQueue:
         def store() -> None:
             with contextlib.suppress(FileNotFoundError):
                 messages = [MailMessage(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
-                self._store([each for each in messages if each.id not in self._nights], mail, host)
+                self._store([message for message in messages if message.id not in self._nights], mail, host)
                 path.unlink()
 
         self._incoming.put(store)

@@ -107,9 +107,9 @@ def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
         yield today + timedelta(days)
         yield today + timedelta(days + (7 if "weekday" in parsed else 1))
         return
-    for each in parts:
+    for part in parts:
         with suppress(ValueError):
-            yield date(*each)
+            yield date(*part)
 
 
 def _read(parsed: dict[str, Any], words: list[str]) -> None:

@@ -28,9 +28,9 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
         users.setdefault(owner, []).append(lifetime.runs)
     rows = []
     for user, of_names in sorted(users.items()):
-        runs = [run for each in of_names for run in each]
+        runs = [run for name in of_names for run in name]
         limits, guesses = [run.part for run in runs if run.part], [run.guess for run in runs if run.guess]
-        past = [near for each in of_names for near in _by_those_before(each)]
+        past = [near for name in of_names for near in _by_those_before(name)]
         rows.append({
             "user": user,
             "ended": len(runs),

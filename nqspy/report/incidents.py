@@ -73,12 +73,12 @@ class IncidentLog:
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [
             {
-                "kind": each.kind, "who": each.who, "begin": zone.text(each.begin),
-                "end": zone.stamp(each.end), "text": each.text, "requests": _ids(each.seqs, host),
+                "kind": incident.kind, "who": incident.who, "begin": zone.text(incident.begin),
+                "end": zone.stamp(incident.end), "text": incident.text, "requests": _ids(incident.seqs, host),
             }
-            for each in sorted(self.incidents, key=lambda each: each.begin)
-            if (each.end is None or each.end >= since)
-            and not (each.kind == "alarm" and each.who in elsewhere)
+            for incident in sorted(self.incidents, key=lambda incident: incident.begin)
+            if (incident.end is None or incident.end >= since)
+            and not (incident.kind == "alarm" and incident.who in elsewhere)
         ]  # fmt: skip
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:

@@ -60,18 +60,18 @@ def night_bounds(
 def _nights(changes: Iterable[ev.Recorded], zone: Zone, shift: str) -> list[Bounds]:
     found: list[Bounds] = []
     inside = False
-    for each in changes:
-        if not isinstance(each.event, ev.ShiftChanged) or (each.event.shift == shift) == inside:
+    for change in changes:
+        if not isinstance(change.event, ev.ShiftChanged) or (change.event.shift == shift) == inside:
             continue
         inside = not inside
         if not inside:
-            found[-1] = replace(found[-1], end=each.at)
+            found[-1] = replace(found[-1], end=change.at)
             continue
-        day = zone.local(each.at - 12 * HOUR).date()
+        day = zone.local(change.at - 12 * HOUR).date()
         if found and found[-1].day == day:
             found[-1] = replace(found[-1], end=None)
         else:
-            found.append(Bounds(day, each.at, None, shift))
+            found.append(Bounds(day, change.at, None, shift))
     return found
 
 
@@ -248,7 +248,7 @@ def night_report(
         "waiting": list(waiting.values()),
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
         "never": sum(each["never"] for each in rows),
-        "incidents": [event_object(each, site.name, zone) for each in night.incidents],
+        "incidents": [event_object(incident, site.name, zone) for incident in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],

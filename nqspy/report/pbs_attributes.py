@@ -194,8 +194,8 @@ def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
         return {"array_id": full_id(array, server), "array_index": index_of(request.seq)}
     if state is None or asked is None:
         return {}
-    runs = sum(each.state in STARTED for each in subject.members)
-    exiting = sum(each.state is State.EXITING for each in subject.members)
+    runs = sum(member.state in STARTED for member in subject.members)
+    exiting = sum(member.state is State.EXITING for member in subject.members)
     expired = sum(indices.count(each) for each in (state.well, state.badly, state.dropped))
     queued = indices.count(state.left) + len(subject.members) - runs
     count = f"Queued:{queued} Running:{runs - exiting} Exiting:{exiting} Expired:{expired} "

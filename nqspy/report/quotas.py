@@ -162,7 +162,7 @@ class Presence:
 
 def _held(history: RequestHistory, at: int) -> float:
     """Return the PE time (ms) that a request's attempts held up to an instant."""
-    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.attempts)
+    return sum(attempt.pes * attempt.held_time(attempt.begin, Instant(at)) for attempt in history.attempts)
 
 
 def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:

@@ -42,7 +42,7 @@ def deviations(got: Mapping[str, float], entitled: Mapping[str, float]) -> dict[
 
 def largest(points: Iterable[float | None]) -> float | None:
     """Return the largest of some deviations, without sign; None if there is none."""
-    return max((abs(each) for each in points if each is not None), default=None)
+    return max((abs(point) for point in points if point is not None), default=None)
 
 
 class QuotaSums(Struct, frozen=True):

@@ -104,10 +104,10 @@ def mpp(site: Site, counts: Counts) -> str:
 def complexes(site: Site, counts: Counts) -> str:
     """Return ``qstat -c``: complexes, how many of their requests run, their limits and member queues."""
     rows: list[tuple[object, ...]] = []
-    for each in site.settings.complexes.values():
-        running = sum(1 for request in site.started.values() if request.queue in each.queues)
-        bounds = (each.run_limit, each.user_limit, each.group_limit)
-        rows.append((each.name, *map(_limit, bounds), running, " ".join(each.queues)))
+    for complex_ in site.settings.complexes.values():
+        running = sum(1 for request in site.started.values() if request.queue in complex_.queues)
+        bounds = (complex_.run_limit, complex_.user_limit, complex_.group_limit)
+        rows.append((complex_.name, *map(_limit, bounds), running, " ".join(complex_.queues)))
     return _named("NQS QUEUE COMPLEXES", ("COMPLEX NAME", "RUN", "USR", "GRP", "CNT", "QUEUES"), rows)
 
 

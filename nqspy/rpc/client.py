@@ -118,7 +118,7 @@ class ClientRequest:
 
 def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
     """Return the identifiers of texts and requests. Raises BadValue."""
-    names = [each.id if isinstance(each, ClientRequest) else each for each in ids]
+    names = [id.id if isinstance(id, ClientRequest) else id for id in ids]
     for name in names:
         need("an identifier", name, (str,), 'a text like "17", or a request')
     return names

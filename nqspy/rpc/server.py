@@ -179,11 +179,11 @@ class RpcServer(ConnectionTable):
         False if none is idle."""
         own = newcomer is not None and not self.shares.full(newcomer)
         found = [
-            (since, id(each), each)
-            for each in self.connections
-            if (since := each.idle_since()) is not None
+            (since, id(connection), connection)
+            for connection in self.connections
+            if (since := connection.idle_since()) is not None
             and self.time() - since > _IDLE
-            and not (own and newcomer is not None and person(each.caller) != person(newcomer))
+            and not (own and newcomer is not None and person(connection.caller) != person(newcomer))
         ]
         if not found:
             return False

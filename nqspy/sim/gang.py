@@ -121,9 +121,9 @@ def by_class(order: "GangOrder") -> str:
         ("evening", 18, "start", BESIDE, PES, night),
         ("night", UNTIL, "start", 384, PES, night),
     )
-    made = "".join(_QUEUE.format(*each) for each in queues)
+    made = "".join(_QUEUE.format(*queue) for queue in queues)
     text = _CLASSES.format(pes=PES, per_pe=per_pe, at_night=night, large=LARGE, queues=made)
-    return text + "".join(_SHIFT.format(*each) for each in shifts)
+    return text + "".join(_SHIFT.format(*shift) for shift in shifts)
 
 
 # ---------------------------------------------------------------- the run

@@ -151,7 +151,7 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
 def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
     """Return a page: pictures (`album.names_of`) and tables; for several seeds only comparisons."""
     drawings = [DRAWN[name](runs) for name in names]
-    pictures = (f"<h2>{escape(each.title)}</h2><figure>{svg_of(each)}</figure>" for each in drawings)
+    pictures = (f"<h2>{escape(drawing.title)}</h2><figure>{svg_of(drawing)}</figure>" for drawing in drawings)
     tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []
     if len({run.seed for run in runs}) == 1:
         tables += [table for run in runs for table in tables_of(run)]

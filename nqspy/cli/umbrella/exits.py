@@ -46,13 +46,13 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
     if not rows:
         return f"no exit has been asked about {data['id']}\n"
     lines = [f"{data['id']}:"]
-    for each in rows:
-        result = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
-        alike, within = each.get("alike"), each.get("within")
+    for row in rows:
+        result = f"failed: {row['error']}" if row["error"] else row["answer"] or "the standard rules"
+        alike, within = row.get("alike"), row.get("within")
         reached = [f"alike in {', '.join(alike)}"] if alike else []
         reached += [f"by its {' and '.join(within)}"] if within else []
         result += f" (of another request, {', '.join(reached)})" if reached else ""
-        lines.append(f"  {short(zone.text(each['at']))}  {each['exit']}.{each['hook']}: {result}")
+        lines.append(f"  {short(zone.text(row['at']))}  {row['exit']}.{row['hook']}: {result}")
     return "\n".join(lines) + "\n"
 
 

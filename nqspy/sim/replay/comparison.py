@@ -55,8 +55,8 @@ class NightComparison:
     def __init__(self, found: Replayed) -> None:
         self.found = found
         events, before = found.recording.events, found.before
-        self.begin = Instant(min((each.at for each in events), default=before.at))
-        self.end = Instant(max((each.at for each in events), default=before.at) + 1)
+        self.begin = Instant(min((event.at for event in events), default=before.at))
+        self.end = Instant(max((event.at for event in events), default=before.at) + 1)
         charge = found.site.settings.usage.charge  # as the reports of this time have it
         self.base = events if found.base is None else found.base.made
         self.was = self.would = figures(before, self.base, self.begin, self.end, charge)

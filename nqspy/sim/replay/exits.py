@@ -57,7 +57,7 @@ class RecordedCalls(Calls):
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """Have these calls fail again in the next pass; ``started``: requests that it starts. A failure on a
         started request came after the choice (``elected``)."""
-        reported = (each for each in failures if each.traceback and each.exit not in self.others)
+        reported = (failure for failure in failures if failure.traceback and failure.exit not in self.others)
         self._expected, self._started = list(reported), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
@@ -183,7 +183,7 @@ class RecordedExits(SiteExits, ExitHistory):
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Note that the exits' process was lost at these calls: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
-        lost = [each for each in failures if each.lost and each.exit not in self._others]
+        lost = [failure for failure in failures if failure.lost and failure.exit not in self._others]
         about = [each for each in lost if each.seq is not None]
         skips = [Skipped(each.exit, hook, each.seq, at, each.text) for each in about for hook in asked]
         self.lost(skips, [OwnerBackoff(each.exit, each.rests, at) for each in lost if each.rests])

@@ -56,7 +56,7 @@ def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) ->
         "waits": waits,
         "queues": [{"queue": name, **reason_object(why)} for name, why in plan.reasons.closing.items()],
         "short_of_pes": plan.short_of_pes,
-        "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
+        "failures": [{"exit": failure.exit, "text": failure.text} for failure in plan.failures],
         "others": [
             {"kind": each.kind, "requests": [
                 site.id_of(seq)

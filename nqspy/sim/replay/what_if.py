@@ -195,7 +195,7 @@ def _change(
     if not changes:
         return WhatIfChange()
     commands = (cm.Configure(changes, REPLAY, upsert=True, advise=False),)
-    routed = any(each.path.startswith(_ROUTING) for each in changes)
+    routed = any(change.path.startswith(_ROUTING) for change in changes)
 
     def remaining(settings: Settings) -> tuple[ev.Change, ...]:
         """Return the changes to set again, without deletions of objects that do not exist."""

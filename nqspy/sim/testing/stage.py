@@ -304,9 +304,9 @@ class Stage:
         """Return the last answer of each exit about a request, such as ``quiet.jobselect: refuse('why')``."""
         rows = self.exits.trace(self.job(name).seq)
         return [
-            f"{each['exit']}.{each['hook']}: "
-            + (f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules")
-            for each in rows
+            f"{row['exit']}.{row['hook']}: "
+            + (f"failed: {row['error']}" if row["error"] else row["answer"] or "the standard rules")
+            for row in rows
         ]
 
     def job(self, name: str | StoryJob) -> StoryJob:

@@ -49,7 +49,7 @@ class SiteCopy(Struct, frozen=True):
 
 
 def _waiting(site: Site) -> list[Request]:
-    return [each for each in site.requests.values() if each.state not in STARTED]
+    return [request for request in site.requests.values() if request.state not in STARTED]
 
 
 def home_of(home: str | None) -> Path:

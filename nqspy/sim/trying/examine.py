@@ -94,7 +94,7 @@ def _submission_answer(copy: SiteCopy, site: Site, exits: Exits, request: Reques
 def simulate(into: Examination, copy: SiteCopy, site: Site, exits: Exits, lists: Lists, spent: Spent) -> None:
     """Simulate ahead on ``site``, which changes: at least one pass, and more while there is time."""
     into.places = {seq: place for line in lists.values() for place, seq in enumerate(line, 1)}
-    waiting = {each.seq for each in site.requests.values() if each.state not in STARTED}
+    waiting = {request.seq for request in site.requests.values() if request.state not in STARTED}
     run = AheadRun(site, probable_runs(copy.site, copy.now), copy.now, exits, replace(copy.between, due=True))
     reasons = reasons_of(run.engine, waiting - run.starts.keys())
     into.reasons = {seq: (reason.text, reason.who) for seq, reason in reasons.items()}

@@ -107,7 +107,7 @@ def _failures(
     times: Counter[tuple[Seq | None, str]] = Counter()
     for recorded in made:
         failures = getattr(recorded.event, "failures", ())
-        times.update((each.seq, each.text) for each in failures if each.exit == name)
+        times.update((failure.seq, failure.text) for failure in failures if failure.exit == name)
     for (seq, text), count in times.items():
         about = None if seq is None else named(seq)
         hook = failing[0] if len(failing) == 1 else ""

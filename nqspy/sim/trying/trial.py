@@ -172,7 +172,7 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
         on_trial = _Examiner(copy, (*others, candidate), watch, name)
         if name not in on_trial.exits.declared():
             path = str(Path(*candidate.path.parts[-2:]))
-            return Tried([each for each in on_trial.exits.problems if each.startswith(path)])
+            return Tried([problem for problem in on_trial.exits.problems if problem.startswith(path)])
         before = _Examiner(copy, copy.loaded, watch)
         was, would = before.examine(), on_trial.examine()
     known = before.failed()
