@@ -64,10 +64,10 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
         if (begin, end) == (0, None) and answer.number("later", 0) and os.fstat(file).st_size:
             raise Failure(f"{path} has only the output of a later attempt of {id}", 35)
     os.lseek(file, begin + offset, os.SEEK_SET)
-    left = (1 << 62) if end is None else end - begin - offset
-    while left > 0 and (piece := os.read(file, min(left, 1 << 16))):
+    remaining = (1 << 62) if end is None else end - begin - offset
+    while remaining > 0 and (piece := os.read(file, min(remaining, 1 << 16))):
         fast.write(1, piece)
-        left -= len(piece)
+        remaining -= len(piece)
     return 0
 
 

@@ -97,7 +97,7 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
         done = restoring.restore(where.database, file, date)
     finally:
         unlock(fd)
-    kept = f"the former database is {done.kept}" if done.kept else "there was no database before"
+    former = f"the former database is {done.replaced}" if done.replaced else "there was no database before"
     last = f"number {done.n} ({_utc(done.at)})"
     if done.lost is None:
         lost = f"its last event is {last}, later events are missing"
@@ -105,7 +105,7 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
         lost = f"events after {last} that are lost: {done.lost}"
     else:
         lost = f"nothing is lost: its last event, {last}, was the last one"
-    print(f"{file} was restored as {where.database.name}; {kept}; {lost}")
+    print(f"{file} was restored as {where.database.name}; {former}; {lost}")
 
 
 def _utc(at: Instant) -> str:

@@ -240,8 +240,8 @@ def together(found: dict[int, Stat]) -> int:
         or _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
         for pid in found
     }
-    lent = [min(each[pid], each[one.parent]) for pid, one in found.items() if _borrows(one, found)]
-    return sum(each.values()) - sum(lent)
+    borrowed = [min(each[pid], each[one.parent]) for pid, one in found.items() if _borrows(one, found)]
+    return sum(each.values()) - sum(borrowed)
 
 
 def _borrows(child: Stat, found: dict[int, Stat]) -> bool:

@@ -67,7 +67,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     overtaken = [each for each in data["overtaken"] if each["group"] == group]
     lists = ("failed", "waiting", "running")
     own_rows = {key: [each for each in data[key] if each["group"] == group] for key in lists}
-    left = [each for each in data["outlook"]["departments"] if each["name"] == group]
+    outlook = [each for each in data["outlook"]["departments"] if each["name"] == group]
     shown = [
         {**row, "groups": {name: each for name, each in row["groups"].items() if name == group}}
         for row in data["parts"]["rows"]
@@ -89,10 +89,10 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "groups": [own],
         "parts": data["parts"] | {"groups": names, "rows": shown},
         **own_rows,
-        "never": sum(each["never"] for each in left),
+        "never": sum(each["never"] for each in outlook),
         "incidents": [],
         "story": for_department(data["story"], group),
         "exits": exits,
-        "outlook": {**data["outlook"], "departments": left},
+        "outlook": {**data["outlook"], "departments": outlook},
     }
     return {"line": night_metrics.night_line(cut), **cut}

@@ -143,8 +143,8 @@ def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
         base, place = base_in(context.torus, request.pes) or (None, None)
         found |= {"base": base, "coordinate": None if place is None else list(place)}
     if attempt is not None and attempt.moved.times:
-        times, took, paged = attempt.moved
-        found["moved"] = {"times": times, "took_s": took / 1000, "paged_bytes": paged}
+        times, ms, paged = attempt.moved
+        found["moved"] = {"times": times, "took_s": ms / 1000, "paged_bytes": paged}
     if spec.caller is not None:
         found["within"] = spec.within or None
     return found

@@ -72,8 +72,8 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
     notes, begun, own = notes_of(spec), request.started, moving(subject, context)
     ctime, used, asked = context.zone.ctime, subject.used, finite(spec.ask.memory)
     memory = "" if asked is None else f":mem={kilobytes(asked)}"
-    kept = "o" * (spec.output.keep_stdout or spec.output.direct_stdout)
-    kept += "e" * (spec.output.keep_stderr or spec.output.direct_stderr)
+    keep = "o" * (spec.output.keep_stdout or spec.output.direct_stdout)
+    keep += "e" * (spec.output.keep_stderr or spec.output.direct_stderr)
     use: dict[str, str | int] | None = None
     if used is not None:
         use = {"cput": span(used.cpu)}
@@ -98,7 +98,7 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
         "Execution_Time": None if spec.eligible is None else ctime(spec.eligible),
         "Hold_Types": request.letters or "n",
         "Join_Path": ("eo" if notes.get("join") == "eo" else "oe") if spec.output.join else "n",
-        "Keep_Files": kept + "d" * (spec.output.direct_stdout or spec.output.direct_stderr) or "n",
+        "Keep_Files": keep + "d" * (spec.output.direct_stdout or spec.output.direct_stderr) or "n",
         "Mail_Points": "".join([letter for letter, wish in _MAIL if getattr(spec.mail, wish)]) or "n",
         "Mail_Users": spec.mail.to,
         "mtime": own["mtime"],

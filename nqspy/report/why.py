@@ -50,8 +50,8 @@ def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
         yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
     if moved:
         times = "once" if moved["times"] == 1 else f"{moved['times']} times"
-        took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
-        yield f"  moved:    gave up its PEs {times}, which took {took}; {paged} MB were paged out"
+        duration, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
+        yield f"  moved:    gave up its PEs {times}, which took {duration}; {paged} MB were paged out"
     if reason := each["reason"]:
         yield f"  {'why:' if suspended else 'note:':<10}{reason['text']}"
         yield f"  source:   {reason['who'] or 'its holder'} ({reason['code']})"

@@ -134,7 +134,7 @@ class BatchRun:
             self.sim.run(until)
 
     @property
-    def left(self) -> int:
+    def unended(self) -> int:
         """Return the number of jobs that were submitted and have not ended."""
         return len(self._jobs)
 

@@ -109,16 +109,16 @@ def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
         used[path.resolve()] = f"what {option} writes"
 
 
-def _print(title: str, runs: Sequence[SimulatedRun], took: float, order: SimOrder) -> None:
+def _print(title: str, runs: Sequence[SimulatedRun], seconds: float, order: SimOrder) -> None:
     first, found = runs[0], compare(runs)
     one = len(runs) == 1 and order.seeds is None
     if order.as_json:
         if one:
-            speed = {"seconds": round(took, 3), "jobs_per_s": round(first.metrics.jobs / took, 1)}
+            speed = {"seconds": round(seconds, 3), "jobs_per_s": round(first.metrics.jobs / seconds, 1)}
             data = {"policy": first.label} | first.data() | speed
         else:
             each = [{"label": run.label, "seed": run.seed} | run.data() for run in runs]
-            data = {"comparison": [one.data() for one in found], "runs": each, "seconds": round(took, 3)}
+            data = {"comparison": [one.data() for one in found], "runs": each, "seconds": round(seconds, 3)}
         print(json.dumps(data, indent=2))
     elif one:
         show(tables_of(first))

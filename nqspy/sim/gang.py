@@ -257,7 +257,7 @@ class GangRun(BatchRun):
             },
             "swapping_s": self._channel.busy / 1000,
             "preempted": self._preempted,
-            "jobs": {"ended": self._completed, "left": self.left},
+            "jobs": {"ended": self._completed, "left": self.unended},
         }
 
 

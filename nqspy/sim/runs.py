@@ -30,7 +30,7 @@ _SELDOM = (20_000, 5, 400)
 
 
 class SimulatedRun(Struct, frozen=True):
-    """Result of a task: its ``label`` and ``seed``, its workload's name and dropped lines; ``left``: jobs
+    """Result of a task: its ``label`` and ``seed``, its workload's name and dropped lines; ``unended``: jobs
     that were submitted and never ended; ``judged``: other measures (`BatchRun.judged`); ``trail``: data for
     pictures, if wanted."""
 
@@ -40,14 +40,14 @@ class SimulatedRun(Struct, frozen=True):
     pes: int
     dropped: Mapping[str, int]
     metrics: Metrics
-    left: int
+    unended: int
     judged: Mapping[str, Any]
     trail: Trail | None
 
     def data(self) -> dict[str, Any]:
         """Return the result for JSON."""
         head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
-        return head | {"dropped": self.dropped, "left": self.left} | self.metrics.data() | {**self.judged}
+        return head | {"dropped": self.dropped, "left": self.unended} | self.metrics.data() | {**self.judged}
 
 
 @contextmanager
@@ -122,7 +122,8 @@ def run_task(
             each.close(done)
     dropped = {reason: n for reason, n in workload.dropped.items() if n}
     return SimulatedRun(
-        task.label, task.wanted.seed, workload.name, workload.pes, dropped, metrics, run.left, run.judged(),
+        task.label, task.wanted.seed, workload.name, workload.pes, dropped, metrics, run.unended,
+        run.judged(),
         trail,
     )  # fmt: skip
 

@@ -42,12 +42,12 @@ PIPED = 240
 
 
 class TextTable(Struct, frozen=True):
-    """A table. ``left``: so many columns are texts, others numbers; without ``heads``: names and values."""
+    """A table. ``words``: so many columns are texts, others numbers; without ``heads``: names and values."""
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    left: int = 1
+    words: int = 1
 
 
 def tables_of(found: SimulatedRun) -> list[TextTable]:
@@ -72,8 +72,8 @@ def _overall(found: SimulatedRun) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{found.metrics.jobs}"
     for reason, n in found.dropped.items():
         yield f"dropped: {reason}", f"{n}"
-    if found.left:
-        yield "never ended", f"{found.left}"
+    if found.unended:
+        yield "never ended", f"{found.unended}"
     yield "wait, mean", f"{metrics.wait_mean_s:.1f} s"
     yield "wait, median", f"{metrics.wait_median_s:g} s"
     yield "wait, longest", f"{metrics.wait_max_s:g} s"
@@ -120,7 +120,7 @@ def show(tables: Iterable[TextTable]) -> None:
     for table in tables:
         rows = [[plain(cell) for cell in row] for row in table.rows]
         heads = table.heads or ("", "")
-        remark(f"{plain(table.title)}\n{grid(heads, rows, table.left, width=width)}")
+        remark(f"{plain(table.title)}\n{grid(heads, rows, table.words, width=width)}")
 
 
 def show_comparison(title: str, found: Sequence[Compared]) -> None:
@@ -159,7 +159,7 @@ def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
     for table in tables:
         body = ""
         for row in table.rows:
-            cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
+            cells = (f"<td{' class=n' * (n >= table.words)}>{escape(s)}</td>" for n, s in enumerate(row))
             body += f"<tr>{''.join(cells)}</tr>"
         shown += table_html(table.title, table.heads, body)
     return page_html(title, "".join(pictures) + shown)

@@ -169,9 +169,9 @@ class EventHistory:
         found: dict[Seq, rows.Row] = {}
         files = self.files_of("requests", _A.first <= max(seqs), _A.last >= min(seqs))
         for one in files:
-            left = {b'{"seq":%d,' % s: s for s in seqs if one.first <= s <= one.last and s not in found}
-            for line in self._lines(one) if left else ():
-                if line[: line.index(b",") + 1] in left:
+            heads = {b'{"seq":%d,' % s: s for s in seqs if one.first <= s <= one.last and s not in found}
+            for line in self._lines(one) if heads else ():
+                if line[: line.index(b",") + 1] in heads:
                     row = _row_of(line)
                     if wanted.fits(row):
                         found[row[0]] = row

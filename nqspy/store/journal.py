@@ -146,10 +146,10 @@ class SqliteJournal(EventHistory):
         kinds = {type(recorded.event) for recorded in batch.events}
         if not kinds & _MAKES_ROOM or kinds & _NEEDS_ROOM:
             return False
-        lent = tries == 0 or self.reserve.lend(PIECE << (tries - 1))
+        more_room = tries == 0 or self.reserve.lend(PIECE << (tries - 1))
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
             schema.connection(self._db).execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-        return lent
+        return more_room
 
     def _transaction(self, changes: rows.RowChanges, step: CommitStep) -> None:
         connection = self._connection = schema.connection(self._db)

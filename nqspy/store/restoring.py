@@ -28,7 +28,7 @@ class RestoredBackup(msgspec.Struct):
     """Result of a restore: where the replaced database lies, instant and number of the backup's last event,
     and how many later events the replaced database had (None: it could not be read)."""
 
-    kept: Path | None
+    replaced: Path | None
     at: Instant
     n: int
     lost: int | None

@@ -26,7 +26,7 @@ MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
 def starts_of(path: Path, policy: str) -> list[tuple[float, float]]:
     run = BatchRun(open_swf(path), [("site", SITE), (policy, BATCH_POLICIES[policy].commands)])
     found = sorted((each.job.place, each.job.number, each.start / 1000) for each in run)
-    assert not run.left
+    assert not run.unended
     return [(number, start) for _, number, start in found]
 
 
@@ -107,7 +107,7 @@ def test_memory_keeps_back_what_does_not_fit_beside_what_runs(tmp_path):
 def test_what_never_starts_is_told(tmp_path):
     run = BatchRun(open_swf(OURS / "example.swf"), [("site", SITE + "stop queue batch\n")])
     assert list(run) == []
-    assert run.left == 7
+    assert run.unended == 7
 
 
 def test_settings_that_are_refused_and_jobs_that_no_queue_takes_end_it_with_a_line():

@@ -108,10 +108,10 @@ def test_a_restored_database_is_the_backup_and_the_replaced_one_is_kept(path, te
         then = journal.load()
         story.go_on(100)
     done = restoring.restore(path, file, "20261121T130000Z")
-    assert done.kept == path.with_name("nqs.db.before-restore-20261121T130000Z")
+    assert done.replaced == path.with_name("nqs.db.before-restore-20261121T130000Z")
     assert (done.n, done.lost) == (then.n, story.site.n - then.n)
     same_site(then, load(path))
-    same_site(story.site, load(done.kept))
+    same_site(story.site, load(done.replaced))
     note = restoring.rewound(path)
     assert note.next_seq == story.site.next_seq
     restoring.drop_note(path)
@@ -153,7 +153,7 @@ def test_a_damaged_database_is_replaced_and_kept_as_it_was(told, path, log):
     before = path.read_bytes()
     done = restoring.restore(path, file, "x")
     assert done.lost is None
-    assert done.kept.read_bytes() == before
+    assert done.replaced.read_bytes() == before
     assert not places.log(path).exists()
     assert load(path).n == told.site.n
 
@@ -195,7 +195,7 @@ def test_a_database_that_was_not_closed_is_restored_with_its_log(tmp_path, tell_
     assert places.log_size(other) > 0
     path = tmp_path / "nqs.db"
     done = restoring.restore(path, other, "x")
-    assert (done.kept, done.lost) == (None, None)
+    assert (done.replaced, done.lost) == (None, None)
     same_site(story.site, load(path))
     journal.close()
 
@@ -253,7 +253,7 @@ def test_a_restore_killed_before_the_log_was_put_aside_is_finished_beside_the_sa
     story.go_on(20)  # lives in the log
     kill_at_rename(monkeypatch, lambda old: str(old).endswith("nqs.db-wal"), path, file)
     kept = path.with_name("nqs.db.before-restore-x")
-    assert restoring.restore(path, file, "y").kept == kept
+    assert restoring.restore(path, file, "y").replaced == kept
     names = {each.name.removesuffix("-shm") for each in path.parent.glob("*before-restore*")}
     assert names == {kept.name, f"{kept.name}-wal"}
     same_site(then, load(path))

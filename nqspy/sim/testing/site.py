@@ -170,8 +170,8 @@ class StorySite(Stage):
     def story(self, most: int | None = None) -> str:
         """Return what has happened so far, a line each; ``most``: only the last lines."""
         lines = self.record.lines[-most:] if most is not None else self.record.lines
-        left = len(self.record.lines) - len(lines)
-        head = [f"({left} lines before)"] if left else []
+        omitted = len(self.record.lines) - len(lines)
+        head = [f"({omitted} lines before)"] if omitted else []
         return "\n".join([*head, *(f"{self._shown(at)}  {text}" for at, text in lines)])
 
     def _shown(self, at: Instant) -> str:

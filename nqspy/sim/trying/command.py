@@ -84,11 +84,11 @@ def _of_requests(data: Data, every: bool) -> Iterator[str]:
 
 def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
     for hook, each in data["hooks"].items():
-        took = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
+        durations = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
         if hook in NOTICES:
             yield f"{hook}: not tried, because a notice acts outside nqspy"
         else:
-            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {took}"
+            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {durations}"
     for each in data["failures"]:
         times = f" ({each['times']} times)" if each["times"] > 1 else ""
         yield f"FAILED {_call(each)}: {each['text']}{times}"

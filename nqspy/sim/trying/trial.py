@@ -66,7 +66,7 @@ class LongCall(Struct, frozen=True):
 
 class Tried(Struct):
     """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
-    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``left``: number of
+    figures of its calls (``name by_hook calls``, as `userexit.hooks.entry` has them); ``skipped``: number of
     waiting requests that were not examined."""
 
     problems: list[str] = field(default_factory=list)
@@ -75,15 +75,15 @@ class Tried(Struct):
     row: dict[str, Any] = field(default_factory=dict)
     failed: list[FailedCall] = field(default_factory=list)
     long: list[LongCall] = field(default_factory=list)
-    left: int = 0
+    skipped: int = 0
 
 
 class _Stopwatch(Guard):
-    """Guard that calls ``took`` after each call of a hook, with its duration in ns."""
+    """Guard that calls ``report`` after each call of a hook, with its duration in ns."""
 
-    def __init__(self, took: Callable[[Hook, tuple[Any, ...], int], None]) -> None:
+    def __init__(self, report: Callable[[Hook, tuple[Any, ...], int], None]) -> None:
         super().__init__()
-        self._report = took
+        self._report = report
 
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
@@ -105,7 +105,7 @@ class TriedExits(SiteExits):
         self.long_calls: dict[Key, tuple[int, int]] = {}
         ordered = sorted(sources, key=lambda source: source.path.name)
         super().__init__(
-            Path("exits"), sources=ordered, watch=watch, guard=lambda: _Stopwatch(self._took)
+            Path("exits"), sources=ordered, watch=watch, guard=lambda: _Stopwatch(self._note_duration)
         )  # fmt: skip
         self._calls.heard = lambda hook, seq, text: self._failed((hook.who, hook.name, seq), text)
 
@@ -121,7 +121,7 @@ class TriedExits(SiteExits):
         if (key, text) in self.failed_calls or len(self.failed_calls) < SHOWN:
             self.failed_calls[key, text] += 1
 
-    def _took(self, hook: Hook, args: tuple[Any, ...], ns: int) -> None:
+    def _note_duration(self, hook: Hook, args: tuple[Any, ...], ns: int) -> None:
         budget, key = hook.exit.budget, (hook.who, hook.name, getattr(args[0], "seq", None))
         if ns > LONG * budget * 1_000_000 and (key in self.long_calls or len(self.long_calls) < SHOWN):
             self.long_calls[key] = max(self.long_calls.get(key, (0, budget)), (ns, budget))
@@ -218,8 +218,8 @@ class _Examiner:
     def long(self) -> list[LongCall]:
         """Return the long calls, longest first: one of each hook and request."""
         longest = dict(self.asked.long_calls)
-        for key, took in self.exits.long_calls.items():
-            longest[key] = max(took, longest.get(key, took))
+        for key, measured in self.exits.long_calls.items():
+            longest[key] = max(measured, longest.get(key, measured))
         return [
             LongCall(exit, hook, self.copy.id_of(seq), round(ns / 1e6, 1), budget)
             for (exit, hook, seq), (ns, budget) in sorted(longest.items(), key=lambda each: -each[1][0])

@@ -78,17 +78,17 @@ def users_of(group: str) -> list[str]:
 
 def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
     found: list[Job] = []
-    users, left = users_of(group), total
-    while left > 0:
+    users, remaining = users_of(group), total
+    while remaining > 0:
         dependent, owner = rng.random() < DEPENDENT, rng.choice(users)
         cpu = round(min(max(rng.lognormvariate(log(MEDIAN), SIGMA), SHORTEST), LONGEST))
         _, low, high = rng.choices(BANDS, _PARTS)[0]
         memory, name = round(rng.uniform(low, high) * MW), f"{group}n{seed}r{len(found)}"
         if dependent and found:
             owner, name = found[-1].owner, found[-1].name
-        cpu = max(SHORTEST, min(cpu, left))
+        cpu = max(SHORTEST, min(cpu, remaining))
         found.append(Job(name, owner, group, cpu, memory))
-        left -= cpu
+        remaining -= cpu
     return found
 
 
