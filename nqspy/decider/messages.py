@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import msgspec
 
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import Estimate, Forecast
+from nqspy.engine.look_ahead import Forecast, StartEstimate
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
@@ -253,8 +253,8 @@ def forecasts_made(id: int, forecasts: Mapping[Seq, Forecast]) -> ForecastsMade:
     return ForecastsMade(id, list(places), rows)
 
 
-def _estimate(at: int | None, basis: _Basis) -> Estimate:
-    return Estimate(None if at is None else Instant(at), *basis)
+def _estimate(at: int | None, basis: _Basis) -> StartEstimate:
+    return StartEstimate(None if at is None else Instant(at), *basis)
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):

@@ -56,7 +56,7 @@ def never() -> float:
     return 0.0
 
 
-class Estimate(Struct, frozen=True):
+class StartEstimate(Struct, frozen=True):
     """Estimated start (None: unknown), with text about its basis or why it is unknown. ``by``: requests that
     stand for ``{by}`` in this text; some may be hidden from the reader."""
 
@@ -68,8 +68,8 @@ class Estimate(Struct, frozen=True):
 class Forecast(Struct, frozen=True):
     """Estimates of the start of a request: at the latest, and probably."""
 
-    latest: Estimate
-    probably: Estimate
+    latest: StartEstimate
+    probably: StartEstimate
 
     @property
     def start(self) -> Instant | None:
@@ -82,7 +82,7 @@ class Forecast(Struct, frozen=True):
         """Return both estimates for JSON, the probable one also at the top. ``written``, ``named``: return an
         instant and requests as text."""
 
-        def shown(estimate: Estimate) -> dict[str, Any]:
+        def shown(estimate: StartEstimate) -> dict[str, Any]:
             names = named(estimate.by) if estimate.by else ""
             verb = "have" if ", " in names or names == "others" else "has"
             start = None if estimate.start is None else written(estimate.start)
@@ -94,7 +94,7 @@ class Forecast(Struct, frozen=True):
 
 def unknown(why: str) -> Forecast:
     """Return a forecast without any start, for that reason."""
-    return Forecast(Estimate(None, why), Estimate(None, why))
+    return Forecast(StartEstimate(None, why), StartEstimate(None, why))
 
 
 class LookAhead:
@@ -148,9 +148,9 @@ class LookAhead:
         forecasts = {}
         for request, at, one, other in zip(waiting, reserved, latest, probably, strict=True):
             if at is not None and (one.start is None or at <= one.start):
-                one = Estimate(at, sure)
+                one = StartEstimate(at, sure)
             if one.start is not None and other.start is not None and one.start < other.start:
-                other = Estimate(one.start, one.basis)
+                other = StartEstimate(one.start, one.basis)
             forecasts[request.seq] = Forecast(one, other)
         if seqs is None:
             forecasts |= dict.fromkeys(self._omitted, unknown(self._bound))
@@ -190,7 +190,7 @@ class LookAhead:
 
     def _estimates(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
-    ) -> list[Estimate]:
+    ) -> list[StartEstimate]:
         """Return an estimate for each request, from a run with these lengths. ``last``: no run follows it."""
         known = [self._at_once(request) for request in requests]
         open_ = {request.seq for request, estimate in zip(requests, known, strict=True) if estimate is None}
@@ -209,19 +209,19 @@ class LookAhead:
             return [
                 estimate
                 or why.get(request.seq)
-                or Estimate(run.starts[request.seq], basis + lucky.get(request.queue, ""))
+                or StartEstimate(run.starts[request.seq], basis + lucky.get(request.queue, ""))
                 for request, estimate in zip(requests, known, strict=True)
             ]
 
-    def _at_once(self, request: Request) -> Estimate | None:
+    def _at_once(self, request: Request) -> StartEstimate | None:
         """Return the estimate of a request that needs no simulation; None: it needs one."""
         if request.holds and request.state is State.HELD:
-            return Estimate(None, "it is held")
+            return StartEstimate(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
         waits = request.state is State.QUEUED and queue is not None and queue.started
         reason = features.why_held(self._site, request) if waits else None
         if reason is not None and reason.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
-            return Estimate(None, f"{reason.text}; when that will be is unknown")
+            return StartEstimate(None, f"{reason.text}; when that will be is unknown")
         return None
 
     def _how(self, exits: Exits) -> str:
@@ -244,7 +244,7 @@ class LookAhead:
 
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
-    ) -> dict[Seq, Estimate]:
+    ) -> dict[Seq, StartEstimate]:
         """Return why a run gives no start of these requests. What holds all of them, requests without an end,
         is found once."""
         settings, going, held = run.site.settings, list(run.site.started.values()), None
@@ -254,11 +254,11 @@ class LookAhead:
         # A script that holds no PEs is named only if no request that holds some has no end.
         endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
-            held = Estimate(None, lengths.endless, endless[:SHOWN])
+            held = StartEstimate(None, lengths.endless, endless[:SHOWN])
         elif paused:
-            held = Estimate(None, "{by} has to resume first, at an unknown time", paused[:SHOWN])
+            held = StartEstimate(None, "{by} has to resume first, at an unknown time", paused[:SHOWN])
         if cut and held is not None and not run.heap.sure:  # shifts alone are to come
-            far = Estimate(None, f"{held.basis}; {self._far(run)}", held.by)
+            far = StartEstimate(None, f"{held.basis}; {self._far(run)}", held.by)
             return dict.fromkeys([each.seq for each in requests], far)
         if cut:
             return {each.seq: self._beyond(run, lengths, each) for each in requests}
@@ -268,20 +268,20 @@ class LookAhead:
             for each in requests
         }
 
-    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> Estimate:
+    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> StartEstimate:
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
-            return Estimate(None, f"queue {request.queue} is stopped")
+            return StartEstimate(None, f"queue {request.queue} is stopped")
         new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
         reason = "; see qstat --why" if new is None else f": {new.text}"
         if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
             reason = f": exit {own.who} refuses it"
-        return Estimate(None, f"it cannot start as things are{reason}")
+        return StartEstimate(None, f"it cannot start as things are{reason}")
 
     def _far(self, run: AheadRun) -> str:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
-    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Estimate:
+    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> StartEstimate:
         """Estimate roughly the start of a request that the run did not reach, by the work ahead of it."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
@@ -294,7 +294,7 @@ class LookAhead:
             backlog = self._backlog = Backlog(run.site, self._past, work)
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
-            return Estimate(None, far)
+            return StartEstimate(None, far)
         start, own = Instant(run.now + backlog.wait(there)), self_blocked(run.engine, [request.seq])
         opens, settings = None, run.site.settings
         queue = settings.queues.get(request.queue)
@@ -305,7 +305,7 @@ class LookAhead:
         reason, rough = own.get(request.seq), "roughly, from the work that waits in front of it"
         if request.seq in own and (opens is None or (reason is not None and reason.code is ReasonCode.NEVER)):
             return self._never(run, request, reason)
-        return Estimate(max(start, opens or start), f"{rough}; {far}")
+        return StartEstimate(max(start, opens or start), f"{rough}; {far}")
 
 
 # ---------------------------------------------------------------- how long requests run

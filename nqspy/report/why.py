@@ -16,7 +16,7 @@ from nqspy.report.time_text import when
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
     """Return ``qstat --why``: why a request waits, by which source, its place and possible start; or its end.
 
-    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`Estimate` or null), ``chain``,
+    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`StartEstimate`), ``chain``,
     ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array with several reasons),
     ``needed`` (what its reason says must happen), ``hint`` (on its wall limit), ``by_class`` (its class if
     its queue goes by classes). ``now``: the site's time, as text."""

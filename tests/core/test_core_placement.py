@@ -146,7 +146,7 @@ def test_each_domain_counts_its_own_pes_that_are_offline(house):
     assert "PEs 5-9: 5, 4 free, 0 held, 1 offline (7)" in text(house.site, ("wide",))
 
 
-def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
+def test_a_start_past_one_without_a_time_holds_headroom_of_no_pes_in_a_command_domain():
     profile = Profile(Instant(0))
     profile.provide("units", 3)
     assert Spans(profile).headroom({("pes", "front"): 0, "units": 2}) == {("headroom", "units"): 2}

@@ -14,7 +14,7 @@ from nqspy.decider import backoff, messages, plans, process
 from nqspy.decider.heartbeat import Call, Heartbeat
 from nqspy.decider.messages import ForecastsMade, OrderFailed, RouteAnswered, forecasts_made
 from nqspy.decider.orders import OpenOrders, answer_within, nothing
-from nqspy.engine.look_ahead import Estimate, Forecast
+from nqspy.engine.look_ahead import Forecast, StartEstimate
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, quoted
@@ -166,11 +166,12 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer_and_larger
     starts = dict.fromkeys(seqs, 1_795_262_400_000)
     moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
     redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")
+    forecast = Forecast(StartEstimate(5, text), StartEstimate(None, "why"))
     for word in (
         plans.plan_made(1, Plan((redate,), Reasons(own, {})), []),
         plans.plan_made(1, Plan(moves), []),
         messages.StartsMade(1, starts, starts),
-        messages.forecasts_made(1, dict.fromkeys(seqs, Forecast(Estimate(5, text), Estimate(None, "why")))),
+        messages.forecasts_made(1, dict.fromkeys(seqs, forecast)),
     ):
         [found] = process._Frames().add(messages.encode(word))
         if isinstance(found, messages.PlanMade):
@@ -224,7 +225,7 @@ FALLBACK = ForecastsMade(0, [], {})
 def test_an_answer_counts_if_it_comes_in_time_and_is_of_the_kind_that_was_asked_for():
     answer = Future()
     assert answer_within(answer, FALLBACK, 0.01) is FALLBACK
-    alone = Forecast(Estimate(None, "nobody knows"), Estimate(1_000, "alone"))
+    alone = Forecast(StartEstimate(None, "nobody knows"), StartEstimate(1_000, "alone"))
     answer.set_result(forecasts_made(7, {5: alone}))
     assert answer_within(answer, FALLBACK, 0.0).read() == {5: alone}
     other = Future()

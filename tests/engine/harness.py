@@ -17,7 +17,7 @@ from core.harness import ask_of, mold_of
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.look_ahead import Estimate, Forecast, LookAhead, never
+from nqspy.engine.look_ahead import Forecast, LookAhead, StartEstimate, never
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import configure, indices
@@ -176,7 +176,7 @@ class Centre:
 
     def estimate(self, seq: Seq) -> tuple[Instant | None, str]:
         """Return the probable start of a request (None: unknown) and its basis."""
-        found: Estimate = self.forecasts(seq)[seq].probably
+        found: StartEstimate = self.forecasts(seq)[seq].probably
         return found.start, found.basis
 
     def id(self, seq: Seq) -> str:
