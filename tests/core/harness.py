@@ -78,9 +78,8 @@ class Exits(NoExits):
         return [what for name, what in self.calls if name == hook]
 
 
-def promised(house: "House", seq: Seq) -> float | None:
-    """In how many minutes a request is to start at the latest, from the beginning of the story; None: nobody
-    has promised it a time."""
+def reserved_minute(house: "House", seq: Seq) -> float | None:
+    """Return the reserved start of a request in minutes from the beginning; None: it has none."""
     kept = house.request(seq).reservation
     return None if kept is None or kept.at is None else (kept.at - START) / 60_000
 
@@ -104,7 +103,7 @@ def by_group(owner, group, view):
 
 
 @dataclass(frozen=True)
-class Told:
+class PassResult:
     """A plan, with questions about it in terms of its site."""
 
     plan: ac.Plan
@@ -257,7 +256,7 @@ class House:
 
     # ------------------------------------------------------------ passes
 
-    def run_pass(self) -> Told:
+    def run_pass(self) -> PassResult:
         """Return the plan of a pass, and check that the pass changed nothing of the site."""
         before = _picture(self.site)
         plan = run_pass(self.site, self.now, self.door, self.samples)
@@ -265,7 +264,7 @@ class House:
         self._decide_anew(plan)
         self.plan = plan
         check_site(self.site)
-        return Told(plan, self)
+        return PassResult(plan, self)
 
     def _decide_anew(self, plan: ac.Plan) -> None:
         """Check that a pass without remembered results makes the same plan."""
@@ -278,10 +277,10 @@ class House:
         why = explain(self.site, self.site.requests, plan.reasons)
         return plan.actions, plan.wake_at, plan.short_of_pes, plan.samples, plan.ready, why
 
-    def apply(self, told: Told) -> Told:
+    def apply(self, result: PassResult) -> PassResult:
         """Apply the decisions of a plan as the engine does."""
-        self._event(decided(told.plan, (), self.door))
-        for order in list(enact(self.site, told.plan, self.now, self._event)):
+        self._event(decided(result.plan, (), self.door))
+        for order in list(enact(self.site, result.plan, self.now, self._event)):
             if isinstance(order, ac.Start):
                 self.later(self.takes)
                 self._event(ev.Started(order.seq, order.attempt, order.pes))
@@ -289,7 +288,7 @@ class House:
                 why = str(self.request(order.seq).ending)
                 self._event(ev.Requeued(order.seq, order.attempt, why))
         check_site(self.site)
-        return told
+        return result
 
     def moved_out(self, seq: Seq) -> "House":
         self._event(ev.MovedOut(seq, self.request(seq).attempts))
@@ -304,7 +303,7 @@ class House:
         """Record which requests could start, as a pass that starts nothing does."""
         self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
 
-    def go(self) -> Told:
+    def go(self) -> PassResult:
         return self.apply(self.run_pass())
 
     def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> "House":

@@ -111,8 +111,8 @@ class Story:
     def asks(self, *words: str) -> None:
         """Use a jobselect exit: ``ben=refuse`` answers about ben's, ``ben2=`` about one request, ``all=``
         about the others; ``forcing``: it may force starts."""
-        said = {"refuse": refuse(), "force": force(), "hold": hold_line()}
-        answers = {owner: said[word] for owner, word in (each.split("=") for each in words if "=" in each)}
+        kinds = {"refuse": refuse(), "force": force(), "hold": hold_line()}
+        answers = {owner: kinds[word] for owner, word in (each.split("=") for each in words if "=" in each)}
 
         def jobselect(request: RequestView, view: PassView) -> Answer | None:
             named = (self._names([request.seq])[0], request.owner, "all")

@@ -79,13 +79,13 @@ class Story:
         return self.kind[seq] == "fixed" and self.house.request(seq).spec.ask.pes > 4
 
     def one_pass(self) -> None:
-        told = self.house.run_pass()
-        for action in told.actions:
+        result = self.house.run_pass()
+        for action in result.actions:
             if isinstance(action, ac.Suspend):
                 self.check(action.seq)
                 self.leaving.append(action.seq)
-        self.house.apply(told)
-        for action in told.actions:
+        self.house.apply(result)
+        for action in result.actions:
             if isinstance(action, ac.Start | ac.Resume):
                 assert not set(self.house.site.offline()) & set(self.house.request(action.seq).pes)
                 self.since[action.seq] = self.house.now
@@ -145,7 +145,7 @@ def boards(draw):
 
 
 @given(boards())
-def test_the_cheapest_row_is_the_one_that_a_look_at_each_finds(drawn):
+def test_the_cheapest_row_is_that_of_an_exhaustive_search(drawn):
     size, tenants, count = drawn
     holders = {pe: (n,) for n, each in enumerate(tenants) for pe in each.pes}
     own = np.ones(size, dtype=bool)

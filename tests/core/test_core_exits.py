@@ -76,11 +76,11 @@ def test_what_exits_are_asked_and_answer(house, title):
     Story(house).play(STORIES[title])
 
 
-def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(house):
+def test_without_a_jobselect_exit_requests_blocked_by_limits_are_not_examined(house):
     seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 50)
-    told = house.run_pass()
-    assert told.starts == seqs[:1]
-    assert len(told.plan.reasons.own) == 1
+    result = house.run_pass()
+    assert result.starts == seqs[:1]
+    assert len(result.plan.reasons.own) == 1
 
 
 def noted(house, look, answer=lambda request: None):
@@ -100,7 +100,7 @@ def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
     a, b, c = house.machine(pes=9).queue("night").submit("anne", "ben", "cleo")
     seen = noted(
         house,
-        lambda request, view: [(one.seq, said and said.verdict) for one, said in view.ahead(request)],
+        lambda request, view: [(one.seq, answer and answer.verdict) for one, answer in view.ahead(request)],
         lambda request: refuse() if request.owner == "ben" else None,
     )
     assert seen == {a: [], b: [(a, None)], c: [(a, None), (b, "refuse")]}
@@ -179,12 +179,12 @@ def test_a_burst_counts_as_submitted_one_after_another(house):
     ben = house.later(seconds=1).submit("ben")[0]
     cleo = house.later(seconds=1).submit("cleo")[0]
     house.later(seconds=1).exits(elected=machine_gun)
-    told = house.run_pass()
-    assert told.starts == [burst[0], ben, cleo]
-    start, redate = told.actions[:2]
+    result = house.run_pass()
+    assert result.starts == [burst[0], ben, cleo]
+    start, redate = result.actions[:2]
     assert isinstance(start, Start)
     assert redate == Redate(tuple(burst[1:]), house.now, burst[0], "exits/machine_gun")
-    house.apply(told)
+    house.apply(result)
     assert {house.request(seq).date_in_queue for seq in burst[1:]} == {house.now}
 
 
@@ -211,10 +211,10 @@ def test_other_actions_of_elected_follow_their_start(house):
         return [Hold(ben, "exits/test", "after anne"), Notify("anne", "it runs", "now", anne)]
 
     house.exits(elected=elected)
-    told = house.run_pass()
-    assert told.starts == [anne, cleo]
-    assert [type(action) for action in told.actions] == [Start, Hold, Notify, Start]
-    assert told.reason(ben).matches(code="HELD", who="exits/test", text="after anne")
+    result = house.run_pass()
+    assert result.starts == [anne, cleo]
+    assert [type(action) for action in result.actions] == [Start, Hold, Notify, Start]
+    assert result.reason(ben).matches(code="HELD", who="exits/test", text="after anne")
 
 
 def test_the_plan_carries_what_it_saw(house):
@@ -252,11 +252,11 @@ def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(
         return alike("owner", "group", "name", text="x runs") if view.running(**mine) else None
 
     exits = house.exits(may_force=False, jobselect=jobselect)
-    told = house.run_pass()
-    assert told.starts == others
+    result = house.run_pass()
+    assert result.starts == others
     assert set(exits.called("jobselect")) == {same[0], *others}
-    house.apply(told)
-    reasons = told.plan.reasons
+    house.apply(result)
+    reasons = result.plan.reasons
     assert len(reasons.own) <= 1
     assert {house.why(seq).text for seq in (same[1], same[-1])} == {"x runs"}
 
@@ -286,8 +286,8 @@ SIZES = "anne, anne mem=8mw, anne mem=4mw, anne mem=16mw, anne mem=32mw"
 def test_a_refusal_reaches_what_is_alike_and_within_its_bounds(house, lines, fields, bounds, started):
     house.machine(pes=99).queue("whole", priority=9).queue("night").group("d1", 1)
     first, *others = house.submit(*lines.split(", "))
-    said = Answer("refuse", "too large", "exits/test", fields, bounds)
-    exits = house.exits(may_force=False, jobselect=lambda r, v: said if r.seq == first else None)
+    answer = Answer("refuse", "too large", "exits/test", fields, bounds)
+    exits = house.exits(may_force=False, jobselect=lambda r, v: answer if r.seq == first else None)
     assert house.go().starts == started
     again = [first] if started else []  # as it stands after the starts
     assert exits.called("jobselect") == [first, *started, *again]
@@ -302,9 +302,9 @@ def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(
     house.exits(
         may_force=False, jobselect=lambda r, v: (after if v.running() else before) if r.seq == first else None
     )
-    told = house.run_pass()
-    assert told.starts == [small]
-    house.apply(told)
+    result = house.run_pass()
+    assert result.starts == [small]
+    house.apply(result)
     assert [house.why(seq).text for seq in (first, reached)] == ["one is running", "too long"]
 
 
@@ -340,11 +340,11 @@ def test_whom_a_refusal_after_the_last_start_reaches_is_not_asked_again(house):
         return None if request.seq == anne else refuse("not first")
 
     exits = house.exits(may_force=False, jobselect=says)
-    told = house.run_pass()
-    assert told.starts == [anne]
+    result = house.run_pass()
+    assert result.starts == [anne]
     assert exits.called("jobselect") == [ben, cleo, anne, dora, ben], "he speaks for cleo"
-    assert [told.reason(seq).text for seq in (ben, cleo)] == ["enough is running"] * 2
-    assert told.reason(dora).text == "too wide", "she was refused after the start: that holds"
+    assert [result.reason(seq).text for seq in (ben, cleo)] == ["enough is running"] * 2
+    assert result.reason(dora).text == "too wide", "she was refused after the start: that holds"
 
 
 def test_whom_the_bounds_of_such_a_refusal_reach_is_not_asked_again(house):
@@ -357,24 +357,24 @@ def test_whom_the_bounds_of_such_a_refusal_reach_is_not_asked_again(house):
         return Answer("refuse", "too much", "exits/test", (), (("memory", request.memory, None),))
 
     exits = house.exits(may_force=False, jobselect=says)
-    told = house.run_pass()
-    assert told.starts == [anne]
+    result = house.run_pass()
+    assert result.starts == [anne]
     assert exits.called("jobselect") == [ben, cleo, anne, dora, ben], "he speaks for cleo, who asks for more"
-    house.apply(told)
+    house.apply(result)
     assert {house.why(seq).text for seq in (ben, cleo, dora)} == {"too much"}
 
 
-def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at_once(house):
+def test_a_refusal_that_later_starts_make_void_is_examined_again_at_once(house):
     ben, anne = house.machine(pes=5).queue("night").submit("ben", "anne")
     house.exits(
         may_force=False,
         jobselect=lambda r, view: refuse("alone") if r.seq == ben and not view.running() else None,
     )
-    told = house.run_pass()
-    assert told.starts == [anne]
-    assert told.reason(ben).matches(code="LATER")
-    assert told.plan.wake_at == house.now + 1
-    house.apply(told)
+    result = house.run_pass()
+    assert result.starts == [anne]
+    assert result.reason(ben).matches(code="LATER")
+    assert result.plan.wake_at == house.now + 1
+    house.apply(result)
     assert house.go().starts == [ben]
 
 

@@ -217,8 +217,8 @@ def test_a_domain_lists_what_may_give_way_and_nothing_that_starts_requests(house
     known = declared(type(house.site.domain("wide")))["features"]
     assert known.words == ("health", "shift_end", "swap")
     assert {*known.words, *known.fixed} == {*features.BY_NAME}
-    for word, said in (("route", "route is always on"), ("sawp", "'sawp' is not known")):
-        with pytest.raises(BadValue, match=said):
+    for word, text in (("route", "route is always on"), ("sawp", "'sawp' is not known")):
+        with pytest.raises(BadValue, match=text):
             house.set("domain/wide/features", [word])
 
 
@@ -234,7 +234,7 @@ def test_a_domain_that_no_longer_lists_a_feature_is_left_alone_by_it(house):
     assert [features.why_held(house.site, house.request(seq)) is None for seq in (1, 2)] == [False, True]
 
 
-def test_rows_keep_the_list_without_words_of_features_that_are_gone(house):
+def test_rows_have_the_list_without_words_of_removed_features(house):
     Story(house).play(BOTH)
     assert "features" not in dump(house.site.settings)["domain/wide"]
     house.set("domain/wide/features", ["health", "swap"])
@@ -283,16 +283,16 @@ def test_once_it_is_switched_off_nothing_is_known_of_the_memory(house):
 
 
 @pytest.mark.parametrize(
-    ("fails", "recovers", "before", "tries", "said"),
+    ("fails", "recovers", "before", "tries", "expected"),
     [
         (3, 2, None, "+--+---+-++", "ok . . . . . broken . . . ok"),
         (2, 5, None, "+", "ok"), (2, 5, None, "-+--", ". ok . broken"),
         (1, 3, "broken", "-++-+++", ". . . . . . ok"),
     ],
 )  # fmt: skip
-def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries, said):
+def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries, expected):
     probe, count = Probe("nfs", file="/x", fails=fails, recovers=recovers), Count(before)
-    assert [count.record(probe, each == "+") or "." for each in tries] == said.split()
+    assert [count.record(probe, each == "+") or "." for each in tries] == expected.split()
 
 
 # ---------------------------------------------------------------- requests that need what is broken
@@ -312,9 +312,9 @@ def test_many_that_wait_for_it_cost_a_pass_next_to_nothing(house):
 
 def test_the_cause_and_the_text_of_a_suspension(house):
     Story(house).play(f"{PROBES}; set probe/nfs/running suspend; run anne queue=night")
-    said = "resource nfs is broken: no answer"
+    text = "resource nfs is broken: no answer"
     house.probe("nfs", "broken", "no answer")
-    assert house.go().actions == (Suspend(1, 1, cause_of("probe nfs"), said, True),)
+    assert house.go().actions == (Suspend(1, 1, cause_of("probe nfs"), text, True),)
 
 
 @settings(max_examples=examples(60))
@@ -331,25 +331,25 @@ def test_what_needs_something_broken_never_starts(world, down, data):
         (f"{line} needs={data.draw(st.sampled_from(('', '', 'a', 'b+c')))}", at) for line, at in world.lines
     ]
 
-    def check(told):
+    def check(result):
         waiting = [r for r in site.site.requests.values() if r.slot >= 0]
-        reasons = explain(site.site, [r.seq for r in waiting], told.plan.reasons)
+        reasons = explain(site.site, [r.seq for r in waiting], result.plan.reasons)
         for request in waiting:
             assert request.seq in reasons
-        for seq in told.starts:
+        for seq in result.starts:
             needs = set(resource_health.needs_of(site.site, site.request(seq)))
             assert needs.isdisjoint(down)
 
     live(world, 6, check)
 
 
-def test_requests_that_are_kept_back_are_not_walked(house):
+def test_blocked_requests_are_not_walked(house):
     Story(house).play(DRAIN)
     house.submit(*["anne wall=9:00:00"] * 2_000, "ben wall=1:00:00")
-    told = house.run_pass()
-    assert told.starts == [2_001]
-    assert len(told.plan.reasons.own) < 5
-    assert explain(house.site, [1_000], told.plan.reasons)[1_000].code is ReasonCode.SHIFT
+    result = house.run_pass()
+    assert result.starts == [2_001]
+    assert len(result.plan.reasons.own) < 5
+    assert explain(house.site, [1_000], result.plan.reasons)[1_000].code is ReasonCode.SHIFT
 
 
 def test_the_cause_and_the_text_of_a_suspension_by_a_shift(house):
@@ -359,7 +359,7 @@ def test_the_cause_and_the_text_of_a_suspension_by_a_shift(house):
     assert house.why(1).matches(who="shift day", text=text)
 
 
-def test_a_spill_that_means_nothing_is_said(house):
+def test_a_spill_without_effect_is_reported(house):
     Story(house).play("machine 1; queue night; day suspend start:night")
     (line,) = features.verify(house.site.settings, house.site)
     assert line.startswith("shift day: spill=suspend")

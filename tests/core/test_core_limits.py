@@ -220,7 +220,7 @@ def test_limits(house, title):
     Story(house).play(STORIES[title])
 
 
-def test_the_next_date_is_when_to_look_again(house):
+def test_the_next_pass_is_at_the_next_date(house):
     house.queue("night")
     later = house.now + 5_000
     spec = replace(spec_of("anne"), eligible=later, queue="night")
@@ -267,14 +267,14 @@ def test_a_group_that_used_its_part_is_not_started_further_until_enough_is_forgo
     capped(house)
     has_used(house, "d3", 2.0)
     waits, other = house.submit("anne group=d3", "ben group=d1")
-    told = house.go()
-    assert told.starts == [other]
-    reason = told.reason(waits)
+    result = house.go()
+    assert result.starts == [other]
+    reason = result.reason(waits)
     assert reason.matches(code=ReasonCode.LIMIT, who="group d3")
     # 25 % of 8 PEs and 24 h: 2 x 24 h / ln 2 = 69:14:58; it has used twice that.
     assert (reason.kind, reason.values) == ("cap_decays", (25, 249_298_000, "CPU time", 498_595_000))
-    assert reason.until == told.plan.wake_at == pytest.approx(house.now + HALF, abs=60_000)
-    house.later(told.plan.wake_at - house.now - 60_000)
+    assert reason.until == result.plan.wake_at == pytest.approx(house.now + HALF, abs=60_000)
+    house.later(result.plan.wake_at - house.now - 60_000)
     assert house.run_pass().starts == []
     house.later(61_000)
     assert house.go().starts == [waits]
@@ -284,10 +284,10 @@ def test_what_runs_and_what_this_pass_starts_counts_as_used(house):
     capped(house, limit=50)
     half = round(0.5 * 8 * HALF / log(2) / 1000)
     one, two, three = house.submit(*[f"anne group=d3 cpu={half // 2 + 1}"] * 3)
-    told = house.go()
-    assert told.starts == [one, two]
-    assert told.reason(three).matches(kind="cap_runs", who="group d3")
-    assert told.plan.wake_at is None, "only the end of what runs can help"
+    result = house.go()
+    assert result.starts == [one, two]
+    assert result.reason(three).matches(kind="cap_runs", who="group d3")
+    assert result.plan.wake_at is None, "only the end of what runs can help"
     house.end(one, cpu="1")
     assert house.go().starts == [three]
 
@@ -333,7 +333,7 @@ def test_exits_see_what_is_asked_for(lab):
     assert seen == [{"gpu": 2, "matlab": 1}, {}]
 
 
-def test_the_order_of_a_queue_is_told_however_few_units_there_are(lab):
+def test_the_order_of_a_queue_is_known_however_few_units_there_are(lab):
     a, b = lab.submit("anne gpu=4", "ben gpu=4")
     lab.exits(elected=lambda request, view: [])
     order = lab.standing()

@@ -91,7 +91,7 @@ def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):
     assert standing.line()[:21] == starts
 
 
-def test_positions_foresee_what_elected_exits_do(house):
+def test_positions_include_what_elected_exits_will_do(house):
     house.machine(pes=4).queue("normal", time=1)
 
     def behind(request, view):

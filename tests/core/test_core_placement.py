@@ -216,7 +216,7 @@ def test_what_is_free_all_the_time_until_an_instant(spans, ends):
     assert found.tolist() == [min(free[:end]) for end in ends]
 
 
-def test_what_has_no_known_end_is_free_at_no_instant_that_can_be_told():
+def test_what_has_no_known_end_is_free_at_no_known_instant():
     profile = Profile(100, {"pes": 2})
     profile.hold(0, FOREVER, {"pes": 1})
     assert profile.earliest({"pes": 1}, FOREVER) == 100

@@ -180,7 +180,7 @@ def test_what_each_kind_says(name):
 
 
 @pytest.mark.parametrize("code", ReasonCode)
-def test_what_others_have_put_is_told_as_it_is(code):
+def test_quoted_text_is_shown_unchanged(code):
     reason = quoted(code, "gun", "{no} gap * here|", 5)
     assert reason.matches(code=code, who="gun", text="{no} gap * here|", until=5)
     assert reason.needed
@@ -200,17 +200,17 @@ def test_one_and_many_and_what_is_not_there(kind, values, text):
     assert KINDS[kind]("machine", *values).text == text
 
 
-@pytest.mark.parametrize(("ahead", "said"), [(1, "1 request is ahead"), (7, "7 requests are ahead")])
-def test_how_many_are_ahead_is_said_of_the_rest_of_a_queue(ahead, said):
-    assert Reason("stopped", "queue night", (), None, ahead).text == f"queue night is stopped; {said}"
+@pytest.mark.parametrize(("ahead", "expected"), [(1, "1 request is ahead"), (7, "7 requests are ahead")])
+def test_the_reason_of_the_rest_of_a_queue_counts_those_ahead(ahead, expected):
+    assert Reason("stopped", "queue night", (), None, ahead).text == f"queue night is stopped; {expected}"
 
 
 @pytest.mark.parametrize(
-    ("ms", "said"),
+    ("ms", "text"),
     [(0, "0 s"), (1, "1 s"), (45_000, "45 s"), (5_400_000, "1 h 30 min"), (129_605_000, "36 h 5 s")],
 )
-def test_a_time_is_told_as_people_say_it(ms, said):
-    assert Sentence("{long:time}").say("all", (ms,)) == said
+def test_a_time_is_written_as_people_say_it(ms, text):
+    assert Sentence("{long:time}").say("all", (ms,)) == text
 
 
 def test_a_gap_that_stands_twice_is_given_once():

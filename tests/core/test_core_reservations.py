@@ -286,7 +286,7 @@ def test_the_reservation_is_over_when_the_request_waits_no_more_as_it_did(easy, 
     assert easy.go().starts in ([long], [wide])
 
 
-def test_the_reservation_of_the_next_index_of_an_array_is_kept_when_it_is_examined_again(house):
+def test_the_reservation_of_the_next_index_of_an_array_stays_when_it_is_examined_again(house):
     house.machine(pes=3).queue("night", order="fcfs", reserve=None)
     seq = house.array("ben pes=2 wall=10:00", 2)
     (long,) = house.submit("anne pes=2 wall=60:00")

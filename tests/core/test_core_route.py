@@ -130,7 +130,7 @@ def test_a_pipe_queue_without_destinations_is_a_fault(day):
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked", "said"),
+    ("settings", "asked", "text"),
     [
         ({}, {"pes": 300}, None),
         ({"smallest": 16}, {"pes": 16}, None),
@@ -151,8 +151,8 @@ def test_a_pipe_queue_without_destinations_is_a_fault(day):
         ({"takes": "interactive"}, {}, "domain d takes interactive requests, this is a batch one"),
     ],
 )
-def test_a_domain_takes_what_its_settings_say_and_tells_others_what_it_takes(settings, asked, said):
-    assert entry.misfit(Domain("d", **settings), spec(**asked)) == said
+def test_a_domain_takes_what_its_settings_say_and_tells_others_what_it_takes(settings, asked, text):
+    assert entry.misfit(Domain("d", **settings), spec(**asked)) == text
 
 
 def test_users_and_unix_groups_let_in_and_nobody_named_lets_in_all():
@@ -160,8 +160,8 @@ def test_users_and_unix_groups_let_in_and_nobody_named_lets_in_all():
     assert entry.turned_away(Domain("d"), "ben", ()) is None
     assert entry.turned_away(domain, "anne", ()) is None
     assert entry.turned_away(domain, "ben", ("staff", "x")) is None
-    told = "domain d takes no requests of ben: users anne; Unix groups staff"
-    assert entry.turned_away(domain, "ben", ("x",)) == told
+    text = "domain d takes no requests of ben: users anne; Unix groups staff"
+    assert entry.turned_away(domain, "ben", ("x",)) == text
 
 
 def test_a_pipe_queue_passes_on_to_the_first_whose_domain_takes_it(three):

@@ -175,7 +175,7 @@ def told(limit, *walls, times=10):
     return hint(settings, past, KEY, parse_time(limit))
 
 
-def test_ten_times_what_the_longest_needed_is_told_with_what_would_do():
+def test_a_limit_ten_times_the_longest_run_is_reported_with_a_better_one():
     many, one = told("2:00:00", "5:00", "12:00", "11:59"), told("1:00:00", "20")
     assert all(each in many for each in ("last 3", "12 min", "2 h", "18:00"))
     assert all(each in one for each in ("one", "20 s", "1 h", "=1:00 "))
@@ -193,7 +193,7 @@ def test_ten_times_what_the_longest_needed_is_told_with_what_would_do():
         ("2:00:00", ["12:00"], 11),
     ],
 )
-def test_who_asks_for_what_he_may_need_is_told_nothing(limit, walls, times):
+def test_a_sensible_wall_limit_is_not_reported(limit, walls, times):
     assert told(limit, *walls, times=times) == ""
 
 
@@ -265,7 +265,7 @@ def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(house):
     assert house.site.lifetimes.known["eve", "one", 1].runs == (Lived(60_001, 101),) * 4
 
 
-def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
+def test_the_oldest_runs_are_forgotten_first():
     known, touched = Lifetimes(), set()
     for n in range(5000):
         touched.update(known.add(("anne", f"job{n % 2500}", 1), Lived(n, n % 1000), n))
@@ -284,7 +284,7 @@ def walls(known: Lifetimes, key: Key) -> list[list[int]]:
     return [[run.wall for run in kind] for kind in known.kinds(key)]
 
 
-def test_those_alike_are_looked_for_in_ever_wider_kinds():
+def test_similar_runs_are_searched_in_ever_wider_kinds():
     known = Lifetimes()
     ends = [("anne", "sweep", 1, 10), ("anne", "sweep", 1, 20), ("anne", "sweep", 4, 30), ("ben", "x", 1, 40)]
     for n, (owner, name, pes, wall) in enumerate(ends):

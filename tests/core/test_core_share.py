@@ -181,8 +181,8 @@ def test_who_was_asked_about_in_a_round_is_not_asked_about_for_another_queue(hou
     exits = house.exits(shrpri=lambda owner, group, view: float(len(owner)))
     anne, ben, cleo = (("anne", "d1"), ("ben", "d1"), ("cleo", "d2"))
     draft = Draft(house.site, house.now, exits, {})
-    said = [shrpris(draft, "application", pairs) for pairs in ([anne, ben], [ben, cleo], [cleo, anne])]
-    assert said == [[4, 3], [3, 4], [4, 4]]
+    terms = [shrpris(draft, "application", pairs) for pairs in ([anne, ben], [ben, cleo], [cleo, anne])]
+    assert terms == [[4, 3], [3, 4], [4, 4]]
     assert exits.called("shrpri") == [anne, ben, cleo]
 
 
@@ -270,9 +270,9 @@ def test_what_was_got_in_one_domain_is_owed_in_that_one_only(two):
     for seq in running:
         two.end(seq, wall="3:00:00")
     elsewhere = two.submit("anne group=d1", "ben group=d2", queue="night")
-    told = two.run_pass()
-    assert [seq for seq in told.starts if seq in waiting] == waiting[1:], "wide has given d1 all for hours"
-    assert [seq for seq in told.starts if seq in elsewhere] == elsewhere, "application owes nobody"
+    result = two.run_pass()
+    assert [seq for seq in result.starts if seq in waiting] == waiting[1:], "wide has given d1 all for hours"
+    assert [seq for seq in result.starts if seq in elsewhere] == elsewhere, "application owes nobody"
     present = {
         domain: balance_of(two.site, domain).groups.standing(terms_of(two.site, domain)).present
         for domain in ("application", "wide")

@@ -72,8 +72,8 @@ class Story:
     def play(self, text: str) -> None:
         """Run the steps of a test."""
         for step in filter(None, map(str.strip, re.split(r"[;\n]", text))):
-            said, _, expected = step.partition(" -> ")
-            verb, _, rest = said.partition(" ")
+            action, _, expected = step.partition(" -> ")
+            verb, _, rest = action.partition(" ")
             try:
                 if verb in ACTS:
                     self._act(verb, rest.split(), expected or None)
@@ -110,14 +110,14 @@ class Story:
             assert expected[1:] in (refusal.kind, refusal.code), refusal.kind
             return
         self.answer = self.centre.ask(command, caller)
-        told = {name.rpartition(".")[0]: "" for name in self.answer["done"]}
-        told |= {each["id"]: each["code"] for each in self.answer["failed"]}
+        report = {name.rpartition(".")[0]: "" for name in self.answer["done"]}
+        report |= {each["id"]: each["code"] for each in self.answer["failed"]}
         if expected == "?":
             return
         if expected is None:
-            assert not any(told.values()), told
+            assert not any(report.values()), report
         else:
-            assert told == dict(re.findall(r"(\S+?)(?::([a-z]\w*))?(?= |$)", expected.strip("-"))), told
+            assert report == dict(re.findall(r"(\S+?)(?::([a-z]\w*))?(?= |$)", expected.strip("-"))), report
 
     # ------------------------------------------------------------ the site, submissions, time
 
@@ -272,10 +272,10 @@ class Story:
 
     def says(self, words: str) -> None:
         """Check that the text of a request's reason contains these words."""
-        name, _, said = words.partition(" ")
+        name, _, expected = words.partition(" ")
         reason = reason_of(self.centre.engine, self.centre.request(self.seq(name)))
         assert reason is not None
-        assert said in reason.text, reason.text
+        assert expected in reason.text, reason.text
 
     def shift(self, words: str) -> None:
         """Check the shift in force, the run limit of queue batch, and ``manual``."""

@@ -61,10 +61,10 @@ def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     centre = Centre(settings, pes=4, lengths=lambda request: runs[request.owner])
     centre.submit(*["anne pes=4 cpu=1:00:00", "ben pes=1 cpu=5:00", "ben pes=1 cpu=5:00"] * 4)
     waiting = [seq for seq in range(1, 13) if centre.state(seq) == "queued"]
-    told = {seq: centre.estimate(seq)[0] for seq in waiting}
+    estimates = {seq: centre.estimate(seq)[0] for seq in waiting}
     centre.later(hours=5)
     real = centre.times(ev.Starting)
-    assert told == {seq: real[seq] for seq in waiting}
+    assert estimates == {seq: real[seq] for seq in waiting}
 
 
 def test_a_dry_run_of_a_long_list_estimates_nothing_and_is_quick():
@@ -75,7 +75,7 @@ def test_a_dry_run_of_a_long_list_estimates_nothing_and_is_quick():
     assert "estimate" not in found[0]
 
 
-def test_while_memory_is_short_nobody_knows_when_it_starts():
+def test_while_memory_is_short_the_start_is_unknown():
     centre = Prime((5, 118))
     centre.submit("anne mem=256kw")
     centre.later(minutes=6)
@@ -92,7 +92,7 @@ def _held(centre: Centre, array: Seq, *some: str) -> None:
     assert centre.ask(cm.HoldRequests(names, "u"), ANNE)["failed"] == []
 
 
-def test_each_cause_for_which_indices_wait_is_told_with_its_indices() -> None:
+def test_each_cause_for_which_indices_wait_is_shown_with_its_indices() -> None:
     centre = Centre(PLAIN, pes=1)
     (array,) = centre.submit("anne array=1-9 queue=batch")
     _held(centre, array, "3-5")
@@ -155,11 +155,11 @@ def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limi
     chosen = [Seq(first + n) for n, each in enumerate(requests, start=1) if each[2]]
     chance.shuffle(chosen)
     starts = with_pes(site, chosen)
-    told = {seq: (code, text) for seq, code, _, text in passed_over(site, Plan(tuple(starts)))}
+    report = {seq: (code, text) for seq, code, _, text in passed_over(site, Plan(tuple(starts)))}
     waiting = [each for each in site.requests.values() if each.slot >= 0 and each.seq not in chosen]
     rooms = {each.seq: free_then(site, starts, each) for each in waiting}
-    assert {seq for seq, room in rooms.items() if room is not None} <= told.keys()
-    for seq, (code, text) in told.items():
+    assert {seq for seq, room in rooms.items() if room is not None} <= report.keys()
+    for seq, (code, text) in report.items():
         if (room := rooms.get(seq)) is not None:
             pes = site.requests[seq].spec.ask.pes
             assert (code == ReasonCode.NO_PES.value) == (pes > room), (seq, text)
@@ -173,7 +173,7 @@ def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limi
         ("pe_limit=3 run_limit=2", ("pes=2", "pes=2", "pes=1")),
     ],
 )
-def test_a_limit_that_was_reached_when_its_turn_came_is_told_and_the_order_is_kept(limits, asked):
+def test_the_reason_is_the_limit_that_was_reached_when_its_turn_came(limits, asked):
     """A run or group limit that the pass itself reached afterwards did not block the request."""
     centre = Centre(DIVIDED.replace("user_limit=1", ""), pes=12)
     centre.qmgr(f"set queue batch {limits}\nstop queue batch")
@@ -234,13 +234,15 @@ def test_what_no_limit_will_ever_allow_is_refused_with_both_numbers(
 ) -> None:
     centre = Centre(SITE + _loadonly(setting), pes=8)
     command = cm.Submit((item(f"anne {words} queue={queue}", centre.sim.now),))
-    said = str(centre.refused(command, ANNE))
-    assert f" {asked}" in said
-    assert f" {most}" in said or f"={most}" in said
+    text = str(centre.refused(command, ANNE))
+    assert f" {asked}" in text
+    assert f" {most}" in text or f"={most}" in text
 
 
 @pytest.mark.parametrize(("setting", "words", "most", "asked"), LIMITS)
-def test_after_a_change_of_limits_it_is_told_never(setting: str, words: str, most: str, asked: str) -> None:
+def test_after_a_change_of_limits_the_reason_is_never(
+    setting: str, words: str, most: str, asked: str
+) -> None:
     centre = Centre(f"{SITE}stop queue batch", pes=8)
     hopeless, other = centre.submit(f"anne {words} queue=batch", "anne queue=batch")
     centre.qmgr(f"{setting}\nstart queue batch")

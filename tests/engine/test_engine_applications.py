@@ -23,7 +23,7 @@ set default mpprun queue apps
 """
 
 
-def application(centre: Centre, line: str, **said: object) -> cm.Submit:
+def application(centre: Centre, line: str, **fields: object) -> cm.Submit:
     """Return a command that calls an application at a terminal, of class production unless the line has
     ``class=`` (``-``: none), inside the request ``within=``."""
     plain = item(line, centre.sim.now)
@@ -33,7 +33,7 @@ def application(centre: Centre, line: str, **said: object) -> cm.Submit:
         "caller": (77, 1234),
         "job_class": kind,
         "within": centre.id(int(around)) if around else "",
-        **said,
+        **fields,
     }
     return cm.Submit((replace(plain, spec=replace(plain.spec, **asked)),))
 

@@ -202,7 +202,7 @@ def test_indices_that_overwrite_one_file_are_warned_of(way: str, path: str, warn
     assert len(answer.get("warnings", ())) == warned
 
 
-def test_who_owns_an_array_is_told_that_somebody_deleted_of_it() -> None:
+def test_the_owner_of_an_array_gets_mail_about_indices_that_others_delete() -> None:
     centre = Centre()
     centre.qmgr("stop queue batch")
     centre.submit("anne array=1-5 mail=abort", "anne array=1-5", "anne array=7-8 mail=abort")

@@ -2,7 +2,7 @@
 
 import pytest
 from engine.harness import Centre, moment
-from engine.test_engine_look_ahead_properties import by_its_limit, each_is_foreseen
+from engine.test_engine_look_ahead_properties import by_its_limit, check_estimates
 from engine.test_engine_properties import happened, unlike, what_if
 from examples import examples
 from hypothesis import given, settings
@@ -84,7 +84,7 @@ def has_moved(centre: Centre) -> Centre:
     return centre
 
 
-def test_each_start_is_foreseen_where_others_give_way():
+def test_each_estimate_is_exact_where_others_give_way():
     moved = 0
 
     @settings(max_examples=examples(80), deadline=None)
@@ -101,14 +101,14 @@ def test_each_start_is_foreseen_where_others_give_way():
         hand_in(centre, [*jobs, *LAST])
         centre.later(seconds=later)
         before = len(centre.events(ev.Suspended))
-        each_is_foreseen(centre)
+        check_estimates(centre)
         moved += len(centre.events(ev.Suspended)) - before
 
     foreseen()
     assert moved >= examples(80) // 16, f"only {moved} gave way after somebody had asked"
 
 
-def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
+def test_the_duration_of_a_move_is_known_only_after_a_move():
     """A production job on six PEs may be disturbed one minute from now."""
     centre = site_of(2_000, keep="10")
     [long] = centre.submit("anne pes=6 wall=3000 queue=apps class=production")

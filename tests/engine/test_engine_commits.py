@@ -222,7 +222,7 @@ def test_an_observation_that_breaks_its_handler_is_left_out_and_the_others_are_t
     centre.is_sound()
 
 
-def test_a_pass_that_breaks_down_keeps_nobody_from_ending_or_submitting():
+def test_after_a_pass_that_breaks_down_requests_end_and_are_submitted():
     class Broken:
         def ask(self, site, now, samples):
             raise ZeroDivisionError("a bug")

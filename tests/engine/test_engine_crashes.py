@@ -141,15 +141,15 @@ def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
     assert kills == ["deleted", "requeued"]
 
 
-def test_what_a_restart_finds_is_told_once_with_a_subject_of_its_own(monkeypatch):
+def test_what_a_restart_finds_is_mailed_once_with_its_own_subject(monkeypatch):
     centre = Centre()
     fates = ("alive", "done", "later")
     strays = [ob.ObservedStray(15 + n, 1, fate) for n, fate in enumerate(fates)]
     monkeypatch.setattr(centre.sim.executor, "scan", lambda expected: strays)
     centre.sim.restart()
-    told = [(each.subject, each.text) for each in centre.sim.notices]
-    assert len(told) == len(fates)
-    for subject, text in told:
+    mails = [(each.subject, each.text) for each in centre.sim.notices]
+    assert len(mails) == len(fates)
+    for subject, text in mails:
         assert subject.removeprefix("nqspy: ") not in text
 
 
@@ -164,9 +164,9 @@ def test_records_of_indices_that_have_ended_are_no_strays_those_of_ones_to_come_
     monkeypatch.setattr(centre.sim.executor, "do", lambda action, *_: done.append(action))
     centre.sim.restart()
     assert done == [SetAside(member(1, 3), 1)]
-    [told] = centre.sim.notices
-    assert "1[3]" in told.text
-    assert "1[1]" not in told.text
+    [mail] = centre.sim.notices
+    assert "1[3]" in mail.text
+    assert "1[1]" not in mail.text
 
 
 def test_a_commit_that_fails_during_a_restart_loses_no_end():

@@ -166,16 +166,16 @@ def check(wanted: Expression, zone: str, some: list[int], chance: random.Random)
         days = Calendar(extra=tuple(dates))
         expected = by_minutes(wanted, zone, change, sundays)
         start, end = Instant((change - AROUND) * MINUTE - 1), Instant((change + AROUND) * MINUTE - 1)
-        told = f"{wanted.text} in {zone} around {datetime.fromtimestamp(60 * change, ZoneInfo(zone))}"
+        where = f"{wanted.text} in {zone} around {datetime.fromtimestamp(60 * change, ZoneInfo(zone))}"
         found = [firing.at for firing in calendar.coming(settings_of(shifts, days), zone, start, end)]
-        assert found == expected, told
+        assert found == expected, where
         first = calendar.next_firing(settings_of(shifts, days), zone, start)
         assert first is not None
         assert first.at == expected[0] if expected else first.at > end
         for now, last in _moments(expected, Instant(change * MINUTE)):
             firing = calendar.in_force(settings_of(shifts, days), zone, now)
-            assert firing is not None, told
-            assert firing.at == last, f"{told}, seen from {now}"
+            assert firing is not None, where
+            assert firing.at == last, f"{where}, seen from {now}"
 
 
 def _moments(expected: list[Instant], change: Instant) -> Iterator[tuple[Instant, Instant]]:
@@ -298,10 +298,11 @@ NEVER = ("0 0 30 2 *", "0 0 31 4,6,9,11 *", "59 23 30-31 feb */2", "0 0 */30 * m
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(each, "cron time") for each in NO_CRON] + [(each, "never comes") for each in NEVER]
+    ("text", "expected"),
+    [(each, "cron time") for each in NO_CRON] + [(each, "never comes") for each in NEVER],
 )
-def test_what_is_no_cron_time_or_never_comes_is_refused(text, said):
-    with pytest.raises(BadValue, match=said):
+def test_what_is_no_cron_time_or_never_comes_is_refused(text, expected):
+    with pytest.raises(BadValue, match=expected):
         calendar.check_cron(text)
 
 

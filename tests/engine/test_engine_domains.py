@@ -91,7 +91,7 @@ def centre():
     return Centre(TWO, pes=8)
 
 
-def test_without_a_domain_nothing_is_said_or_kept_of_them():
+def test_without_a_domain_nothing_is_shown_or_stored_of_them():
     centre = Centre(ONE, pes=2)
     assert not any(path.startswith("domain") for path in dump(centre.site.settings))
     assert "domain" not in print_settings(centre.site.settings)
@@ -121,8 +121,8 @@ def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, park
 
 def test_whom_a_domain_takes_is_shown(centre):
     Story(centre).play(f"{CHOOSY}; qmgr set domain wide accounts=(cfd, p17) takes=interactive")
-    said = "  takes interactive requests of 2 to 3 PEs; users anne; Unix groups staff; accounts cfd, p17"
-    assert said in domains.text(centre.site).splitlines()
+    expected = "  takes interactive requests of 2 to 3 PEs; users anne; Unix groups staff; accounts cfd, p17"
+    assert expected in domains.text(centre.site).splitlines()
     [_, row] = domains.rows(centre.site)
     assert (row["smallest"], row["largest"], row["takes"]) == (2, 3, "interactive")
     assert (row["users"], row["groups"], row["accounts"]) == (["anne"], ["staff"], ["cfd", "p17"])
@@ -145,7 +145,7 @@ def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre
         ("all", None, None),
     ],
 )
-def test_the_features_of_a_domain_are_kept_and_shown(centre, typed, kept, shown):
+def test_the_features_of_a_domain_are_stored_and_shown(centre, typed, kept, shown):
     centre.qmgr("set domain wide features=health")
     centre.qmgr(f"set domain wide features={typed}")
     assert centre.site.domain("wide").features == kept

@@ -62,7 +62,7 @@ class Watched:
 
 @settings(max_examples=examples(200))
 @given(steps, MOMENTS)
-def test_nothing_breaks_the_site_and_each_pass_follows_an_event_or_a_look_that_was_told(happenings, moments):
+def test_nothing_breaks_the_site_and_each_pass_follows_an_event_or_a_wake_up(happenings, moments):
     centre = Centre(SETTINGS, length=100, pes=3)
     watched = Watched(centre)
     live(centre, happenings)
@@ -77,7 +77,7 @@ def test_nothing_breaks_the_site_and_each_pass_follows_an_event_or_a_look_that_w
     st.lists(QUEUE, min_size=3, max_size=3), FACTORS, SHIFT, st.lists(REQUEST, min_size=3, max_size=15),
     st.integers(0, 4_000), MOMENTS,
 )  # fmt: skip
-def test_so_it_is_beside_promised_starts_limits_and_shifts(queues, factors, shift, requests, later, moments):
+def test_so_it_is_beside_reservations_limits_and_shifts(queues, factors, shift, requests, later, moments):
     centre = built(queues, factors, shift, sampled=True)
     watched = Watched(centre)
     put(centre, requests)

@@ -58,7 +58,7 @@ def test_nights(title):
     play(text, settings=NIGHT.format(running), at="2026-03-02T22:50:00+01:00", pes=pes, length=length)
 
 
-def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
+def test_the_managers_get_one_mail_when_it_breaks_and_one_when_it_is_repaired():
     centre = night("suspend")
     for minute in range(5):
         centre.sim.see(AT_23 + (minute + 1) * 60_000, ob.ObservedResource("nfs", "broken", "still"))
@@ -178,7 +178,7 @@ def test_late_plans(title):
     play_late(story, NIGHT.format(running))
 
 
-def test_a_dry_run_names_the_broken_resource_for_there_is_no_reason_to_look_at():
+def test_a_dry_run_names_the_broken_resource():
     centre = Centre(NIGHT.format("hold"))
     broken(centre)
     wish = cm.Submit((item("anne queue=night", centre.sim.now),), dry_run=True)

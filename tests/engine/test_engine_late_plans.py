@@ -1,7 +1,7 @@
 """A decider in another process: its plan arrives late or forged, and is checked again before it counts."""
 
 import pytest
-from core.harness import House, promised, spec_of
+from core.harness import House, reserved_minute, spec_of
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 from engine.story import Story
 from msgspec.structs import replace
@@ -236,7 +236,7 @@ def test_what_a_pass_saw_and_how_exits_failed_is_journaled_before_its_starts():
 
 @pytest.mark.parametrize("command", ["set sched_factor cpu 6 time 10", "stop queue batch", "reload exits"])
 @pytest.mark.parametrize("off", [False, True])
-def test_a_failure_is_told_though_the_plan_is_void(command, off):
+def test_a_failure_is_reported_though_the_plan_is_void(command, off):
     centre = Late()
     centre.submit("anne")
     centre.qmgr(command)
@@ -251,7 +251,7 @@ def test_a_failure_is_told_though_the_plan_is_void(command, off):
 
 
 @pytest.mark.parametrize(("delay", "late"), [(16_000, MISSED), (1_000, "")])
-def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause_unless_it_is_a_moment(delay, late):
+def test_a_reserved_start_that_its_plan_delays_is_recorded_with_its_cause_unless_briefly(delay, late):
     centre = Late(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=2, length=100)
     for line in ("anne pes=2 wall=100", "ben pes=2 wall=10"):
         centre.submit(line)
@@ -262,8 +262,8 @@ def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause_unless_it_
     before = len(centre.events(ev.Reserved))
     centre.answer()
     assert centre.starts() == [1, 2]
-    told = [event.starts for event in centre.events(ev.Reserved)[before:]]
-    assert told == ([{2: replace(promised, late=late)}] if late else [])
+    recorded = [event.starts for event in centre.events(ev.Reserved)[before:]]
+    assert recorded == ([{2: replace(promised, late=late)}] if late else [])
 
 
 def front_and_behind() -> House:
@@ -291,8 +291,8 @@ def test_a_start_stands_that_rests_on_a_reservation_moved_in_the_same_plan():
     (long,) = house.submit("ben pes=2 wall=20:00", queue="front")
     assert house.go().starts == []
     house.later(minutes=1).end(2)
-    assert (promised(house, moves), rechecked(house)) == (9, [long])
-    assert promised(house, moves) == 4
+    assert (reserved_minute(house, moves), rechecked(house)) == (9, [long])
+    assert reserved_minute(house, moves) == 4
 
 
 def test_a_start_stands_that_rests_on_a_reservation_given_up_in_the_same_plan():
@@ -318,7 +318,7 @@ def test_no_reservation_is_given_the_room_of_one_whose_start_falls(falls, minute
     house.later(minutes=1).end(1)
     (narrow,) = house.submit("ben wall=5:00", queue="front")
     assert rechecked(house, *[first] * falls) == ([] if falls else [first, narrow])
-    assert promised(house, second) == minute
+    assert reserved_minute(house, second) == minute
 
 
 class Soon(Later):
@@ -422,8 +422,8 @@ class ForgedStory(LateStory):
     def forge(self, words: str) -> None:
         """Let a plan arrive that resumes, reruns or suspends a request (``keep``: with its PEs), for this
         cause (``~``: a blank)."""
-        act, name, *told = words.split()
-        seq, cause = self.seq(name), cause_of(" ".join(told).replace("~", " "))
+        act, name, *rest = words.split()
+        seq, cause = self.seq(name), cause_of(" ".join(rest).replace("~", " "))
         made = {
             "resume": Resume(seq, 1, cause),
             "requeue": Requeue(seq, 1, cause, ""),
@@ -479,7 +479,7 @@ def test_what_no_feature_or_another_one_signs_does_not_stand(by):
     assert centre.state(1) == "running"
 
 
-def test_a_feature_that_promises_nothing_cannot_be_made_to():
+def test_a_feature_that_stores_no_facts_cannot_be_made_to():
     centre = a_running_one()
     plan(centre, Promise("1", 1), Promise("2", None), Suspend(1, 1))
     assert not centre.site.promises

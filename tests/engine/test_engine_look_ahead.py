@@ -44,8 +44,8 @@ class ForecastStory(Story):
         seq = self.seq(name)
         found = seconds(self.centre, seq, of)
         assert found == (None if wanted == "-" else float(wanted)), found
-        told = getattr(self.centre.forecasts(seq)[seq], of)
-        assert wanted != "-" or [*told.by] == [self.seq(each) for each in by], told
+        estimate = getattr(self.centre.forecasts(seq)[seq], of)
+        assert wanted != "-" or [*estimate.by] == [self.seq(each) for each in by], estimate
 
     def probably(self, words: str) -> None:
         """Check in how many seconds a request starts probably; ``-``: unknown, because of these."""
@@ -84,7 +84,7 @@ STORIES = {
 
 
 @pytest.mark.parametrize("title", STORIES)
-def test_starts_that_are_foreseen(title):
+def test_estimated_starts(title):
     ForecastStory(Centre()).play(STORIES[title])
 
 
@@ -119,7 +119,7 @@ def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
     assert seconds(centre, 10, "probably") == 150
 
 
-def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
+def test_a_reserved_start_that_an_exit_may_refuse_depends_on_that_too():
     class Asking(NoExits):
         def has(self, hook):
             return hook == "jobselect"
@@ -138,7 +138,7 @@ def test_a_failed_prerequisite_and_no_endless_request_is_the_cause_that_a_start_
     assert found[4].latest.by == (3,)
 
 
-def test_nobody_knows_when_a_resource_is_well_again():
+def test_the_repair_of_a_resource_is_unknown():
     shifts = 'define shift day when=("0 8 * * *")\nend\n'
     centre = Centre(PLAIN + "create probe nfs file=/there every=60\n" + shifts, pes=1)
     centre.submit("anne wall=100")
@@ -151,7 +151,7 @@ def test_nobody_knows_when_a_resource_is_well_again():
     assert looking.forecasts([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
 
 
-def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
+def test_an_estimate_names_a_queue_that_takes_chances_on_the_same_pes():
     centre = Centre(PLAIN + "create batch_queue lucky priority=5 backfill=probable reserve=1\n", pes=4)
     centre.qmgr("create domain apart pes=(3)\ncreate batch_queue alone domain=apart\nenable queue alone")
     centre.qmgr("start queue alone")
@@ -174,7 +174,7 @@ def test_an_array_of_which_all_indices_have_begun_waits_for_nothing():
     assert ahead_of(centre).forecasts(None, NoExits(), never).keys() == {array_key(2)}
 
 
-def test_a_look_that_may_take_no_longer_says_how_far_it_came():
+def test_an_estimate_that_runs_out_of_time_says_how_far_it_came():
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 20)
     steps = count()
@@ -193,16 +193,16 @@ def test_a_rough_figure_takes_what_has_no_limit_to_run_as_long_as_the_last_that_
     assert roughly.start == centre.sim.now + 19 * 30_000
 
 
-def test_of_very_many_those_in_front_are_looked_at(monkeypatch):
+def test_of_very_many_requests_the_first_are_simulated(monkeypatch):
     monkeypatch.setattr(look_ahead, "MOST", 5)
     centre = Centre(PLAIN, pes=1)
     centre.submit(*["anne wall=100"] * 12)
     found = ahead_of(centre, wanted=(12,)).forecasts((12,), NoExits(), never)[12]
-    before, _, told = found.latest.basis.partition("; ")
-    assert (before, {"11", "5"} <= {*told.split()}) == (LATEST, True)
+    before, _, conditions = found.latest.basis.partition("; ")
+    assert (before, {"11", "5"} <= {*conditions.split()}) == (LATEST, True)
     everybody = ahead_of(centre).forecasts(None, NoExits(), never)
     assert everybody.keys() == set(range(2, 13)), "nobody is told nothing"
-    assert everybody[12].latest.basis == told
+    assert everybody[12].latest.basis == conditions
 
 
 def test_settings_may_be_tried():
@@ -223,7 +223,7 @@ def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
     return centre
 
 
-def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_counted_for_each():
+def test_thousands_behind_an_endless_request_are_answered_in_one_count():
     calls = Profile()
     centre = behind_an_endless_one(2_000, "backfill=none")
     found = calls.runcall(ahead_of(centre).forecasts, None, NoExits(), never)
@@ -232,13 +232,13 @@ def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_cou
     assert each < 200, f"{each:.0f} calls for each that waits"
 
 
-def test_a_look_without_time_left_still_knows_that_nothing_is_to_come():
+def test_an_estimate_without_time_still_knows_that_nothing_is_to_come():
     centre = behind_an_endless_one(20)
     found = ahead_of(centre).forecasts(None, NoExits(), lambda: 1.0)
     assert found[20].latest.by == found[20].probably.by == (1,)
 
 
-def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_endless_one():
+def test_an_estimate_that_is_broken_off_before_shifts_names_the_endless_request():
     centre = behind_an_endless_one(20)
     centre.qmgr('define shift day when=("0 8 * * *")\nset queue batch user_limit=5\nend')
     latest = ahead_of(centre).forecasts((20,), NoExits(), lambda: 1.0)[20].latest

@@ -114,15 +114,15 @@ def real_starts(centre: Centre, since: int) -> dict[int, int]:
     return found
 
 
-def each_is_foreseen(centre: Centre) -> int:
+def check_estimates(centre: Centre) -> int:
     """Ask for the estimates of all waiting requests, let them start, and compare; return how many started in
     a hole."""
     before, since = observable(centre.site), centre.count()
-    told = centre.forecasts()
+    forecasts = centre.forecasts()
     assert observable(centre.site) == before, "the asking changes nothing"
     centre.later(days=5)
     real = real_starts(centre, since)
-    for seq, forecast in told.items():
+    for seq, forecast in forecasts.items():
         if "backfill=probable" in forecast.latest.basis:
             continue  # its text says that it is not guaranteed
         assert forecast.latest.start == real.get(seq), f"{seq} at the latest: {forecast}"
@@ -141,11 +141,11 @@ def each_is_foreseen(centre: Centre) -> int:
     st.booleans(),
     st.integers(0, 4_000),
 )
-def test_with_limits_as_run_times_each_start_is_foreseen(queues, factors, shift, requests, sampled, later):
+def test_with_limits_as_run_times_each_estimate_is_exact(queues, factors, shift, requests, sampled, later):
     centre = built(queues, factors, shift, sampled)
     put(centre, requests)
     centre.later(seconds=later)
-    each_is_foreseen(centre)
+    check_estimates(centre)
 
 
 HOLES = st.fixed_dictionaries(
@@ -178,7 +178,7 @@ HOLE = [
 """All PEs are held; once five are free, there is a hole until the third request has its six."""
 
 
-def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
+def test_each_estimate_is_exact_where_holes_are_filled_by_contract():
     filled = 0
 
     @settings(max_examples=examples(80), deadline=None)
@@ -187,13 +187,13 @@ def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
         nonlocal filled
         centre = built(queues, dict.fromkeys(("share", "cpu", "memory", "time"), 0), None, sampled)
         put(centre, HOLE + requests)
-        filled += each_is_foreseen(centre)
+        filled += check_estimates(centre)
 
     foreseen()
     assert filled >= examples(80) // 30, f"only {filled} holes were filled after somebody had asked"
 
 
-def test_a_start_promised_beside_one_that_a_shift_suspends_is_kept():
+def test_a_start_reserved_beside_one_that_a_shift_suspends_is_met():
     """The suspended request keeps its memory all day. An array with a reservation must not be made late by
     another reservation that counted on this memory."""
     calm = {"order": "fcfs", "backfill": "limit"}
@@ -213,6 +213,6 @@ def test_a_start_promised_beside_one_that_a_shift_suspends_is_kept():
         {"wall": 1, "after": 252, "mem": 1},
     ]
     put(centre, [one | each for each in list_of])
-    each_is_foreseen(centre)
+    check_estimates(centre)
     promises = [each.event.starts for each in centre.journal.events() if isinstance(each.event, ev.Reserved)]
     assert not [kept.late for starts in promises for kept in starts.values() if kept and kept.late]

@@ -164,6 +164,6 @@ def test_a_limit_that_is_none_refuses_its_own_submission_and_nobody_elses(path):
     centre.sim.feed(
         [CommandAsked(cm.Submit((good,)), BEN, "ben"), CommandAsked(cm.Submit((bad,)), ANNE, "anne")]
     )
-    told = dict(centre.sim.replies[-2:])
-    assert told["ben"].value["ids"]
-    assert told["anne"].refusal.kind == "no_such_limit"
+    report = dict(centre.sim.replies[-2:])
+    assert report["ben"].value["ids"]
+    assert report["anne"].refusal.kind == "no_such_limit"

@@ -136,13 +136,13 @@ def test_threads_ranks_and_selection_follow_the_pes(
     if change is not None:
         change(centre, seq)
     request = centre.request(seq)
-    told, listed = _told(request, 2, centre), resource_list(request.spec)
-    assert (told["NCPUS"], listed["ncpus"], listed["select"]) == ("2", 2, "1:ncpus=2")
+    variables, listed = _told(request, 2, centre), resource_list(request.spec)
+    assert (variables["NCPUS"], listed["ncpus"], listed["select"]) == ("2", 2, "1:ncpus=2")
     assert "nodes" not in listed
-    tasks = told.get("SLURM_NTASKS", "2")
-    assert (told["OMP_NUM_THREADS"], told["hosts"]) == ("2", tasks)
+    tasks = variables.get("SLURM_NTASKS", "2")
+    assert (variables["OMP_NUM_THREADS"], variables["hosts"]) == ("2", tasks)
     if layout == ONE_TASK:
-        assert (tasks, told["SLURM_CPUS_PER_TASK"]) == ("1", "2")
+        assert (tasks, variables["SLURM_CPUS_PER_TASK"]) == ("1", "2")
     if layout == FOUR_TASKS:
         assert tasks == "2"
     centre.is_sound()

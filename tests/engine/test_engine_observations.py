@@ -60,11 +60,11 @@ class HandsStory(Story):
     def see(self, words: str) -> None:
         """Report an observation of an attempt: kind, request, attempt, further values."""
         kind, seq, attempt, *more = words.split()
-        told = {name: value(text) for name, _, text in (each.partition("=") for each in more)}
-        if "used" in told:
-            told["used"] = Used(*told["used"])
-        told = {"ending": Ending(**told)} if kind == "ended" else told
-        see(self.centre, SEEN[kind](self.seq(seq), int(attempt), **told))
+        fields = {name: value(text) for name, _, text in (each.partition("=") for each in more)}
+        if "used" in fields:
+            fields["used"] = Used(*fields["used"])
+        fields = {"ending": Ending(**fields)} if kind == "ended" else fields
+        see(self.centre, SEEN[kind](self.seq(seq), int(attempt), **fields))
 
     def orders(self, words: str) -> None:
         """Check the orders to the executor since the last check, in order."""
@@ -251,7 +251,7 @@ def test_a_submission_of_a_uid_without_a_name_is_refused():
     assert centre.ask(submit("1003", centre), replace(nameless, trusted=True))["ids"]
 
 
-def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
+def test_sampled_use_is_charged_when_a_pass_acts_and_at_the_end():
     centre = centre_with_one()
     see(centre, ob.ObservedRunning(1, 1), ob.ObservedUse(1, 1, Used(30_000, 30_000)))
     assert not centre.site.accounts["g:default"].value, "nothing was decided: nothing is journaled"
@@ -262,7 +262,7 @@ def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
     assert centre.site.accounts["g:default"].recent == [50_000]
 
 
-def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
+def test_an_executor_that_fails_leaves_the_request_held_and_the_engine_alive():
     centre = Centre(failed=goes_on)
 
     class Broken(Recorder):

@@ -124,7 +124,7 @@ def test_passes_come_to_rest_with_a_wide_request_behind_refused_ones(choosy, res
     assert sum(row["calls"] for row in choosy.listing()) == calls
 
 
-def test_a_look_ahead_neither_uses_nor_keeps_refusals(choosy):
+def test_a_look_ahead_neither_uses_nor_stores_refusals(choosy):
     centre = Centre(f"{PLAIN}set global offers_per_pass=2\n", exits=choosy, pes=2)
     seqs = centre.submit(*["anne name=x"] * 3)
     centre.estimate(seqs[1])

@@ -192,8 +192,8 @@ def test_mail_goes_out_where_it_was_asked_for():
     centre.submit("anne mail=begin+end", "ben", "anne mail=abort held")
     centre.later(seconds=61)
     centre.ask(cm.Delete(("3",)), OLGA)
-    said = [(n.to, n.subject) for n in centre.sim.notices]
-    assert said == [
+    mails = [(n.to, n.subject) for n in centre.sim.notices]
+    assert mails == [
         ("anne", "nqspy: 1.sim has started"),
         ("anne", "nqspy: 1.sim ended"),
         ("anne", "nqspy: 3.sim is deleted"),

@@ -84,8 +84,8 @@ def test_settings_of_exits_are_checked_by_the_exits():
     centre.qmgr("set exit memory hmax=115mw\ndisable exit memory\nset exit memory budget=80ms")
     found = centre.site.settings.exits["memory"]
     assert (found.values, found.enabled, found.budget) == ({"hmax": "115mw"}, False, 80)
-    for wrong, told in (("set exit memory nmax=3", "nmax"), ("enable exit gun", "exits: memory")):
-        assert told in str(centre.refused(centre.command(wrong)))
+    for wrong, part in (("set exit memory nmax=3", "nmax"), ("enable exit gun", "exits: memory")):
+        assert part in str(centre.refused(centre.command(wrong)))
 
 
 def _texts():
@@ -131,8 +131,8 @@ def test_no_name_in_a_path_and_no_command_of_a_shift_has_them_either():
         Change("set", "managers", {"an\nne": "m"}),
         Change("create", "shift/night", {"when": ["0 22 * * *"], "commands": [inner]}),
     ):
-        said = str(centre.refused(cm.Configure((change,))))
-        assert said.isprintable()
+        text = str(centre.refused(cm.Configure((change,))))
+        assert text.isprintable()
 
 
 # ---------------------------------------------------------------- queues.d
@@ -403,20 +403,20 @@ FROM_THE_WIRE = [
 )
 def test_what_makes_no_sense_is_refused_when_it_is_typed(site: str, row: str) -> None:
     centre = Centre(SITES[site], pes=8)
-    command, _, said = row.partition(" -> ")
+    command, _, text = row.partition(" -> ")
     before = observable(centre.site)
     with pytest.raises(NqspyError) as refusal:
         centre.qmgr(command)
-    assert said in str(refusal.value)
+    assert text in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert observable(centre.site) == before
 
 
-@pytest.mark.parametrize(("change", "said"), FROM_THE_WIRE)
-def test_what_nobody_would_type_is_refused(change: Change, said: str) -> None:
+@pytest.mark.parametrize(("change", "text"), FROM_THE_WIRE)
+def test_what_nobody_would_type_is_refused(change: Change, text: str) -> None:
     refusal = Centre(SITES["plain"]).refused(cm.Configure((change,)))
     assert refusal.code in ("bad_value", "bad_settings", "not_permitted"), refusal.code
-    assert said in str(refusal)
+    assert text in str(refusal)
     assert "\n" not in str(refusal)
     assert "internal" not in str(refusal)
 

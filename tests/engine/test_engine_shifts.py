@@ -178,8 +178,8 @@ class TypedStory(Story):
     def typed(self, words: str, expected: str = "") -> None:
         """Type a command and check the beginning of the answer (none: no answer)."""
         command = self.centre.command(words.replace("|", "\n"))
-        told = str(self.centre.ask(replace(command, live=True), ROOT).get("text", ""))
-        assert told.startswith(expected) if expected else not told, told
+        answer = str(self.centre.ask(replace(command, live=True), ROOT).get("text", ""))
+        assert answer.startswith(expected) if expected else not answer, answer
         self.later("1s")
 
     def file(self, words: str) -> None:
@@ -244,7 +244,7 @@ def site(spill: str, *lines: str, pes: int = 2, more: str = "") -> Site:
     return place
 
 
-def test_a_restart_while_it_is_parked_changes_nothing():
+def test_a_restart_while_it_is_suspended_without_pes_changes_nothing():
     place = site("suspend", "anne name=h14-a mem=1mw")
     for at in ("2026-03-03T03:00:00+01:00", MORNING, "2026-03-03T12:00:00+01:00", EVENING):
         place.until(at)
@@ -307,15 +307,15 @@ def test_night_work_that_outlasts_the_night(title):
     story.centre.is_sound()
 
 
-def test_its_owner_is_told_when_it_starts_if_he_wanted_mail():
+def test_its_owner_gets_mail_when_it_starts_if_he_wanted_it():
     place = Site(hours, more="set shift day spill=suspend")
     place.submit(
         "anne name=h14-a mem=1mw wall=14:00:00 mail=end queue=night",
         "ben name=h1-b mem=1mw wall=14:00:00 queue=night",
     )
     place.until("2026-03-02T21:00:00+01:00")
-    told = [notice for notice in place.sim.notices if "may not end in time" in notice.subject]
-    assert [notice.to for notice in told] == ["anne"]
+    mails = [notice for notice in place.sim.notices if "may not end in time" in notice.subject]
+    assert [notice.to for notice in mails] == ["anne"]
     reason = reason_of(place.engine, place.request(1))
     assert reason.matches(code=ReasonCode.SHIFT, who="shift day", until=moment(MORNING))
 

@@ -153,7 +153,7 @@ def promises(policy: str) -> int:
     STREAM,
     STREAM,
 )
-def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(policy, before, front, back):
+def test_beside_queues_with_reservations_each_waits_for_these_as_well(policy, before, front, back):
     centre = built(f"set queue back {policy}", f"set queue front {before}")
     met = take_their_course(centre, {"front": front, "back": back})
     for seq, waited in centre.waits().items():
@@ -226,7 +226,7 @@ def test_one_waits_as_long_as_others_come_or_does_not(case, policy, starves):
 
 
 @pytest.mark.parametrize(("policy", "starves"), [("reserve=1", True), ("reserve=all", False)])
-def test_whom_its_own_group_keeps_back_is_promised_nothing_but_where_all_are(policy, starves):
+def test_a_request_blocked_by_its_own_group_has_a_reservation_only_where_all_have(policy, starves):
     """One request of d1 may run. When it ends, another group has the reservation, and the next of d1 passes;
     when that reservation starts, one of d1 runs."""
     others = [f"create group g{n} members=(u{n})" for n in range(60)]

@@ -121,7 +121,7 @@ def with_spec(**changes: object) -> cm.Submit:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"name": "é" * 116}, "bad_name"),
         ({"output": Output(stdout="/tmp/" + "é" * 128)}, "bad_value"),
@@ -136,9 +136,9 @@ def with_spec(**changes: object) -> cm.Submit:
         ({"mail": MailWishes(to=",".join(f"a{number}@b" for number in range(21)))}, "many_addresses"),
     ],
 )
-def test_values_that_are_none_are_refused(changes, said):
+def test_values_that_are_none_are_refused(changes, text):
     refusal = Centre().refused(with_spec(**changes), ANNE)
-    assert said in (refusal.code, refusal.kind) or said in str(refusal)
+    assert text in (refusal.code, refusal.kind) or text in str(refusal)
 
 
 def test_the_longest_names_and_mail_to_several_are_accepted():
@@ -278,7 +278,7 @@ def test_the_limit_counts_by_owner_whoever_hands_in():
     centre.is_sound()
 
 
-def test_what_a_key_repeats_is_no_more_and_a_dry_run_is_told_too():
+def test_what_a_key_repeats_is_no_more_and_a_dry_run_reports_it_too():
     centre = centre_with("set global queued_limit user=1")
     one = item("anne", centre.sim.now)
     first = centre.ask(cm.Submit((one,), "k"), ANNE)

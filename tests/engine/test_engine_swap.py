@@ -146,13 +146,13 @@ def test_the_level_has_two_marks_and_people_and_waiting_processes_lower_the_uppe
     assert swap.judge(SwapControl(), swap.Reading(used, stalled, people), former)[0] == level
 
 
-def test_memory_far_from_the_marks_is_looked_at_seldom():
+def test_memory_far_from_the_marks_is_read_seldom():
     assert not swap.near(SwapControl(), swap.Reading(54))
     assert swap.near(SwapControl(), swap.Reading(55))
     assert swap.near(SwapControl(), swap.Reading(10, stalled=1))
 
 
-def test_sizes_are_told_in_words():
+def test_sizes_are_shown_in_words():
     assert (words(93 * MW), words(MW // 2)) == ("93 Mw", "0.5 Mw")
 
 
@@ -323,10 +323,10 @@ def test_an_operator_who_is_called_swap_is_no_swap_control():
 def test_an_event_that_does_not_fit_is_logged_and_changes_nothing(lenient):
     centre = Centre(PLAIN)
     [seq] = centre.submit("anne held")
-    said = []
-    centre.engine.log = said.append
+    text = []
+    centre.engine.log = text.append
     tx = centre.engine.transaction(centre.sim.now)
     tx.emit(ev.Suspended(seq, 1, "max"))
     centre.engine.flush(centre.sim.now)
     assert centre.state(seq) == "held"
-    assert f"request {seq} is held: event suspended" in said[0]
+    assert f"request {seq} is held: event suspended" in text[0]

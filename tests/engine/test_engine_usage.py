@@ -182,7 +182,7 @@ def test_the_mail_at_the_end_tells_of_a_limit_far_too_long():
     assert "wall limit" not in texts(centre)[-1]
 
 
-def test_who_failed_or_runs_long_now_and_then_is_told_nothing():
+def test_requests_that_failed_or_sometimes_run_long_are_not_reported():
     walls = iter((3601, 60))
     centre = Centre(pes=1, lengths=lambda r: Run(next(walls) * 1000))
     centre.submit(*["anne mail=end wall=10:00:00"] * 2)

@@ -94,7 +94,7 @@ def test_thousands_of_pieces_take_no_longer_than_their_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "is not an index"),
         ("a-b", "is not an index"),
@@ -109,8 +109,8 @@ def test_thousands_of_pieces_take_no_longer_than_their_number() -> None:
         (",".join(f"{index * 7}-{index * 7 + 1}" for index in range(5_001)), "5001 ranges"),
     ],
 )
-def test_what_is_no_set_is_said(text: str, said: str) -> None:
-    with pytest.raises(BadValue, match=said):
+def test_what_is_no_set_is_refused(text: str, expected: str) -> None:
+    with pytest.raises(BadValue, match=expected):
         indices.read(text)
 
 

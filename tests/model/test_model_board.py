@@ -45,7 +45,7 @@ def test_what_has_room_is_what_nobody_fills(moves, offline, pes, slots):
 
 
 @given(MOVES, st.sets(PES), st.integers(0, 7), st.integers(1, 3))
-def test_a_board_that_is_read_is_one_that_was_kept(moves, offline, pes, slots):
+def test_a_board_that_is_read_is_the_maintained_one(moves, offline, pes, slots):
     holders = {}
     for seq, takes, chosen in moves:
         mine = {pe for pe, those in holders.items() if seq in those}
@@ -73,9 +73,9 @@ def test_a_copy_of_a_pass_leaves_the_site_as_it_is():
 def test_a_queue_names_a_domain_that_is_there(name):
     settings = Settings()
     apply_changes(settings, (Change("create", "queue/night", {"domain": name}),))
-    [said] = problems(settings)
-    assert said.startswith("queue night: ")
-    assert f"{name}; domains: application" in said
+    [text] = problems(settings)
+    assert text.startswith("queue night: ")
+    assert f"{name}; domains: application" in text
 
 
 def test_ranges_name_pes():

@@ -90,9 +90,9 @@ def test_what_is_no_command_is_not_decoded(data):
 def test_what_a_request_waits_for_comes_back_and_may_be_missing():
     after = tuple(Dependency(seq, word) for seq, word in enumerate(AFTER_WORDS, 1))
     spec = Spec("anne", 1, "job", "night", "s", "e", "/home", after=after)
-    told = ev.Submitted(5, spec, "night", "held")
-    body = ev.encode(told)
-    assert ev.decode("submitted", body) == told
+    event = ev.Submitted(5, spec, "night", "held")
+    body = ev.encode(event)
+    assert ev.decode("submitted", body) == event
     fields = json.loads(body)
     del fields["spec"]["after"]
     assert ev.decode("submitted", json.dumps(fields)).spec.after == ()

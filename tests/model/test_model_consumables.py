@@ -62,7 +62,7 @@ def test_what_another_took_meanwhile_is_not_given_back():
         ([(1, (("gpu", ("0",)),), (("gpu", 1),))], {"gpu": {"0": 1}}, {"gpu": {"0": 3}}),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(holders, held, away):
+def test_impossible_holders_are_reported(holders, held, away):
     assert list(wrong(holders, held, away))
 
 

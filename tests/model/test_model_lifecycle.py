@@ -218,7 +218,7 @@ def test_an_account_remembers_the_last_lengths_of_its_group_alone(story):
     assert story.site.touched.ended[1][0].state is State.ENDED
 
 
-def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, lenient):
+def test_events_of_another_attempt_or_of_an_ended_request_change_nothing(story, lenient):
     request = story.start(story.submit())
     before = structs.replace(request)
     for event in (

@@ -102,7 +102,7 @@ def test_create_set_add_remove_delete():
     assert all(each.enabled for each in settings.queues.values())
 
 
-def test_creating_again_alters_where_that_is_wanted_and_keeps_the_rest():
+def test_creating_again_alters_where_that_is_wanted_and_leaves_the_rest():
     settings = settings_with(Change("create", "queue/q", {"priority": 20, "run_limit": 4}))
     again = Change("create", "queue/q", {"priority": 30})
     with pytest.raises(BadValue, match="queue q already exists"):
@@ -329,7 +329,7 @@ def test_addresses_are_local_users_or_have_a_domain_and_mean_nothing_else(text):
         ("group/d1/mail", ["anne", "chief@example.org"], True), ("group/d1/mail", ["anne", "eve\n"], False),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_told(path, value, good):
+def test_what_cannot_be_meant_is_refused(path, value, good):
     settings = Settings()
     apply_changes(settings, (Change("create", "group/d1"), Change("set", path, value)))
     assert problems(settings) == [] if good else len(problems(settings)) == 1

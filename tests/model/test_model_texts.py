@@ -9,7 +9,7 @@ WORD = st.text("abcXYZ/_-", min_size=1, max_size=30)
 CELL = st.lists(WORD, max_size=12).map(" ".join)
 
 
-def test_a_table_that_fits_is_as_it_was_and_its_row_of_sums_keeps_its_rule():
+def test_a_table_that_fits_is_unchanged_and_its_row_of_sums_has_its_rule():
     assert grid(("A", "B"), [("x", 1), ("all", 1)], foot=True).splitlines()[3] == "--- -"
     assert grid(("NAME", "N"), [("a", 1), ("bcd", 22)]) == "NAME  N\n---- --\na     1\nbcd  22\n"
 
@@ -36,6 +36,6 @@ def test_no_line_is_longer_than_a_terminal_and_no_word_is_lost(rows, foot):
     shown = grid(("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"), rows, left=6, foot=foot)
     first = max(len(row[0]) for row in rows)
     assert all(len(line) <= max(WIDTH, first) for line in shown.splitlines())
-    told = shown.split()
+    words = shown.split()
     for word in {word for row in rows for cell in row for word in cell.split() if cell != "-"}:
-        assert word in told
+        assert word in words

@@ -40,7 +40,7 @@ def test_what_is_no_shape_is_refused_with_one_that_is(text):
 
 
 @pytest.mark.parametrize(
-    ("machine", "said"),
+    ("machine", "text"),
     [
         ({"pes": 256, "shape": "8x8x4", "pes_per_node": 2}, []),
         ({"pes": 256}, []),
@@ -54,15 +54,15 @@ def test_what_is_no_shape_is_refused_with_one_that_is(text):
         ({"pes": 4, "shape": "four"}, ["'four' is not a shape; write PEs along x, y and z: 8x8x4"]),
     ],
 )  # fmt: skip
-def test_a_shape_that_does_not_fit_is_answered_with_one_that_would(machine, said):
+def test_a_shape_that_does_not_fit_is_answered_with_one_that_would(machine, text):
     settings = Settings(machine=Machine(**machine))
-    assert list(check_machine(settings.machine)) == [f"machine: {each}" for each in said]
+    assert list(check_machine(settings.machine)) == [f"machine: {each}" for each in text]
 
 
 @given(st.integers(1, 2000), st.integers(1, 4))
 def test_the_shape_that_is_suggested_fits(nodes, per_node):
-    said = suggestion(nodes * per_node, per_node)
-    found = read_shape(said.removeprefix("shape=").removesuffix(" would fit"), per_node)
+    text = suggestion(nodes * per_node, per_node)
+    found = read_shape(text.removeprefix("shape=").removesuffix(" would fit"), per_node)
     machine = Machine(pes=nodes * per_node, shape=str(found), pes_per_node=per_node)
     assert list(check_machine(machine)) == []
 

@@ -143,15 +143,15 @@ DAY = 24 * 60
 
 
 @pytest.mark.parametrize(
-    ("minutes", "said"),
+    ("minutes", "text"),
     [
         (0, "today 23:50"), (DAY, "tomorrow 23:50"), (-DAY, "yesterday 23:50"), (2 * DAY, "Wed 23:50"),
         (6 * DAY, "Sun 23:50"), (7 * DAY, "2026-03-09 23:50"), (-2 * DAY, "2026-02-28 23:50"),
         (20, "tomorrow 00:10"),
     ],
 )  # fmt: skip
-def test_a_moment_is_said_as_people_do_and_alone_with_its_date(minutes, said):
-    assert in_words(MONDAY + timedelta(minutes=minutes), MONDAY) == said
+def test_a_moment_is_written_as_people_do_and_alone_with_its_date(minutes, text):
+    assert in_words(MONDAY + timedelta(minutes=minutes), MONDAY) == text
     assert in_words(MONDAY) == "2026-03-02 23:50"
 
 

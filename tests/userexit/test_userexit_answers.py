@@ -57,7 +57,7 @@ def test_half_characters_in_what_an_exit_says_are_spelled_out(exits_of, house, r
 
 
 @pytest.mark.parametrize(
-    ("within", "told"),
+    ("within", "report"),
     [
         ("7", 'refuse(): within= must be like {"memory": (least, most)}, not 7'),
         ("[('memory', 1, 2)]", "not [('memory', 1, 2)]"),
@@ -67,8 +67,8 @@ def test_half_characters_in_what_an_exit_says_are_spelled_out(exits_of, house, r
         ("{'memory': (1, 2, 3)}", "refuse(): within= of memory must be two whole numbers, not (1, 2, 3)"),
     ],
 )
-def test_bounds_of_what_is_no_number_are_told(exits_of, house, req, within, told):
-    assert told in exits_of(says(f"refuse('no', within={within})")).jobselect(req(1), house).text
+def test_bounds_of_what_is_no_number_are_refused(exits_of, house, req, within, report):
+    assert report in exits_of(says(f"refuse('no', within={within})")).jobselect(req(1), house).text
 
 
 NONSENSE = {
@@ -206,7 +206,7 @@ def test_listing_and_trace_tell_what_was_called_and_answered(put, load, house, r
     assert exits.trace(3) == []
 
 
-def test_what_is_wrong_is_told_in_the_words_of_who_writes_exits():
+def test_errors_are_reported_in_words_for_authors_of_exits():
     with pytest.raises(Nonsense, match=r'not \[refuse\("no"\)\]'):
         check_jobselect([refuse("no")], ())
     with pytest.raises(Nonsense, match="some of the queue's destinations in a list"):

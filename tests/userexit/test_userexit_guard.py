@@ -123,7 +123,7 @@ def test_timer_handler_and_collector_are_given_back():
         signal.setitimer(signal.ITIMER_REAL, *before)
 
 
-def test_what_an_exit_has_kept_of_an_interruption_rings_nobodys_bell_later():
+def test_an_interruption_that_an_exit_stored_has_no_effect_later():
     rung, kept = [], []
 
     def keeps():
@@ -168,19 +168,19 @@ def test_our_own_code_that_an_exit_calls_is_not_interrupted_half_way():
 
 
 def test_in_another_thread_an_overrun_is_found_when_the_call_returns():
-    said = []
+    outcomes = []
 
     def work():
         with Guard() as guard:
             try:
-                said.append(guard.call(burn, (0.06,), 20, 60_000))
+                outcomes.append(guard.call(burn, (0.06,), 20, 60_000))
             except Overrun:
-                said.append("overrun")
+                outcomes.append("overrun")
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert said == ["overrun"]
+    assert outcomes == ["overrun"]
 
 
 def burn(seconds):

@@ -52,7 +52,7 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(exits_of, hou
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("@userexit\ndef jobselct(request):\n    pass", 4, "did you mean jobselect?"),
         ("@userexit\ndef jobselect(reqest):\n    pass", 4, "did you mean request?"),
@@ -76,12 +76,12 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(exits_of, hou
         ("x = 1", None, "has no exit"),
     ],
 )
-def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said):
+def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, expected):
     path = put("bad", text)
     problem = load_source(read_file(path))[1][0]
     where = "exits/bad.py" + (f", line {line}: " if line else ": ")
     assert problem.startswith(where)
-    assert said in problem
+    assert expected in problem
     assert "\n" not in problem
     assert SiteExits(tmp_path / "exits").problems == [problem]
 
@@ -196,7 +196,7 @@ def test_the_load_names_files_whose_answer_is_shadowed(put, load, house):
     assert exits.shrpri("anne", "d1", house) == 0.5
 
 
-def test_nothing_is_said_where_one_alone_answers_or_the_first_is_off():
+def test_nothing_is_reported_where_one_alone_answers_or_the_first_is_off():
     rows = [
         {"name": "a", "enabled": False, "hooks": ["shrpri"]},
         {"name": "b", "enabled": True, "hooks": ["shrpri", "submit"]},

@@ -37,7 +37,7 @@ def test_each_exit_makes_its_own_and_each_pass_begins_anew(exits_of, house, req,
     assert [record.getMessage() for record in caplog.records].count("exit b: counted") == 2
 
 
-def test_who_is_ahead_may_change_at_each_offer_and_is_never_kept(put, load, house, req):
+def test_who_is_ahead_may_change_at_each_offer_and_is_never_cached(put, load, house, req):
     put("a", COUNTED.replace("count)} run", "outer)} ahead") + """
     def outer(view):
         return view.once(inner)

@@ -178,10 +178,10 @@ def test_what_is_made_once_changes_no_decision_and_reasons_agree_with_the_state(
         house.door = repeating
         expected = house.run_pass().plan
         house.door = exits
-        told = house.run_pass()
-        assert told.plan == expected
+        result = house.run_pass()
+        assert result.plan == expected
         if what != "void":
-            house.apply(told)
+            house.apply(result)
             check_reasons(house)
 
 
@@ -192,8 +192,8 @@ def check_reasons(house):
     for request in [r for r in site.requests.values() if r.slot >= 0]:
         why = house.why(request.seq)
         if why.code is ReasonCode.NO_PES:
-            said = (0, why.values[1]) if why.kind == "no_pe_free" else why.values[1:3]
-            assert said == (free, site.pes()), why.text
+            expected = (0, why.values[1]) if why.kind == "no_pe_free" else why.values[1:3]
+            assert expected == (free, site.pes()), why.text
         elif why.code is ReasonCode.LIMIT:
             kept = gate.closed(request.queue) or gate.limit(request)
             assert kept is not None, why.text
@@ -212,7 +212,7 @@ def check_exit(house, request, why):
         assert why.text.startswith(f"{len(house.site.started)} ")
 
 
-def test_a_text_made_before_a_redating_is_not_told_after_it(folder):
+def test_a_text_made_before_a_redating_is_not_shown_after_it(folder):
     """19 was ahead of 20 when 20 was refused; then a start of another request of its owner exchanged them."""
     house, exits = build(2), SiteExits(folder)
     house.door = exits
@@ -222,8 +222,8 @@ def test_a_text_made_before_a_redating_is_not_told_after_it(folder):
     later = house.later(seconds=5).submit("anne queue=b group=d1 name=x pes=2")[0]
     house.schedule(later, "next")
     house.later(seconds=5)
-    told = house.go()
-    assert told.starts == [first]
+    result = house.go()
+    assert result.starts == [first]
     assert house.request(earlier).date_in_queue == house.now
     check_reasons(house)
     assert house.why(later).code in (ReasonCode.EXIT, ReasonCode.NO_PES, ReasonCode.LATER)

@@ -115,7 +115,7 @@ def test_a_large_one_refused_by_another_exit_closes_nothing(only, house, req, tm
     assert offers(house, exits, *sized(req, 60, 30)) == ["refuse", None]
 
 
-def test_one_that_can_never_fit_keeps_nobody_back(only, house, req):
+def test_one_that_can_never_fit_blocks_nobody(only, house, req):
     exits = large(only)
     assert offers(house, exits, *sized(req, 120, 60)) == ["never", None]
     assert "100mw" in house.offered[0][1].text.split()
@@ -123,9 +123,9 @@ def test_one_that_can_never_fit_keeps_nobody_back(only, house, req):
 
 def test_what_can_never_fit_is_refused_at_submission_while_the_rule_is_off_too(only, house, req):
     exits = only("large_memory", hmax="100mw", rule="off")
-    said = exits.submit(req(1, memory=120 * MW), house)
-    assert said is not None
-    assert "100mw" in said.refusal.split()
+    answer = exits.submit(req(1, memory=120 * MW), house)
+    assert answer is not None
+    assert "100mw" in answer.refusal.split()
     assert exits.submit(req(1, memory=100 * MW), house) is None
     assert exits.submit(req(1, memory=120 * MW, queue="day"), house) is None, "the rule may be off there"
     assert offers(house, exits, *sized(req, 60, 60, 120)) == [None, None, "never"]

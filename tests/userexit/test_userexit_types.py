@@ -71,9 +71,9 @@ def plain(kind):
 @pytest.mark.slow
 def test_mypy_knows_what_an_editor_completes(tmp_path):
     wanted = re.findall(r"reveal_type\(.*\)  # ([^(].*?)(?: \(an Instant\))?$", EXAMPLE, re.MULTILINE)
-    said = mypy(tmp_path, EXAMPLE)
-    assert [line for line in said if "error" in line and "reveal" not in line] == []
-    assert [plain(re.split(r'"(.*)"', line)[1]) for line in said if "Revealed type" in line] == wanted
+    lines = mypy(tmp_path, EXAMPLE)
+    assert [line for line in lines if "error" in line and "reveal" not in line] == []
+    assert [plain(re.split(r'"(.*)"', line)[1]) for line in lines if "Revealed type" in line] == wanted
     slip = EXAMPLE.replace("request.started", "request.begun").replace("view.share", "view.shared")
     slip = slip.replace("run_limit", "runlimit").replace("request.script", "request.text")
     found = re.findall(r'has no attribute "(\w+)"', "\n".join(mypy(tmp_path, slip)))

@@ -8,7 +8,7 @@ from core.properties.worlds import (
     SETTINGS,
     asked_for,
     built,
-    check_promises,
+    check_reservations,
     course,
     two_queues,
 )
@@ -63,13 +63,13 @@ def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=22))
-def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
+def test_nobody_starves_and_reserved_starts_are_met_beside_chances(queues, requests):
     house = built(queues, shortest_hole=MINUTE)
-    told: dict[Seq, Instant] = {}
+    reserved: dict[Seq, Instant] = {}
     chances = {name for name, each in house.site.settings.queues.items() if each.backfill == "probable"}
     slack = len(requests) * LONGEST * MINUTE
     for _ in course(house, requests, asked_for, ended, ends_at):
-        check_promises(house, told, lambda request: slack if request.queue in chances else 0)
+        check_reservations(house, reserved, lambda request: slack if request.queue in chances else 0)
     assert not house.site.requests, "somebody never started"
 
 
@@ -98,29 +98,29 @@ def amounts(house: House, seqs: list[Seq]) -> tuple[int, int]:
     return sum(ask.pes for ask in asks), sum(count for ask in asks for _, count in ask.consumables)
 
 
-def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) -> None:
+def look(house: House, before: dict[Seq, set[Seq]], reserved: dict[Seq, Instant]) -> None:
     """Check reserved starts after a pass. ``before``: requests that ran or had a reservation before one got a
     reservation without a time."""
-    reserved = list(house.site.reserved)
-    without = [seq for seq in reserved if house.request(seq).reservation.at is None]
+    order = list(house.site.reserved)
+    without = [seq for seq in order if house.request(seq).reservation.at is None]
     for seq in set(before).difference(without):
         del before[seq]
     for seq in without:
-        before.setdefault(seq, {*house.site.started, *reserved[: reserved.index(seq)]})
+        before.setdefault(seq, {*house.site.started, *order[: order.index(seq)]})
         passed = [other for other in house.site.started if other not in before[seq]]
         for most, kept, held in zip((PES, UNITS), amounts(house, [seq]), amounts(house, passed), strict=True):
             assert not kept or held <= most - kept, f"{seq} waits for what {passed} hold"
-    check_promises(house, told)
+    check_reservations(house, reserved)
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(PROMISING, min_size=2, max_size=2), st.lists(ENDLESS, min_size=3, max_size=22))
-def test_all_that_pass_together_leave_what_is_kept_for_one_without_a_time(queues, requests):
+def test_all_that_pass_together_leave_free_what_a_reservation_without_time_needs(queues, requests):
     house = two_queues(queues)
     before: dict[Seq, set[Seq]] = {}
-    told: dict[Seq, Instant] = {}
+    reserved: dict[Seq, Instant] = {}
     for _ in course(house, requests, asked_for, House.end):
-        look(house, before, told)
+        look(house, before, reserved)
     assert not house.site.requests, "somebody never started"
 
 

@@ -52,10 +52,10 @@ class Twins:
     def go(self, minutes: int) -> None:
         for house in (self.whole, *self.single.values()):
             house.later(minutes=minutes)
-        told = {name: house.go() for name, house in self.single.items()}
+        result = {name: house.go() for name, house in self.single.items()}
         self.whole.go()
         self.alike()
-        for name, each in told.items():
+        for name, each in result.items():
             assert each.short_of_pes is (name in self.short()), name
 
     def short(self) -> set[str]:

@@ -139,7 +139,7 @@ def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(h
 
 @SOME
 @given(sites() | labs())
-def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs_and_all_use_is_forgotten(house):
+def test_a_request_never_starts_if_it_is_blocked_with_nothing_running_and_no_use(house):
     site, now = house.site, house.now
     gate = Gate(site, now)
     masks = {queue.name: gate.mask(queue.name, columns, Which.EVER) for queue, columns in rows(site)}
@@ -159,11 +159,11 @@ def test_passes_go_on_until_nobody_can_start_and_give_each_unit_once(house, aske
     if asked:
         house.exits(jobselect=lambda request, view: None)
     for _ in range(30):
-        told = house.go()  # the site is checked
+        result = house.go()  # the site is checked
         gate = Gate(house.site, house.now)
         for _, columns in rows(house.site):
             for request in columns.requests():
-                assert told.reason(request.seq).text
+                assert result.reason(request.seq).text
                 room = house.site.board().free
                 fits = request.spec.ask.pes <= room and gate.limit(request) is None
                 assert not fits, f"{request.seq} could start"
@@ -216,10 +216,10 @@ def over(site, request):
     return [cap for name, cap in caps(site).items() if name in lineage(site.settings.groups, request.group)]
 
 
-def check_starts(house, told):
+def check_starts(house, result):
     """Check that each start was within all its caps, with the committed use of the starts before it."""
     ledger = FairShare(house.site, house.now, house.samples)
-    for seq in told.starts:
+    for seq in result.starts:
         request = house.request(seq)
         assert all(ledger.use(cap.group) < cap.use for cap in over(house.site, request))
         ledger.commit(request)
@@ -242,9 +242,9 @@ def test_no_cap_is_ever_exceeded(night, ends):
     house = night.house
     night.submit_all()
     for seconds, cpu in ends:
-        told = house.run_pass()
-        check_starts(house, told)
-        house.apply(told)
+        result = house.run_pass()
+        check_starts(house, result)
+        house.apply(result)
         check_held(house)
         if house.site.started:
             house.later(seconds=seconds).end(min(house.site.started), cpu=str(cpu))
@@ -252,17 +252,17 @@ def test_no_cap_is_ever_exceeded(night, ends):
 
 @few
 @given(nights())
-def test_when_use_alone_keeps_back_the_pass_says_when_to_look_again(night):
+def test_when_use_alone_blocks_the_pass_says_when_the_next_one_comes(night):
     house = night.house
     night.submit_all()
     house.apply(house.run_pass())
     for seq in sorted(house.site.started):
         house.end(seq, cpu="30")
-    told = house.run_pass()
-    if told.starts or told.plan.wake_at is None:
+    result = house.run_pass()
+    if result.starts or result.plan.wake_at is None:
         return
-    assert told.plan.wake_at > house.now
-    house.later(told.plan.wake_at - house.now)
+    assert result.plan.wake_at > house.now
+    house.later(result.plan.wake_at - house.now)
     opened = [cap for cap in caps(house.site).values() if _left(house, cap)]
     assert opened, "by then a group has forgotten enough"
 

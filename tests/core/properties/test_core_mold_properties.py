@@ -2,7 +2,7 @@
 reservation, and a replay of the journal gives the same site."""
 
 from core.harness import START, House, spec_of
-from core.properties.worlds import QUEUE, REQUEST, asked_for, built, check_promises, course
+from core.properties.worlds import QUEUE, REQUEST, asked_for, built, check_reservations, course
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,12 +101,12 @@ def check_sizes(house: House) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(QUEUES, MOLDED)
-def test_starts_come_no_later_than_promised_and_a_replay_and_the_shadow_find_the_same(queues, requests):
+def test_no_start_is_later_than_reserved_and_a_replay_gives_the_same(queues, requests):
     house, again = built(queues), Site(host="ymp")
-    told: dict[Seq, Instant] = {}
+    reserved: dict[Seq, Instant] = {}
     seen = 0
     for _ in course(house, lists_of(requests), molded, House.end, ends_at):
-        check_promises(house, told)
+        check_reservations(house, reserved)
         check_sizes(house)
         for recorded in house.events[seen:]:
             apply(again, recorded)

@@ -141,7 +141,7 @@ def test_priorities_are_the_formula(world):
 
 @few
 @given(st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(1, 9)), max_size=20), st.integers(1, 4))
-def test_at_night_the_order_of_each_departments_list_is_kept(lines, pes):
+def test_at_night_each_department_has_its_own_order(lines, pes):
     house = House().machine(pes=pes).queue("night", share=20, time=1)
     house.group("d1", 29).group("d2", 24)
 
@@ -199,15 +199,15 @@ print(house.run_pass().plan, house.standing("night").line())
 
 def test_plans_do_not_depend_on_the_hash_seed():
     top = Path(__file__).resolve().parents[3]
-    told = set()
+    outputs = set()
     for seed in ("1", "2"):
         paths = {"PYTHONPATH": f"{top}{os.pathsep}{top / 'tests'}", "PYTHONHASHSEED": seed}
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT], env=os.environ | paths, capture_output=True, text=True, check=True
         )
-        told.add(done.stdout)
-    assert len(told) == 1
-    assert "Start(" in told.pop()
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    assert "Start(" in outputs.pop()
 
 
 def test_a_pass_leaves_no_circles_behind(house):

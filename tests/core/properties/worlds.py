@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.harness import House, Told
+from core.harness import House, PassResult
 from hypothesis import strategies as st
 
 from nqspy.core.gate.running import LIMITS
@@ -76,7 +76,7 @@ def worlds(draw, share=None):
     return World(house, lines)
 
 
-def live(world: World, passes: int, check: Callable[[Told], None]) -> None:
+def live(world: World, passes: int, check: Callable[[PassResult], None]) -> None:
     """Make passes; after each the oldest running request ends."""
     world.submit_all()
     for _ in range(passes):
@@ -139,19 +139,19 @@ def asked_for(each: dict) -> str:
 OTHERS = {"contract": "contract=yes", "endless": "wall=unlimited"}
 
 
-def check_promises(
-    house: House, told: dict[Seq, Instant], slack: Callable[[Request], int] = lambda request: 0
+def check_reservations(
+    house: House, reserved: dict[Seq, Instant], slack: Callable[[Request], int] = lambda request: 0
 ) -> None:
-    """Check that each reserved start moved to no later time, and was met within ``slack`` ms. ``told``: times
-    so far."""
+    """Check that each reserved start moved to no later time, and was met within ``slack`` ms. ``reserved``:
+    times so far."""
     for seq, request in house.site.requests.items():
-        kept = request.reservation
-        if kept is not None and kept.at is not None:
-            assert kept.at <= told.get(seq, kept.at), f"{seq} is promised a later start"
-            assert not kept.late or slack(request), f"{seq}: {kept.late}"
-            told[seq] = kept.at
-        elif request.started is not None and seq in told:
-            assert request.started <= told.pop(seq) + slack(request), f"{seq} starts later than promised"
+        reservation = request.reservation
+        if reservation is not None and reservation.at is not None:
+            assert reservation.at <= reserved.get(seq, reservation.at), f"{seq} has a later reservation"
+            assert not reservation.late or slack(request), f"{seq}: {reservation.late}"
+            reserved[seq] = reservation.at
+        elif request.started is not None and seq in reserved:
+            assert request.started <= reserved.pop(seq) + slack(request), f"{seq} starts later than reserved"
 
 
 def course(
