@@ -45,7 +45,7 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
     spec = item["spec"]
     assert isinstance(spec, dict)
     if "array" in spec:
-        raise Failure("-I: an interactive session cannot be an array; leave -J, -t or --array out")
+        raise Failure("-I: an interactive session cannot be an array; leave -J, -t or --array out", 2)
     words = words or ([spec["shell"]] if "shell" in spec else [])
     spec |= {"shell": sys.executable, "args": words, "rerunnable": False, "session": [os.getpid(), began()]}
     spec["output"] = {"stdout": "/dev/null", "join": True}

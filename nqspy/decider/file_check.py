@@ -148,6 +148,6 @@ def problems_of(file: Path) -> list[str]:
         process.kill(f"it was not loaded within {LOAD:.0f} s")
         answer = process.loaded.result()
     if answer is None:
-        return [f"{file}: its process ended while it was loaded: {process.how}"]
+        return [f"{file}: loading failed: {process.how}"]
     process.kill("it has answered")
     return list(answer.problems)

@@ -70,7 +70,7 @@ class Loading:
             call, known, self.process = process.heartbeat.read(), names(self.sources), None
             bad = call.exit if call is not None and call.exit in known else known[-1]
             prefix, how = "" if self.strict else "left out: ", process.why or what.how
-            text = f"{self.client.folder.name}/{bad}.py: {prefix}loading it ended its process: {how}"
+            text = f"{self.client.folder.name}/{bad}.py: {prefix}loading failed: {how}"
             self.problems.append(text)
             if self.strict:
                 self._end()

@@ -202,7 +202,7 @@ def test_without_a_terminal_or_with_what_does_not_go_with_it_it_is_refused(offic
     office.run("qsub", "-X", stdin="").refused("-X", "not offered")
     for words in (("--json",), ("--list", "x"), ("--wait",), ("-u", "anne"), ("-J", "1-3")):
         one = person("-I", *words)
-        assert one.ends() == 1
+        assert one.ends() == 2
         assert words[0] in one.seen
     assert office.run("qsub", "-I", "-q", "nowhere").status != 0
 

@@ -128,7 +128,7 @@ def test_qcat_shows_what_could_not_be_delivered(office):
 
 def test_output_that_cannot_be_written_is_told_and_taken_all_the_same(office):
     blocked = office.write("plain.txt", "")
-    wishes = {"nowhere/out": "nowhere", f"{blocked}/out": "no folder"}
+    wishes = {"nowhere/out": "nowhere", f"{blocked}/out": "not a folder"}
     if os.geteuid() != 0:
         wishes["/usr/out"] = "may not write"
     for wish, word in wishes.items():

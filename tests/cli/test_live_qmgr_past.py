@@ -57,7 +57,7 @@ def test_a_file_that_is_wrong_or_asks_more_than_settings_is_one_line(night):
     done = night.run("qmgr", "verify", "--replay", "7d", "acts.qmgr").refused(
         "'hold request' is not a setting"
     )
-    soon = night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon' is no moment")
+    soon = night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon'")
     assert soon.err.startswith("qmgr: "), "who was called says it"
     night.run("qmgr", "apply", "--replay", "7d", "wider.qmgr").refused("verify FILE or plan FILE")
     night.run("qmgr", "verify", "--replay", "7d", "-").refused("verify FILE or plan FILE")

@@ -57,7 +57,7 @@ def test_an_account_that_is_no_group_of_the_owners_is_said(office):
     assert "d1" in typo
     [other] = _warned(office, "-A", "d2")
     assert "d2" in other
-    assert "no member" in other
+    assert "not a member" in other
     office.set(f"remove members=({owner}) d1", "delete group d1", "delete group d2")
 
 

@@ -179,7 +179,7 @@ def test_ranges_patterns_names_states_and_all(office):
     office.run("qdel", "--name", "p*", "--state", "held").ok()
     assert left(office) == ["y"]
     office.run("qdel", "--state", "sideways").refused("there is no state sideways")
-    office.run("qdel", str(seqs[5]), "--state", "held").refused("leave out --state")
+    office.run("qdel", str(seqs[5]), "--state", "held").refused("--state")
     office.run("qdel", f"{seqs[1]}-{seqs[0]}").refused("write a range like 3-9")
     office.run("qdel", f"{seqs[0]}-").refused("illegally formed job identifier")
     office.run("qdel", f"{seqs[0]}-{seqs[5]}", str(seqs[5])).ok()
@@ -199,7 +199,7 @@ def test_on_a_terminal_it_asks_back_how_many(office, request):
         office.submit("true", held=True, name="many")
     status, shown = on_a_terminal("n\n", "--all")
     assert (status, "3 requests will be deleted" in shown) == (1, True)
-    assert "nothing was deleted" in shown
+    assert "no request was deleted" in shown
     assert len(left(office)) == 3
     assert on_a_terminal("y\n", "--name", "m*")[0] == 0
     assert left(office) == []

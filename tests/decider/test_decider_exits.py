@@ -134,7 +134,7 @@ REFUSED = {
     "large": "above the limit of 1gb (as changed by exit changing)",
     "wide": "(as changed by exit changing)",
     "lost": "there is no group nowhere; groups: none (as changed by exit changing)",
-    "many": "is not a word",
+    "many": "must be one word",
     "shelled": "'sh' is not a shell; give its whole path, such as /bin/sh (as changed by exit changing)",
     "astray": "Unknown queue nope; queues: batch, other (as changed by exit changing)",
     "read": "65536 '#######' (exit changing)",  # it sees the beginning of a script

@@ -53,7 +53,7 @@ UNKNOWN = [
     (JOBSELECT, ("if now > 1e15:", "    return refuse()"), "missing a required argument: 'text'"),
     (JOBSELECT, ("if now > 1e15:", "    return refuse(3)"), "needs a text with the reason, not 3"),
     (SUBMIT, (OF_X, "    return force()"), "submit must answer None,"),
-    (SUBMIT, (OF_X, "    return changes(colour=1)"), "it takes queue, priority"),
+    (SUBMIT, (OF_X, "    return changes(colour=1)"), "arguments: queue, priority"),
     (SUBMIT, (OF_X, "    return changes(pes='2')"), "changes(): pes must be a whole number, not '2'"),
     ("elected(request, now)", ("if now > 1e15:", "    return redate(request, now)"), "a list of redate(...)"),
     ("elected(request, now)", ("if now > 1e15:", "    return [refuse('x')]"), "a list of redate(...)"),
@@ -161,8 +161,8 @@ NOTHING_WRONG = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import ctypes\nctypes.string_at(0)\n", "loading it ended its process: it was ended by SIGSEGV"),
-        ("import os\nos._exit(3)\n", "loading it ended its process: it ended with status 3"),
+        ("import ctypes\nctypes.string_at(0)\n", "loading failed: it was ended by SIGSEGV"),
+        ("import os\nos._exit(3)\n", "loading failed: it ended with status 3"),
         ("import os\nos.fork()\n", "line 2: BlockingIOError"),
         ("x = bytearray(20 << 30)\n", "line 1: MemoryError"),
     ],

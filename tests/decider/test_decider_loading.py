@@ -47,7 +47,7 @@ def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_liv
     out, err = manager.communicate(timeout=40)
     assert manager.returncode == 1
     assert not out
-    line = "exits/hangs.py: loading it ended its process: it was not loaded within 10 s; the exits loaded"
+    line = "exits/hangs.py: loading failed: it was not loaded within 10 s; the exits loaded"
     assert line in err
     assert len(err.splitlines()) == 1
     assert live.job(gated)["reason"]["text"] == "gate closed"
