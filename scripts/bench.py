@@ -1,5 +1,5 @@
-"""Figures of nqspy, each beside a floor or peer measured in the same run: ratios hold where absolute times
-do not."""
+"""Measures nqspy; each figure is compared with a floor or a peer measured in the same run: ratios hold where
+absolute times do not."""
 
 import argparse
 import json
@@ -39,7 +39,7 @@ from nqspy.executors import records
 
 
 def bench_commands(runs: int) -> Iterator[Figure]:
-    """qsub and qstat as whole processes."""
+    """Yield the times of qsub and qstat as whole processes."""
     with site() as here:
         here.run("qmgr", "-c", "stop queue batch")
         qsub = [str(BIN / "qsub"), "-s", "/bin/sh", str(here.script)]
@@ -53,7 +53,8 @@ def bench_commands(runs: int) -> Iterator[Figure]:
 
 
 def bench_latency(runs: int) -> Iterator[Figure]:
-    """From qsub's end to the job's first instruction: the job writes into a pipe that we watch."""
+    """Yield the time from qsub's end to the job's first instruction: the job writes into a pipe that this
+    reads."""
     for what, profile in profiles():
         with site(profile) as here:
             fifo = here.folder / "fifo"
@@ -73,7 +74,7 @@ def bench_latency(runs: int) -> Iterator[Figure]:
 
 
 def profiles() -> list[tuple[str, str | None]]:
-    """Return the profiles that jobs are measured with: the measuring user's own where it is not root."""
+    """Return the profiles that jobs are measured with: the measuring user's own if that is not root."""
     if os.geteuid():
         return [("profile of one's own", None)]
     return [("empty profile", ""), ("profile of 100 ms", "sleep 0.1\n")]
@@ -98,7 +99,7 @@ def _one_latency(here: Site, fifo: Path) -> float:
 
 
 def bench_submits(seconds: float) -> Iterator[Figure]:
-    """Eight clients, one connection each, every submission durable when acknowledged."""
+    """Yield the rate of eight clients, one connection each, every submission durable when acknowledged."""
     with site() as here:
         here.run("qmgr", "-c", "stop queue batch")
         syncs = fdatasync_rate(here.folder)
@@ -154,13 +155,13 @@ def _client(here: Site, message: str, number: int, seconds: float) -> list[str]:
 
 
 def bench_jobs(count: int) -> Iterator[Figure]:
-    """Many short jobs that were submitted beforehand, on 2 PEs."""
+    """Yield the rate of many short jobs, submitted beforehand, on 2 PEs."""
     for what, profile in profiles():
         with site(profile) as here:
             rates: dict[str, list[float]] = {"login": [], "free": []}
             for each in [*rates] * 2:
                 here.set(f"set shell_strategy {each}")
-                _rate(here, 4)  # the first login is taken
+                _rate(here, 4)  # the first login is done
                 rates[each].append(_rate(here, count // 2))
             ours, free = (statistics.mean(each) for each in rates.values())
             yield figure(f"{count} jobs, {what}", ours, "/s", free, "shell_strategy free",
@@ -191,7 +192,7 @@ def bench_jobs(count: int) -> Iterator[Figure]:
 
 
 def _rate(here: Site, count: int) -> float:
-    """Return how many plain jobs a second run, from the first start to the last end."""
+    """Return how many plain jobs run in a second, from the first start to the last end."""
     here.set("stop queue batch")
     line = Line(here.home)
     each = item(here.script.read_text(), here.folder, shell=None)
@@ -203,7 +204,7 @@ def _rate(here: Site, count: int) -> float:
 
 
 def _claims(folder: Path, count: int) -> tuple[float, float]:
-    """Median ms that the syncs of a claim take as shepherds do them, and those of one fsync, in turn."""
+    """Return the median ms of a claim's syncs as shepherds make them, and of one fsync, measured in turn."""
     spool = folder / "claims"
     spool.mkdir()
     plain = os.open(folder / "plain", os.O_WRONLY | os.O_CREAT)
@@ -224,7 +225,7 @@ def _claims(folder: Path, count: int) -> tuple[float, float]:
 
 
 def _span(here: Site, after: int) -> float:
-    """Seconds from the first start to the last end, by the journal."""
+    """Return the seconds from the first start to the last end, by the journal."""
     line, first, last = Line(here.home), None, None
     while True:
         result = line.call({"cmd": "events", "after": after, "limit": 5000})["result"]
@@ -260,7 +261,7 @@ def _bare_spawns(here: Site, count: int) -> float:
 
 
 def bench_many(count: int) -> Iterator[Figure]:
-    """Memory, idle CPU and start-up with many waiting."""
+    """Yield memory, idle CPU and start-up time with many waiting requests."""
     with site() as here:
         here.run("qmgr", "-c", "stop queue batch")
         empty = memory_of(here.pid())
@@ -307,7 +308,8 @@ def _idle(pid: int, seconds: float) -> float:
 
 
 def bench_script(count: int) -> Iterator[Figure]:
-    """A qmgr script on a site with many queues, and how long another client waits meanwhile."""
+    """Yield the time of a qmgr script on a site with many queues, and the wait of another client
+    meanwhile."""
     with site() as here:
         here.run("qmgr", str(_queues(here, 0, count - 500)))
         file, other, longest = _queues(here, count - 500, count), Line(here.home), 0.0
@@ -336,7 +338,7 @@ def _queues(here: Site, first: int, last: int) -> Path:
 
 
 def table(figures: list[Figure]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = [
         f"{'figure':<38} {'value':>12} {'':<12} {'floor':>10}  {'ratio':>6}  {'goal':<17} met  what floor"
     ]
@@ -353,7 +355,7 @@ def table(figures: list[Figure]) -> str:
 
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
-    """What can be measured, by name."""
+    """Return the groups of measurements by name."""
     from bench_decider import bench_decider
     from bench_exits_try import bench_exits_try
     from bench_list import bench_list
@@ -389,11 +391,11 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
 
 
 ALONE = ("cost", "papers")
-"""Measures with options of their own, each in its file ``bench_NAME``."""
+"""Groups with options of their own, each in its file ``bench_NAME``."""
 
 
 def main() -> int:
-    """Prints the table, or JSON."""
+    """Print the table, or JSON; return the exit status."""
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
     if asked in ALONE:
         found: int = import_module(f"bench_{asked}").main(sys.argv[2:])

@@ -1,4 +1,4 @@
-"""The figures of this checkout and of another one, measured in turn by the same scripts in one run."""
+"""Figures of this checkout and of another one, measured in turn by the same scripts in one run."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 SLOWER = 1.05
-"""A figure that is worse by more than this is marked."""
+"""Ratio by which a figure must be worse to be marked."""
 
 
 def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
-    """Return the rows of a group of figures, by name, for the nqspy that is installed in a checkout."""
+    """Return a group's figures by name, for the nqspy that is installed in a checkout."""
     python = root / ".venv" / "bin" / "python"
     env = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "NQSPY_BENCH_ROOT": str(root)}
     words = [
@@ -32,14 +32,15 @@ def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
 
 
 def _pair(other: Path, name: str, quick: bool, *, other_first: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the rows of both checkouts. The first one is often the slower: the order alternates."""
+    """Return the figures of both checkouts. The first one measured is often the slower: the order
+    alternates."""
     roots = (other, HERE) if other_first else (HERE, other)
     found = {root: _measured(root, name, quick) for root in roots}
     return found[HERE], found[other]
 
 
 def beside(other: Path, names: list[str], turns: int, quick: bool) -> None:
-    """Print a row for each figure that both have: medians of the turns, and the median of their ratios."""
+    """Print a row for each figure that both have: medians over the turns, and the median of the ratios."""
     print(f"{'figure':<46} {'here':>12} {'there':>12} {'unit':<12} {'ratio':>6}")
     for name in names:
         pairs = [_pair(other, name, quick, other_first=bool(turn % 2)) for turn in range(turns)]

@@ -20,10 +20,10 @@ Parts = list[tuple[str, str, float]]
 
 
 class Measured(Site):
-    """A site whose daemon has clocks in it; ``out``: what they have told."""
+    """A site whose daemon has clocks in it; ``out``: file of their results."""
 
     def start(self) -> None:
-        """Instead of ``nqsd start``."""
+        """Start the daemon with clocks, in place of ``nqsd start``."""
         self.out = self.folder / "clocks"
         words = [sys.executable, str(PROBE), "daemon", str(self.out), "run"]
         self.log = open(self.folder / "log", "w")  # noqa: SIM115 - until the site is closed
@@ -31,7 +31,7 @@ class Measured(Site):
         wait_for((self.home / "nqsd.sock").exists)
 
     def tell(self) -> list[dict[str, object]]:
-        """Stops the daemon; what each process has told."""
+        """Stop the daemon; return the results of each process."""
         self.run("nqsd", "stop")
         self.process.wait(60)
         self.log.close()
@@ -39,7 +39,7 @@ class Measured(Site):
 
 
 def measure(count: int) -> Parts:
-    """Process, part and CPU ms a request."""
+    """Return CPU ms for one request by process and part."""
     here = Measured()
     try:
         line, message = Line(here.home), item("/bin/true\n", here.folder)
@@ -86,7 +86,7 @@ def _sum(told: list[dict[str, object]]) -> Counter[str]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of one process, all its threads."""
+    """Return the CPU seconds of a process, all its threads."""
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
         total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
@@ -105,7 +105,7 @@ def _command(pid: int) -> bytes:
 
 
 def table(parts: Parts) -> str:
-    """As the manual shows it."""
+    """Return the table as the manual shows it."""
     whole = sum(ms for _, _, ms in parts)
     lines = ["| process | part | ms a request | of all |", "| --- | --- | --- | --- |"]
     for process in dict.fromkeys(row[0] for row in parts):
@@ -117,6 +117,6 @@ def table(parts: Parts) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Prints the table."""
+    """Print the table; return the exit status."""
     print(table(measure(int(words[0]) if words else 1000)))
     return 0

@@ -1,4 +1,5 @@
-"""How long each fault of an exit delays the next pass, beside an ordinary pass through the decider."""
+"""Measures how long each fault of an exit delays the next pass, compared with an ordinary pass through the
+decider."""
 
 import statistics
 import time
@@ -36,7 +37,7 @@ FAULTS = {
 
 
 def bench_decider() -> Iterator[Figure]:
-    """Yield a row for each fault."""
+    """Yield a figure for each fault."""
     with site() as here:
         (here.home / "exits" / "wild.py").write_text(WILD.read_text())
         here.run("qmgr", "-c", "set machine pes=4", "-c", "reload exits")
@@ -53,13 +54,13 @@ def bench_decider() -> Iterator[Figure]:
 
 
 def _losses(line: Line) -> int:
-    """How many processes were lost so far."""
+    """Return how many processes of the exits were lost so far."""
     text = str(line.call({"cmd": "status"})["result"]["decider"])
     return int(text.partition("lost ")[2].split()[0]) if "lost " in text else 0
 
 
 def _delay(here: Site, line: Line, fault: str) -> float:
-    """ms from the submission of a request to its start, right behind one that brings the fault about."""
+    """Return the ms from a submission to its start, right behind a request that causes the fault."""
     if fault != "plain":
         _submit(here, line, fault)
     id = _submit(here, line, "plain")
@@ -92,7 +93,7 @@ def _instants(line: Line, id: str) -> dict[str, datetime]:
 
 
 def _calm(here: Site, line: Line) -> None:
-    """What was left behind goes, and the process begins anew."""
+    """Delete what remains, and have the exits' process begin anew."""
     left = line.call({"cmd": "list_requests"})["result"]
     if left:
         line.call({"cmd": "delete", "ids": [each["id"] for each in left], "kill": True})

@@ -1,5 +1,5 @@
-"""`nqspy exits try` of a file on a backlog: the whole command, beside `nqspy exits check` of the same file,
-which runs it on a handful of requests in a process like it."""
+"""Measures `nqspy exits try` of a file on a backlog: the whole command, compared with `nqspy exits check` of
+the same file, which runs it on a handful of requests in a similar process."""
 
 import os
 import statistics
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from bench_tools import BIN, Figure, Line, Site, figure, item, wait_for
 
 GOAL = 2_000
-"""ms that the whole command may take on a backlog of 1,000."""
+"""Most ms for the whole command on a backlog of 1,000."""
 MEMORY = 8 << 20
-"""What each asks for (1 Mw), as in the figures of the night."""
+"""Memory that each request asks for (1 Mw), as in the figures of the night."""
 RULE = '''\
 """Requests of one name run one after the other, and the widest count as submitted now."""
 
@@ -31,7 +31,8 @@ def elected(request: Request, view: View, now: Instant) -> list[Redate]:
 
 
 def bench_exits_try(count: int, runs: int) -> Iterator[Figure]:
-    """Two rows: the night shift of the shipped site with its exits, two requests run, ``count`` wait."""
+    """Yield two figures: the night shift of the shipped site with its exits; two requests run, ``count``
+    wait."""
     here = Site("day-night")
     try:
         rule = here.folder / "rule.py"
@@ -51,7 +52,7 @@ def bench_exits_try(count: int, runs: int) -> Iterator[Figure]:
 
 
 def _taken(words: list[str], env: dict[str, str]) -> tuple[float, float]:
-    """ms that a whole process takes, by the clock and of CPU time, all that it begins with it."""
+    """Return the ms of a whole process with its children: by the clock, and of CPU time."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A long list for programs, and what it costs those who submit meanwhile."""
+"""Measures a long list for programs, and what it costs clients that submit meanwhile."""
 
 import json
 import statistics
@@ -11,7 +11,7 @@ from bench_tools import BIN, Figure, Site, figure, fill, item, site
 
 SUBMITTERS, EVERY = 8, 1.0
 WORDS = ["qstat", "-f", "-F", "json", "batch"]
-"""What eight submit goes to another queue: the list is of the same requests in every round."""
+"""Queue for the eight clients' submissions: the list has the same requests in every round."""
 
 _SUBMIT = """
 import socket, sys, time
@@ -27,8 +27,8 @@ print(n)
 
 
 def bench_list(count: int, rounds: int, seconds: float) -> Iterator[Figure]:
-    """``qstat -f -F json`` of many requests by itself; then asked once a second while eight submit, in turn
-    with rounds in which nobody asks."""
+    """Yield the time of ``qstat -f -F json`` of many requests; then its cost once a second while eight
+    clients submit, in turn with rounds without it."""
     with site() as here:
         here.run(
             "qmgr", "-c", "stop queue batch", "-c", "create batch_queue other", "-c", "enable queue other"
@@ -53,7 +53,7 @@ def bench_list(count: int, rounds: int, seconds: float) -> Iterator[Figure]:
 
 
 def _asked(here: Site) -> float:
-    """Seconds that one list takes, from the command's start to its end."""
+    """Return the seconds of one list, from the command's start to its end."""
     began = time.perf_counter()
     subprocess.run([str(BIN / WORDS[0]), *WORDS[1:]], env=here.env, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
@@ -67,7 +67,7 @@ def _encoding(text: str) -> float:
 
 
 def _rate(here: Site, who: str, seconds: float, times: list[float] | None) -> float:
-    """Submissions a second; ``times``: lists are asked for meanwhile, each takes so long."""
+    """Return submissions a second; ``times``: lists are made meanwhile, and their seconds added to it."""
     message = json.dumps(
         {"v": 1, "id": 1, "cmd": "submit", "text": "id", "items": [item("/bin/true\n", here.folder, "other")]}
     )

@@ -1,5 +1,4 @@
-"""Memory of the daemon's processes as an operator sees it: empty, after one list of 10,000, after listings of
-them."""
+"""Measures the memory of the daemon's processes: empty, after one list of 10,000, after listings of them."""
 
 import os
 import select
@@ -17,7 +16,7 @@ HERE = Path(os.environ.get("NQSPY_BENCH_ROOT") or Path(__file__).resolve().paren
 COUNT = 10_000
 TOGETHER = "all processes (PSS)"
 REST = 2.0
-"""Seconds after work until memory is looked at: an operator is not quicker."""
+"""Seconds from the work to the measurement: an operator is not quicker."""
 SITE = """\
 set machine pes=2
 create batch_queue batch priority=10
@@ -28,7 +27,7 @@ _COMMAND = "import sys; from nqspy.cli.{0} import main; sys.exit(main())"
 
 
 class House:
-    """A daemon of a checkout in a home of its own; with the shipped exits."""
+    """A daemon of a checkout, in a home of its own, with the shipped exits."""
 
     def __init__(self, root: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
@@ -44,7 +43,7 @@ class House:
         wait_for((self.home / "nqsd.sock").exists)
 
     def run(self, name: str, *words: str) -> int:
-        """Runs one of the commands; how much it printed."""
+        """Run one of the commands; return the bytes that it printed."""
         called = [sys.executable, "-c", _COMMAND.format(name), *words]
         done = subprocess.run(called, env=self.env, cwd=self.folder, capture_output=True, check=True)
         return len(done.stdout)
@@ -60,7 +59,7 @@ class House:
         return found
 
     def close(self) -> None:
-        """Ends it and clears away."""
+        """Stop the daemon and remove its files."""
         self.daemon.send_signal(signal.SIGTERM)
         self.daemon.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -80,7 +79,7 @@ def _children(pid: int) -> list[int]:
 
 
 def measure() -> Iterator[Figure]:
-    """One row for each process and state."""
+    """Yield a figure for each process and state."""
     house = House(HERE)
     try:
         empty = house.resident()

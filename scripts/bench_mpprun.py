@@ -1,5 +1,6 @@
-"""How soon an application begins: `mpprun` from its start to the first instruction of its program, on idle
-PEs, beside a whole qsub and the way from its submission to the first instruction of its script."""
+"""Measures how soon an application begins: `mpprun` from its start to the first instruction of its program,
+on idle PEs, compared with a whole qsub and the time from its submission to the first instruction of its
+script."""
 
 import os
 import select
@@ -20,13 +21,13 @@ start queue apps
 set default mpprun queue apps
 """
 APART = 1.2
-"""Seconds after which no shepherd of the request before is left (`executors.pool`)."""
+"""Seconds after which no shepherd of the former request remains (`executors.pool`)."""
 PATIENCE = 10_000
 GOAL = 1.5
 
 
 class Mark:
-    """A program, and a request's script (``script``), whose first instruction is seen as it opens a fifo."""
+    """A program, and a request's script (``script``), whose first instruction opens a fifo."""
 
     def __init__(self, folder: Path) -> None:
         self._fifo, self.script = folder / "first", folder / "mark.sh"
@@ -35,13 +36,13 @@ class Mark:
         self.script.chmod(0o755)
 
     def hung(self) -> int:
-        """From now on it is seen."""
+        """Open the fifo; return its descriptor, by which the first instruction is noticed."""
         return os.open(self._fifo, os.O_RDONLY | os.O_NONBLOCK)
 
     @staticmethod
     def seen(fd: int) -> tuple[float, float]:
-        """Waits for it: ms of the clock that measures, seconds of the site's. Ends the run when it does not
-        come."""
+        """Wait for the first instruction; return ms of the measuring clock, seconds of the site's. Ends the
+        run when it does not come."""
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
         if not poll.poll(PATIENCE):
@@ -52,7 +53,7 @@ class Mark:
 
 
 def bench_mpprun(rounds: int) -> Iterator[Figure]:
-    """Rounds of both in turn: a while apart, then right after each other."""
+    """Yield the figures of rounds of both in turn: some time apart, then right after each other."""
     with site() as here:
         (here.folder / "apps.qmgr").write_text(APPS)
         here.run("qmgr", str(here.folder / "apps.qmgr"))
@@ -68,7 +69,7 @@ def bench_mpprun(rounds: int) -> Iterator[Figure]:
 
 
 def _round(here: Site, mark: Mark, pause: float, first: bool) -> tuple[float, float, float]:
-    """Both, in either order: ms of `mpprun`, of `qsub`, and from its submission on."""
+    """Run both, in either order; return ms of `mpprun`, of `qsub`, and from its submission on."""
     if first:
         ours = _mpprun(here, mark, pause)
         return (ours, *_qsub(here, mark, pause))
@@ -98,7 +99,7 @@ def _qsub(here: Site, mark: Mark, pause: float) -> tuple[float, float]:
 
 
 def _submitted(here: Site) -> float:
-    """When the last submission came, ms, by the journal."""
+    """Return the time of the last submission in ms, by the journal."""
     line, last = Line(here.home), int(here.status()["events"])
     found = line.call({"cmd": "events", "after": max(0, last - 20), "limit": 100})["result"]["events"]
     at = [each["at"] for each in found if each["kind"] == "submitted"][-1]

@@ -1,5 +1,5 @@
-"""Short requests that state their memory through a real daemon: in the night shift with the shipped exits,
-and at the plain site."""
+"""Measures short requests that state their memory on a real daemon: in the night shift with the shipped
+exits, and at the plain site."""
 
 import statistics
 from collections.abc import Iterator
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from bench_tools import Figure, Line, Site, figure, fill, wait_for
 
 RATIO = 0.8
-"""What the exits may leave of the rate."""
+"""Least fraction of the rate that must remain with the exits."""
 TURNS = 3
-"""So often each rate is measured, in turn: the disk's speed changes from one to the next."""
+"""Number of times that each rate is measured, in turn, because the disk's speed changes."""
 
 
 MEMORY = 8 << 20
-"""What each asks for (1 Mw): small for the exit large_memory, which runs those that say nothing one by
-one."""
+"""Memory that each request asks for (1 Mw): small for the exit large_memory, which runs requests without a
+size one by one."""
 
 
 SITES = (("plain", "batch"), ("day-night", "night"))
 
 
 def night_rate(count: int, waiting: int, site: str, queue: str) -> float:
-    """Requests a second, of the first ``count`` that end while ``waiting`` wait at first, on 2 PEs."""
+    """Return requests a second, of the first ``count`` to end while ``waiting`` wait at first, on 2 PEs."""
     here = Site(site)
     try:
         if site == "day-night":
@@ -58,7 +58,8 @@ def _rate(here: Site, after: int, count: int) -> float:
 
 
 def bench_night(sizes: tuple[int, ...], count: int) -> Iterator[Figure]:
-    """One row a size of the line: the night shift with its exits, beside none; medians of a few turns."""
+    """Yield a figure for each size of the queue: the night shift with its exits, compared with none;
+    medians."""
     for waiting in sizes:
         turns = [[night_rate(count, waiting, *each) for each in SITES] for _ in range(TURNS)]
         plain, ours = (statistics.median(rates) for rates in zip(*turns, strict=True))

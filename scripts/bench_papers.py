@@ -21,9 +21,9 @@ ORDERS: Mapping[str, GangOrder] = {
     "by class, 10 s/PE, no PEs kept free by day": GangOrder(True, by_day=PES, at_night=PER_PE),
 }
 JUDGED = 3
-"""So many of them, from the first on, are judged."""
+"""Number of seeds, from the first on, that are judged."""
 GAIN = 1.35
-"""What the machine's use has to grow by (psched-experiment.md 2)."""
+"""Factor by which the machine's use has to grow (psched-experiment.md 2)."""
 
 
 def _run(task: tuple[str, int]) -> tuple[str, dict[str, Any]]:
@@ -32,7 +32,7 @@ def _run(task: tuple[str, int]) -> tuple[str, dict[str, Any]]:
 
 
 def run_all(names: Sequence[str], seeds: range) -> dict[str, list[dict[str, Any]]]:
-    """The figures of these orders, by seed."""
+    """Return the figures of these experiments, by seed."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     tasks = [(name, seed) for name in names for seed in seeds]
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
@@ -42,7 +42,7 @@ def run_all(names: Sequence[str], seeds: range) -> dict[str, list[dict[str, Any]
 
 
 def lines(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """A table of Markdown: means over the seeds."""
+    """Return the lines of a Markdown table: means over the seeds."""
     head = [
         "",
         "PEs used",
@@ -72,7 +72,7 @@ def lines(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the table, or JSON, and whether the use of the machine grew by what is wanted."""
+    """Print the table, or JSON, and whether the use of the machine grew enough; return the exit status."""
     parser = argparse.ArgumentParser(prog="scripts/bench papers", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="how many")
     parser.add_argument("--from", dest="first", type=int, default=1, help="the first of them")
@@ -93,7 +93,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def judged(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, bool]]:
-    """What the issue wants of the first three orders, and whether it is so."""
+    """Yield the issue's conditions on the first three experiments, and True for each that holds."""
     before, seed, short = (found[name] for name in list(ORDERS)[:JUDGED])
     space, gang = (fmean(each["utilisation"]["week"] for each in runs) for runs in (before, seed))
     yield f"by class {gang / space:.3f} times space sharing (wanted {GAIN})", gang >= GAIN * space

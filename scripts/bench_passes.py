@@ -1,5 +1,5 @@
-"""The pass with many waiting, in process: beside numpy computing the four factors and their argmax over the
-same arrays."""
+"""Measures passes with many waiting requests, in this process, compared with numpy computing the four factors
+and their argmax over the same arrays."""
 
 import statistics
 import time
@@ -40,16 +40,16 @@ class RefuseAll(NoExits):
     """A jobselect exit that refuses every candidate."""
 
     def has(self, hook: str) -> bool:
-        """Only jobselect is there."""
+        """True for jobselect only."""
         return hook == "jobselect"
 
     def jobselect(self, request: Any, view: Any) -> Answer | None:
-        """Refuses."""
+        """Refuse the candidate."""
         return Answer("refuse", "not tonight", "bench")
 
 
 def site_of(count: int, pes: int = 2, user_limit: int | None = None, array: ArraySpec | None = None) -> Site:
-    """A queue with so many waiting requests (arrays, each of these indices)."""
+    """Return a site with a queue of ``count`` waiting requests (arrays, if ``array`` is given)."""
     site = Site()
     happen(site, MachineFound(tuple(range(pes)), 0, "bench"))
     values = {"enabled": True, "started": True, "user_limit": user_limit}
@@ -84,20 +84,20 @@ def happen(site: Site, event: Event, at: Instant = BEFORE) -> None:
 
 
 def _occupy(site: Site, owners: int) -> None:
-    """One request of each user runs, so that a user limit of 1 keeps all others back."""
+    """Add a running request of each user, so that a user limit of 1 blocks all others."""
     for n in range(owners):
         happen(site, Starting(n + 1, 1, (n,)))
 
 
 def _told(site: Site) -> Site:
-    """As the engine leaves it for the next pass: the site knows what the last one found startable."""
+    """Return the site as the engine leaves it for the next pass: with what the last one found startable."""
     plan = run_pass(site, BEFORE, NoExits())
     happen(site, Decided(plan.as_of, ready=plan.ready))
     return site
 
 
 def _floor(site: Site) -> Callable[[], int]:
-    """numpy's bare work: four factors, their weighted sum, argmax."""
+    """Return a function with numpy's bare work: four factors, their weighted sum, argmax."""
     columns = site.waiting["q"]
     date, cpu, memory, pair = (
         np.array(a) for a in (columns.date, columns.cpu, columns.memory, columns.group)
@@ -125,7 +125,7 @@ def _median(work: Callable[[], object], runs: int = 15) -> float:
 
 
 def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
-    """Three passes: one request can start; a user limit keeps all back; an exit refuses all."""
+    """Yield figures of three passes: one request can start; a user limit blocks all; an exit refuses all."""
     name = "numpy: four factors and argmax"
     one = _told(site_of(count, pes=1))
     floor = _median(_floor(one))
@@ -159,12 +159,12 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
 
 
 HELD, EVERY = 60, 7
-"""PEs that somebody has for an hour, and how wide every so manieth request is: wider than what is free."""
+"""PEs held for an hour, and the period of requests that ask for as many: more than are free."""
 
 
 def promising(count: int, reserve: int | None) -> Site:
-    """100 PEs of which 60 are held, and a queue of requests of up to ten minutes that promises so many starts
-    (None: all); as the engine leaves it when all promises are made."""
+    """Return a site of 100 PEs, 60 of them held, with a queue of requests of up to ten minutes that reserves
+    so many starts (None: all), after the pass that made all reservations."""
     site = Site()
     happen(site, MachineFound(tuple(range(100)), 0, "bench"))
     values = {"enabled": True, "started": True, "order": "fcfs", "reserve": reserve}
@@ -183,9 +183,9 @@ def promising(count: int, reserve: int | None) -> Site:
 
 
 def bench_promises(figure: Callable[..., Any], count: int) -> Iterator[Any]:
-    """A pass for those who came, in which nothing starts: without promises, with one, with as many as there
-    may be. Besides, not judged: the first one after something else has happened, which lays out anew, and the
-    one in which somebody has ended, which goes through all promises."""
+    """Yield figures of a pass for new requests in which nothing starts: without reservations, with one, with
+    as many as allowed. Not judged: the first pass after another event, which lays out anew, and one after an
+    end, which goes through all reservations."""
     without, one, most = (promising(count, reserve) for reserve in (0, 1, None))
     floor = _median(lambda: _came_one(without))
     for site, said in ((one, "one promised start"), (most, f"{len(most.reserved)} promised starts")):
@@ -201,7 +201,7 @@ def bench_promises(figure: Callable[..., Any], count: int) -> Iterator[Any]:
 
 
 def _came_one(site: Site) -> None:
-    """One comes, and the pass for it."""
+    """Submit a request, and run the pass for it."""
     spec = Spec("u1", 0, "job", "q", "", "", "/", ask=Ask(pes=41, wall=600_000))
     happen(site, Submitted(site.next_seq, spec, "q", "queued"), NOW)
     assert not run_pass(site, NOW, NoExits()).starts
@@ -216,7 +216,7 @@ CALLS = 2_000
 
 
 def _guarded() -> float:
-    """Microseconds that an empty call costs under the guard."""
+    """Return the microseconds of an empty call under the guard."""
     guard = Guard()
 
     def work() -> None:

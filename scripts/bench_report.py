@@ -27,7 +27,7 @@ from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader
 
 NINE = Instant(1_772_481_600_000)
-"""2026-03-02 21:00 in Paris."""
+"""Instant of 2026-03-02 21:00 in Paris."""
 GROUPS, USERS, PES = 8, 40, 8
 
 
@@ -46,7 +46,7 @@ class Night:
         self.journal.close()
 
     def tell(self, at: int, event: ev.Event) -> None:
-        """Something happened."""
+        """Add an event at an instant."""
         recorded = ev.Recorded(self.site.n + 1, Instant(at), event)
         apply(self.site, recorded)
         self.batch.events.append(recorded)
@@ -54,7 +54,7 @@ class Night:
             self.commit()
 
     def commit(self) -> None:
-        """Writes what has happened."""
+        """Commit the events so far."""
         self.journal.commit(self.batch, self.site)
         self.batch = Batch()
 
@@ -73,7 +73,7 @@ class Night:
             self.tell(at, ev.Submitted(n + 1, spec, "night", "queued"))
 
     def _runs(self) -> None:
-        """The first ones start together; then each as another ends."""
+        """Start the first requests together, then each when another ends."""
         count = self.count * 9 // 10
         run = 9 * HOUR * PES // max(1, count)
         self._pass(NINE, range(min(PES, count)), count)
@@ -94,7 +94,8 @@ class Night:
 
 
 def _seconds(*works: Callable[[], Any], runs: int = 5) -> list[float]:
-    """The median of each over a few runs, in turn: a slower while of the machine's is everybody's."""
+    """Return the median seconds of each function over a few runs in turn, so that slow moments of the machine
+    affect all."""
     took: list[list[float]] = [[] for _ in works]
     for _ in range(runs):
         for place, work in enumerate(works):
@@ -105,8 +106,8 @@ def _seconds(*works: Callable[[], Any], runs: int = 5) -> list[float]:
 
 
 def bench_report(count: int = 10_000) -> Iterator[Figure]:
-    """The report with its pages, against reading and decoding its events: both as the daemon has its memory
-    looked after."""
+    """Yield the time of the report with its pages, compared with reading and decoding its events, with the
+    daemon's settings of memory."""
     heap.calm()
     with tempfile.TemporaryDirectory(prefix="nqspy-bench-") as folder:
         path = Path(folder) / "nqs.db"

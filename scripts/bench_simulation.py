@@ -1,4 +1,5 @@
-"""The rate of a simulated night: requests a second of CPU time, with and without the shipped exits."""
+"""Measures the rate of a simulated night: requests a second of CPU time, with and without the shipped
+exits."""
 
 import sys
 import time
@@ -19,7 +20,7 @@ except ImportError:
     from scenarios.nights import NO_EXITS, POLICIES, run_week
 
 EXITS_LEAVE = 0.5
-"""Part of the rate that must remain with exits."""
+"""Least fraction of the rate that must remain with exits."""
 
 
 def bench_simulation(figure: Callable[..., Any], nights: int) -> Iterator[Any]:
@@ -35,7 +36,7 @@ def bench_simulation(figure: Callable[..., Any], nights: int) -> Iterator[Any]:
 
 
 def _fastest(policy: Any, nights: int, turns: int = 9) -> tuple[float, Any]:
-    """Return the least CPU time (s) of some turns, with its week: the machine has other work."""
+    """Return the least CPU time (s) over some turns, with its week: the machine has other work."""
     found = []
     for _ in range(turns):
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""How long a commit takes while the database is backed up and while its history moves into files."""
+"""Measures commits while the database is backed up, and while its history moves into files."""
 
 import sys
 import tempfile
@@ -25,7 +25,7 @@ PER_SECOND = 200
 
 
 class _Office:
-    """A journal that is filled, and commits that are timed. Each is a request that comes and ends."""
+    """A filled journal with timed commits; each commit is a request from submission to end."""
 
     def __init__(self, path: Path) -> None:
         self.journal = SqliteJournal.open(path)
@@ -33,7 +33,7 @@ class _Office:
         self.site = Site() if self.site.n == 0 else self.site
 
     def commit(self, at: int, requests: int = 1) -> float:
-        """Commits requests with their whole lives (4 events each); ms it took."""
+        """Commit requests with their whole lives (4 events each); return the ms."""
         batch = Batch(blobs={"s" * 64: b"true\n", "e" * 64: b"A=b\0" * 200})
         for _ in range(requests):
             seq = self.site.next_seq
@@ -52,7 +52,7 @@ class _Office:
         return (time.perf_counter() - began) * 1000
 
     def during(self, work: Callable[[], Any]) -> tuple[list[float], float]:
-        """Times of commits while ``work`` runs on a thread of its own, and the seconds it took."""
+        """Return the ms of commits while ``work`` runs on a thread of its own, and the seconds of that."""
         times: list[float] = []
         thread = threading.Thread(target=work)
         began = time.perf_counter()
@@ -64,7 +64,7 @@ class _Office:
         return sorted(times), time.perf_counter() - began
 
     def rotate(self, before: int) -> None:
-        """Everything older moves, at the daemon's pace."""
+        """Move everything older into files, at the daemon's pace."""
         tick = threading.Event()
         journal = self.journal
         Rotation(journal.path, journal.turn, journal.forget_blobs, lambda: tick.wait(PAUSE) and None).run(
@@ -73,7 +73,7 @@ class _Office:
 
 
 def bench_store(figure: Callable[..., Any], events: int) -> Iterator[Any]:
-    """Longest commits during a backup and during a rotation, beside the usual commit."""
+    """Yield the longest commits during a backup and during a rotation, compared with the usual commit."""
     sys.setswitchinterval(0.0005)  # as the daemon does
     with tempfile.TemporaryDirectory(prefix="nqspy-bench-") as name:
         office = _Office(Path(name) / "nqs.db")

@@ -1,4 +1,4 @@
-"""What the figures share: a daemon in a temporary home, clocks around processes, floors."""
+"""Shared by the measurements: a daemon in a temporary home, clocks around processes, floors."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 apply = import_module(f"nqspy.{'engine' if find_spec('nqspy.engine.lifecycle') else 'model'}.lifecycle").apply
-"""`lifecycle.apply` of the measured checkout, which may be older."""
+"""The measured checkout's `lifecycle.apply`; the checkout may be older."""
 
 BIN = Path(sys.executable).parent
 FLOOR = [sys.executable, "-I", "-S", "-c", "import socket, json"]
@@ -29,7 +29,7 @@ MANY = 100_000
 
 @dataclass
 class Figure:
-    """One row: what was measured, the value, its floor with a name, their ratio (value/floor), and the goal
+    """A row: name of the measurement, value, its floor with a name, their ratio (value/floor), and the goal
     in words."""
 
     name: str
@@ -45,7 +45,7 @@ class Figure:
 
 def figure(name: str, value: float, unit: str, floor: float | None, floor_name: str, goal: str,
            met: bool | None, note: str = "") -> Figure:  # fmt: skip
-    """A row with its ratio."""
+    """Return a row with its ratio."""
     return Figure(name, value, unit, floor, floor_name, value / floor if floor else None, goal, met, note)
 
 
@@ -53,7 +53,7 @@ def figure(name: str, value: float, unit: str, floor: float | None, floor_name: 
 
 
 def spawn(words: list[str], env: dict[str, str]) -> float:
-    """Milliseconds that a whole process takes, from spawn to its end; its output goes nowhere."""
+    """Return the ms that a whole process takes, from spawn to its end; its output is dropped."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
     began = time.perf_counter()
@@ -67,7 +67,7 @@ def spawn(words: list[str], env: dict[str, str]) -> float:
 
 
 def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> tuple[float, float]:
-    """Medians of two commands run in turn."""
+    """Return the medians of two commands' ms, run in turn."""
     pairs = [(spawn(one, env), spawn(other, env)) for _ in range(runs + 2)][2:]
     return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
 
@@ -88,7 +88,7 @@ class Site:
         self.start()
 
     def start(self) -> None:
-        """Starts the daemon."""
+        """Start the daemon."""
         if self.profile is None:
             self.run("nqsd", "start")
             return
@@ -103,11 +103,11 @@ class Site:
         subprocess.run([*words, people, BIN / "nqsd"], env=self.env, capture_output=True, check=True)
 
     def set(self, command: str) -> None:
-        """Changes a setting."""
+        """Run a qmgr command that changes a setting."""
         self.run("qmgr", "-c", command)
 
     def run(self, *words: str) -> str:
-        """Output of one of our commands."""
+        """Return the output of one of our commands."""
         done = subprocess.run(
             [str(BIN / words[0]), *words[1:]],
             env=self.env,
@@ -121,15 +121,15 @@ class Site:
         return done.stdout
 
     def pid(self) -> int:
-        """The daemon's process."""
+        """Return the pid of the daemon."""
         return int((self.home / "nqsd.pid").read_text().split()[0])
 
     def status(self) -> dict[str, object]:
-        """What `status` says."""
+        """Return the answer to `status`."""
         return Line(self.home).call({"cmd": "status"})["result"]
 
     def close(self) -> None:
-        """Stops the daemon and clears away."""
+        """Stop the daemon and remove its files."""
         subprocess.run(
             [str(BIN / "nqsd"), "stop", "--requeue"], env=self.env, capture_output=True, check=False
         )
@@ -138,7 +138,7 @@ class Site:
 
 @contextmanager
 def site(profile: str | None = None) -> Iterator[Site]:
-    """A daemon for the time of a measurement; ``profile`` as `Site` has it."""
+    """Yield a daemon for a measurement; ``profile`` as in `Site`."""
     made = Site(profile=profile)
     try:
         yield made
@@ -147,7 +147,7 @@ def site(profile: str | None = None) -> Iterator[Site]:
 
 
 class Line:
-    """One connection that asks and waits for the answer."""
+    """A connection that sends a message and waits for the answer."""
 
     def __init__(self, home: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -155,7 +155,7 @@ class Line:
         self.left = b""
 
     def call(self, message: dict[str, object]) -> dict[str, object]:
-        """The decoded answer. Ends the run when it is a refusal."""
+        """Return the decoded answer to a message. Ends the run when it is a refusal."""
         self.socket.sendall(json.dumps({"v": 1, "id": 1, **message}).encode() + b"\n")
         while b"\n" not in self.left:
             more = self.socket.recv(1 << 20)
@@ -170,7 +170,7 @@ class Line:
 
 
 def processes(pid: int) -> Iterator[int]:
-    """A process and all that descend from it."""
+    """Yield a process and all that descend from it."""
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in children.read_text().split():
@@ -178,8 +178,8 @@ def processes(pid: int) -> Iterator[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes that a daemon takes with all its processes (decider, spawner, shepherds): what
-    they share counts once (PSS)."""
+    """Return the bytes of a daemon with all its processes (decider, spawner, shepherds); shared memory counts
+    once (PSS)."""
     lines = (Path(f"/proc/{each}/smaps_rollup").read_text() for each in processes(pid))
     return 1024 * sum(int(text.partition("\nPss:")[2].split()[0]) for text in lines)
 
@@ -187,7 +187,7 @@ def memory_of(pid: int) -> int:
 def item(
     script: str, folder: Path, queue: str = "batch", memory: int | None = None, shell: str | None = "/bin/sh"
 ) -> dict[str, object]:
-    """A submission as qsub sends it; ``memory`` in bytes; ``shell`` None: the script names its own."""
+    """Return a submission as qsub sends it; ``memory`` in bytes; ``shell`` None: the script names its own."""
     spec: dict[str, object] = {
         "owner": "", "uid": 0, "name": "true", "queue": queue, "script": "", "environment": "",
         "workdir": str(folder), "shell": shell,
@@ -202,7 +202,7 @@ def item(
 
 
 def fill(home: Path, folder: Path, count: int, queue: str = "batch", memory: int | None = None) -> None:
-    """Submits many requests by lists of a thousand."""
+    """Submit many requests by lists of a thousand."""
     line, each = Line(home), item("/bin/true\n", folder, queue, memory)
     for start in range(0, count, 1000):
         line.call(
@@ -211,7 +211,7 @@ def fill(home: Path, folder: Path, count: int, queue: str = "batch", memory: int
 
 
 def wait_for(ready: Callable[[], bool], seconds: float = 300, pause: float = 0.02) -> None:
-    """Waits for a condition. Ends the run when it does not come true."""
+    """Wait until a condition is true. Ends the run when it does not become true in time."""
     limit = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > limit:
@@ -220,7 +220,7 @@ def wait_for(ready: Callable[[], bool], seconds: float = 300, pause: float = 0.0
 
 
 def fdatasync_rate(folder: Path) -> float:
-    """How many times a second the disk makes 4 kB durable."""
+    """Return how many times a second the disk makes 4 kB durable."""
     fd = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"x" * (1 << 20), 0)
     os.fsync(fd)

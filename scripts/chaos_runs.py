@@ -1,4 +1,5 @@
-"""Faults by a seed against a daemon under load, for as long as one likes; the report says what was kept."""
+"""Injects faults by a seed into a daemon under load, for as long as you like; the report says what was
+preserved."""
 
 import argparse
 import sys
@@ -11,7 +12,7 @@ from chaos.run import storm
 
 
 def main() -> int:
-    """Prints a report for each seed; exit status 1 when anything was broken."""
+    """Print a report for each seed; exit status 1 if anything was broken."""
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
     parser.add_argument("what", nargs="?", choices=["gang"], help="gang: applications by class, kills alone")
     parser.add_argument("--minutes", type=float, help="length of each run (1.5; gang: 30)")
@@ -43,7 +44,7 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[str, bool]:
-    """One run: its report, and whether all was kept."""
+    """Make one run; return its report, and True if all was preserved."""
     say: Callable[[str], None] = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
     if options.what == "gang":
         ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say)

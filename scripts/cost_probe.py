@@ -54,14 +54,14 @@ SHEPHERD = {
 
 
 class Clocks:
-    """CPU ns by part, each without what other parts within it took."""
+    """CPU ns by part, each without the time of parts within it."""
 
     def __init__(self) -> None:
         self.taken: dict[str, int] = {}
         self._here = threading.local()
 
     def wrap(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
-        """The same, measured."""
+        """Return the function with a clock around it."""
 
         def measured(*arguments: Any, **named: Any) -> Any:
             stack = self._here.__dict__.setdefault("stack", [])
@@ -78,7 +78,7 @@ class Clocks:
         return measured
 
     def install(self, places: dict[str, str]) -> None:
-        """Puts the clocks where ``module:name`` says; what is not there is left out."""
+        """Put the clocks where ``module:name`` says; missing places are left out."""
         for place, part in places.items():
             module, _, path = place.partition(":")
             *owners, name = path.split(".")
@@ -101,7 +101,7 @@ def _note(out: str, kind: str, clocks: Clocks) -> None:
 
 
 def daemon(out: str, arguments: list[str]) -> None:
-    """Runs ``nqsd`` with clocks."""
+    """Run ``nqsd`` with clocks."""
     from nqspy.daemon import command
     from nqspy.executors import link
 
@@ -118,7 +118,7 @@ def daemon(out: str, arguments: list[str]) -> None:
 
 
 def spawner(out: str, path: str, arguments: list[str]) -> None:
-    """Runs a spawner with clocks; its shepherds have their own."""
+    """Run a spawner with clocks; its shepherds have their own."""
     sys.path.insert(0, path.rsplit("/", 3)[0])
     from nqspy.executors import spawner as ours
 

@@ -1,6 +1,6 @@
-"""Meters of the house: its size, how it is cut, its English. `tests/house` holds some of them.
+"""Meters of the code's size, structure and English. `tests/house` holds some of them.
 
-Wanted is what well-kept Python projects reach, or what was decided for this one."""
+The wanted values are what well-kept Python projects reach, or what was decided for this one."""
 
 import argparse
 import ast
@@ -23,7 +23,7 @@ PERSON = re.compile(
 )
 PERSON_IN_MANUAL = re.compile(r"\b(whom|whose|nobody|somebody|his|him|he)\b")
 COMMITS = 400
-"""Commits in which features are looked for."""
+"""Number of commits in which features are searched for."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -41,22 +41,22 @@ class Meter:
 
 
 def python(folder: str) -> list[Path]:
-    """Python files below a folder."""
+    """Return the Python files below a folder."""
     return sorted(path for path in (ROOT / folder).rglob("*.py") if "__pycache__" not in path.parts)
 
 
 def lines_of(path: Path) -> int:
-    """Lines of a file."""
+    """Return the number of lines of a file."""
     return path.read_text(errors="replace").count("\n")
 
 
 def length(node: ast.stmt) -> int:
-    """Lines of a function or class."""
+    """Return the number of lines of a function or class."""
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def of_size() -> Iterator[Meter]:
-    """Lines of the code and its files."""
+    """Yield meters of lines of the code and its files."""
     sizes = [lines_of(path) for path in python("nqspy")]
     loop = lines_of(ROOT / "nqspy" / "core" / "choose.py")
     yield Meter("lines of core/choose.py", str(loop), "up to 320", loop <= 320)
@@ -90,7 +90,7 @@ def place(path: Path, node: ast.AST | None = None) -> str:
 
 
 def of_functions() -> Iterator[Meter]:
-    """Length of functions, and private ones that are used once."""
+    """Yield meters of the length of functions, and of private ones that are used once."""
     trees = {path: ast.parse(path.read_text()) for path in python("nqspy")}
     nodes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, Function)]
     lengths = sorted(map(length, nodes))
@@ -108,7 +108,7 @@ def of_functions() -> Iterator[Meter]:
 
 
 def of_docstrings() -> Iterator[Meter]:
-    """Docstrings that begin badly, and that speak of things as of people."""
+    """Yield meters of docstrings that begin badly, and that speak of things as of people."""
     documented = (Function, ast.ClassDef, ast.Module)
     texts = [
         (place(path, node), text)
@@ -126,7 +126,7 @@ def of_docstrings() -> Iterator[Meter]:
 
 
 def of_manual() -> Iterator[Meter]:
-    """Words of the manual, its long sentences and wide lines."""
+    """Yield meters of the manual's words, long sentences and wide lines."""
     pages = {path: path.read_text() for path in sorted((ROOT / "nqspy" / "manual").glob("*.md"))}
     sentences = []
     for path, text in pages.items():
@@ -158,7 +158,7 @@ def quoted(node: ast.Assert) -> str | None:
 
 
 def of_tests() -> Iterator[Meter]:
-    """Assertions that quote a sentence."""
+    """Yield the meter of assertions that quote a sentence."""
     places = tuple(
         f"{place(path, node)}: {text[:100]}"
         for path in python("tests")
@@ -170,7 +170,7 @@ def of_tests() -> Iterator[Meter]:
 
 
 def of_features() -> Iterator[Meter]:
-    """Files of the package that commits with a trailer ``Feature: NAME`` have touched."""
+    """Yield meters of files of the package touched by commits with a trailer ``Feature: NAME``."""
     form = "--format=%x00%(trailers:key=Feature,valueonly,separator=%x2C)"
     words = ["git", "log", form, "--name-only", f"-{COMMITS}"]
     log = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout
@@ -186,7 +186,7 @@ def of_features() -> Iterator[Meter]:
 
 
 def meters() -> Iterator[Meter]:
-    """All of them."""
+    """Yield all meters."""
     for group in (of_size, of_functions, of_docstrings, of_manual, of_tests, of_features):
         yield from group()
 

@@ -50,7 +50,7 @@ WRITTEN = {
 
 
 def settings_table(kind: type, node: Any = None) -> str:
-    """The settings of one object; those that are as a queue's share an entry."""
+    """Return the table of an object's settings; those that are like a queue's share an entry."""
     rows = _settings(kind, node)
     known = {} if kind is Queue else _settings(Queue)
     same = [name for name, meaning in rows.items() if known.get(name) == meaning]
@@ -59,11 +59,8 @@ def settings_table(kind: type, node: Any = None) -> str:
 
 
 def _settings(kind: type, node: Any = None) -> dict[str, str]:
-    """What each setting of an object means, how it is written, its default, and who may change it unless
-    managers may.
-
-    ``node``: the object itself where there is only one, whose values at birth are the defaults.
-    """
+    """Return what each setting of an object means, how it is written, its default, and who may change it
+    unless managers may. ``node``: the only object of its kind, whose first values are the defaults."""
     rows = {}
     for path, info in declared(kind).items():
         default = info.default if node is None else get(node, path)
@@ -110,12 +107,12 @@ def _default(info: Declared, value: Any) -> str:
 
 
 def events_table() -> str:
-    """Every kind of event with its fields."""
+    """Return the table of events with their fields."""
     return entries((f"`{kind}` ({_fields(cls)})", _sentence(cls)) for kind, cls in KINDS.items())
 
 
 def wire_table() -> str:
-    """Every command with its fields; a question is marked."""
+    """Return the table of wire commands with their fields; a question is marked."""
     return entries(
         (f"`{cmd}` ({_fields(cls)}{'; asks' * issubclass(cls, Query)})", _sentence(cls))
         for cmd, cls in COMMANDS.items()
@@ -123,7 +120,7 @@ def wire_table() -> str:
 
 
 def _fields(cls: Any) -> str:
-    """The fields that are given in order; those given by name alone are said once for all."""
+    """Return the fields of a class given in order; those given by name only are described once for all."""
     given = inspect.signature(cls).parameters.values()
     return " ".join(f"`{each.name}`" for each in given if each.kind is not each.KEYWORD_ONLY) or "no fields"
 
@@ -134,8 +131,8 @@ def _sentence(cls: type) -> str:
 
 
 def commands_table() -> str:
-    """Every command of qmgr: the capitals suffice. What only differs in the list or setting it names shares
-    an entry."""
+    """Return the table of qmgr commands: the capitals suffice. Commands that only differ in their list or
+    setting share an entry."""
     rows: dict[tuple[str, ...], list[Form]] = {}
     for form in FORMS:
         if form.rule != "show":
@@ -170,7 +167,7 @@ def _command(forms: list[Form]) -> tuple[str, str]:
 
 
 def shows_table() -> str:
-    """What ``show`` shows."""
+    """Return the table of what ``show`` shows."""
     return entries((f"`{spelling}`", doc) for spelling, doc in SHOWS.items())
 
 
@@ -185,11 +182,12 @@ OTHERS = {"OpenPBS": "fGIJPRWX", "Torque": "bdDntTwx"}
 """Letters of ``qsub`` that OpenPBS and Torque have added."""
 
 STORED = ("note", "note_value", "checkpoint")
-"""Kinds of options that are kept as attributes of the request, for which nothing else is done."""
+"""Kinds of options that are stored as attributes of the request and have no other effect."""
 
 
 def posix_table() -> str:
-    """Each option of the batch utilities of POSIX, and what becomes of it, by the tables of the parser."""
+    """Return the table of POSIX's options of the batch utilities, and their effects by the parser's
+    tables."""
     rows = []
     for command, letters in POSIX.items():
         known = QSUB_PBS if command == "qsub" else table_of(command) if command in SUMMARIES else None
@@ -200,7 +198,7 @@ def posix_table() -> str:
 
 
 def pbs_table() -> str:
-    """The letters of ``qsub`` beyond POSIX."""
+    """Return the table of the letters of ``qsub`` beyond POSIX."""
     rows = [
         (f"`-{letter}`", origin, *_fate(QSUB_PBS, f"-{letter}"))
         for origin, letters in OTHERS.items()
@@ -210,7 +208,7 @@ def pbs_table() -> str:
 
 
 def _fate(known: Table | None, flag: str) -> tuple[str, str]:
-    """What becomes of an option, and its sentence."""
+    """Return the effect of an option, and its sentence."""
     for flags, target, kind, metavar, text in known or ():
         if flag in flags:
             if kind.startswith("refused"):
@@ -221,7 +219,7 @@ def _fate(known: Table | None, flag: str) -> tuple[str, str]:
 
 
 def slurm_table(refused: bool) -> str:
-    """The options of sbatch's shape: those that are done, or those that are refused, and why."""
+    """Return the table of options like sbatch's: the accepted ones, or the refused ones with reasons."""
     rows = []
     for flags, target, kind, metavar, text in slurm_options.SLURM:
         if kind.startswith("slurm_refused") is not refused:
@@ -235,11 +233,12 @@ def slurm_table(refused: bool) -> str:
 
 
 ROOMS = ("`qsub`", "modify", "submit", "request", "changes", "json", "`-f`")
-"""Places where an option of a request has a name."""
+"""Rooms in which an option of a request has a name."""
 
 
 def options_table() -> str:
-    """The options of requests with their names in each room; rooms of one name share it."""
+    """Return the table of requests' options with their names in each room; rooms with the same name share
+    it."""
     rows = []
     for option in OPTIONS:
         flags = [flag for given in option.flags.values() for flag in given]
@@ -265,7 +264,7 @@ def _other_names(option: Option) -> tuple[str, ...]:
 
 
 def entries(rows: Iterable[tuple[str, str]]) -> str:
-    """A Markdown list of names and their meanings, wrapped; a code span is kept on a line if it fits one."""
+    """Return a Markdown list of names and their meanings, wrapped; a code span stays on a line if it fits."""
     return "".join(_entry(f"{name}: {meaning}") for name, meaning in rows)
 
 
@@ -281,11 +280,11 @@ def _entry(text: str) -> str:
 
 
 KEPT = "\0"
-"""Stands for a blank at which no line is wrapped."""
+"""Character that stands for a space at which no line is wrapped."""
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [_row(head), _row(("---",) * len(head)), *(_row(row) for row in rows)]
     return "\n".join(lines) + "\n"
 
@@ -295,7 +294,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def tables() -> dict[str, str]:
-    """All tables by name."""
+    """Return all tables by name."""
     shipped = Settings()
     found = {
         f"settings {kind.head}": settings_table(kind.kind, None if kind.named else kind.one(shipped))
@@ -315,12 +314,12 @@ def tables() -> dict[str, str]:
 
 
 def filled(text: str, known: dict[str, str]) -> str:
-    """A page with its tables as they should be. Raises KeyError for a table that does not exist."""
+    """Return a page with its present tables. Raises KeyError for a table that does not exist."""
     return BLOCK.sub(lambda found: f"{found[1]}{known[found[2]]}{found[3]}", text)
 
 
 def main() -> int:
-    """Writes the pages, or checks them; 1 when a check failed."""
+    """Write the pages, or check them; return 1 if a check failed."""
     known, check, status = tables(), "--check" in sys.argv[1:], 0
     for page in sorted(MANUAL.glob("*.md")):
         text = page.read_text()

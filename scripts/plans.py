@@ -1,4 +1,4 @@
-"""The decisions of two checkouts, or of this one and the frozen ones, on the worlds of the corpus."""
+"""Compares decisions of two checkouts, or of this one and the frozen ones, on the worlds of the corpus."""
 
 import argparse
 import difflib
@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 FROZEN = HERE / "tests" / "corpus" / "worlds.tsv"
 PARTS = 40
-"""Worlds that one process plays."""
+"""Worlds that one process simulates."""
 _BEGIN = "import json, sys; from corpus.decisions import *; seeds = list(map(int, sys.argv[1:])); "
 _DIGESTS = _BEGIN + "print(json.dumps({seed: digest(decisions(seed)) for seed in seeds}))"
 _PASSES = _BEGIN + "print(*decisions(*seeds), sep=chr(10))"
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _digests(root: Path, seeds: "range | list[int]") -> dict[int, str]:
-    """Return the digest of each world as a checkout decides it, by as many processes as there are CPUs."""
+    """Return the digest of a checkout's decisions in each world, by as many processes as there are CPUs."""
     words = list(map(str, seeds))
     waiting = [words[n : n + PARTS] for n in range(0, len(words), PARTS)][::-1]
     running: list[subprocess.Popen[str]] = []
@@ -62,7 +62,7 @@ def _digests(root: Path, seeds: "range | list[int]") -> dict[int, str]:
 
 
 def _python(root: Path, script: str, words: list[str]) -> "subprocess.Popen[str]":
-    """Begin Python of a checkout with the corpus of this one, in a folder that hides neither."""
+    """Start a checkout's Python with the corpus of this one, in a folder that hides neither."""
     python, env = root / ".venv" / "bin" / "python", {**os.environ, "PYTHONPATH": str(HERE / "tests")}
     return subprocess.Popen(
         [python, "-c", script, *words], env=env, stdout=subprocess.PIPE, text=True, cwd="/"

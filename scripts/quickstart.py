@@ -28,15 +28,15 @@ PES = 2
 NIGHT = 9 * 3600 / 360
 """Real seconds between 21:00 and 06:00."""
 SLACK = 1.03
-"""The lists hold a little more work than the night is long, so that it ends full."""
+"""Nights of work in the lists: a little more than one, so that the night ends full."""
 DEPARTMENTS = {"d1": (30, 38), "d2": (25, 31), "d3": (20, 25), "d4": (15, 19), "d5": (10, 12)}
-"""Department -> (share, requests): 125 requests in all."""
+"""Departments with (share, requests): 125 requests in all."""
 ENOUGH = 0.8
-"""What the machine must have given of the CPU time that processes wanted, for the night's figures to say
-anything: the lists are made to fill it to the last minute."""
+"""Least fraction of the CPU time wanted by processes that the machine must have given, for the night's
+figures to mean anything: the lists fill it to the last minute."""
 OTHER = "set sched_factor share 0"
-"""With this the night is gone through again: nobody's share counts, the lists are taken in the order in which
-they were handed in."""
+"""Changes with which the night is replayed: no share counts, the lists are taken in the order of
+submission."""
 KINDS = ("compress", "sort", "matrix", "integrate", "chain")
 
 WORK = '''\
@@ -90,7 +90,7 @@ else:
 
 
 def main() -> int:
-    """Runs the night; 0 when every request ended 0 and every order was kept."""
+    """Run the night; return 0 if every request ended 0 and every order was kept."""
     parser = argparse.ArgumentParser(prog="scripts/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument("--keep", action="store_true", help="leave the daemon running and the home in place")
     options = parser.parse_args()
@@ -123,7 +123,7 @@ class Night:
         self.wanted = self.given = 0.0
 
     def run(self, *words: str, check: bool = True) -> str:
-        """Runs one of our commands; its output. Ends the night when it fails."""
+        """Run one of our commands; return its output. Ends the night when it fails."""
         done = subprocess.run(
             [str(self.bin / words[0]), *words[1:]],
             env=self.env,
@@ -138,7 +138,7 @@ class Night:
     # ------------------------------------------------------------ before nine
 
     def prepare(self) -> None:
-        """Fills the home with the shipped site, calibrates the work, writes the lists, starts the daemon."""
+        """Fill the home with the shipped site, calibrate the work, write the lists, start the daemon."""
         self.run("nqsd", "init", "--home", str(self.home), "--site", "day-night")
         (self.home / "queues.d" / "30-groups.qmgr").unlink()
         (self.home / "queues.d" / "90-quickstart.qmgr").write_text(_site())
@@ -153,7 +153,8 @@ class Night:
         self.run("nqsd", "start", "--home", str(self.home), "--clock", CLOCK)
 
     def _calibrate(self) -> dict[str, float]:
-        """Units of work a second of each kind, with all PEs at work: each kind is tried on a small amount."""
+        """Return the units of work a second for each kind, with all PEs at work: each kind is tried on a
+        small amount."""
         self.console.print("calibrating five kinds of work to this machine")
         speeds = {kind: self._speed(kind) for kind in KINDS}
         part = self.given / self.wanted
@@ -168,7 +169,7 @@ class Night:
         return 3600 / (self._cpu(kind, 4000) - small)
 
     def _cpu(self, kind: str, amount: int) -> float:
-        """CPU seconds of one piece of work while another one runs beside it."""
+        """Return the CPU seconds of one piece of work while another one runs beside it."""
         words = [sys.executable, str(self.work / "work.py"), kind, str(amount)]
         began = time.monotonic()
         running = [
@@ -183,7 +184,8 @@ class Night:
         return used / PES
 
     def _lines(self, name: str, speeds: dict[str, float]) -> Iterator[str]:
-        """A department's ordered list: kinds in turn, the steps of its chain by one job name."""
+        """Yield the lines of a department's ordered list: kinds in turn, the steps of its chain with one job
+        name."""
         share, count = DEPARTMENTS[name]
         each = NIGHT * PES * SLACK * share / 100 / count
         script = self.work / "request.sh"
@@ -203,7 +205,7 @@ class Night:
             yield f"{where} {script} {kind} {amount} {folder} {number}\n"
 
     def submit(self) -> None:
-        """Hands the five lists in, as the operators do between five and nine."""
+        """Submit the five lists, as the operators do between five and nine."""
         for name in DEPARTMENTS:
             ids = self.run("qsub", "--list", str(self.work / f"{name}.list")).split()
             self.console.print(f"{name}: {len(ids)} requests, {ids[0]} to {ids[-1]}")
@@ -211,7 +213,7 @@ class Night:
     # ------------------------------------------------------------ the night
 
     def watch(self) -> None:
-        """Shows progress until it is past six and nothing is left."""
+        """Show progress until it is past six and nothing remains."""
         done = TextColumn("{task.completed}/{task.total} requests")
         bar = Progress(TextColumn("{task.description}"), BarColumn(), done,
                        TimeElapsedColumn(), console=self.console)  # fmt: skip
@@ -230,7 +232,8 @@ class Night:
     # ------------------------------------------------------------ the morning
 
     def tell(self) -> int:
-        """Prints counters, shares, busy processors, where the outputs lie, and the last line."""
+        """Print counters, shares, busy processors, places of outputs, and the last line; return the exit
+        status."""
         report = json.loads(self.run("nqspy", "report", "night", "--json"))
         print(self.run("nqspy", "counters"))
         print(self.run("nqspy", "report", "night"))
@@ -245,7 +248,7 @@ class Night:
         return 1 if wrong else 0
 
     def finish(self, line: str) -> None:
-        """Stops the daemon unless it is to be kept; the last line is the night's."""
+        """Stop the daemon unless it is to stay; print the night's last line."""
         if self.keep:
             print(f"the daemon goes on: NQSPY_HOME={self.home}")
         else:
@@ -253,12 +256,12 @@ class Night:
         print(line)
 
     def stop(self) -> None:
-        """Stops the daemon; requests that still run are queued again."""
+        """Stop the daemon; running requests are queued again."""
         self.run("nqsd", "stop", "--home", str(self.home), "--requeue", check=False)
 
 
 def too_busy(what: str) -> str:
-    """What is said where other work takes the time that an accelerated clock counts on."""
+    """Return the text for a machine whose other work takes the time that an accelerated clock needs."""
     return (
         f"this machine is too busy for the clock: {what}. A night of {NIGHT:.0f} s needs them whole: its "
         "figures say little, and requests may pass their limits. Try again when it is quiet."

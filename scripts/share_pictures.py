@@ -19,11 +19,11 @@ FOLDER = ROOT / "nqspy" / "manual" / "pictures"
 NAMES = ("after-nights-of-one", "comes-back", "share-changed")
 STEP = 30 * MINUTE
 BEFORE = 2 * HOUR
-"""How long before the change the picture begins."""
+"""Time before the change at which the picture begins."""
 
 
 def picture(course: quotas.Course) -> str:
-    """The course of a history as an SVG; hours count from the change."""
+    """Return the picture of a history as an SVG; hours count from the change."""
     history, rows = course.history, []
     begin = max(0, (history.since - BEFORE) // STEP * STEP)
     for at in range(begin, history.until - STEP + 1, STEP):
@@ -40,7 +40,7 @@ def picture(course: quotas.Course) -> str:
 
 
 def main() -> int:
-    """Writes the pictures."""
+    """Write the pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
     for name, scenario in zip(NAMES, quotas.SCENARIOS, strict=True):
         (FOLDER / f"quotas-{name}.svg").write_text(picture(quotas.run(scenario())))
