@@ -55,7 +55,7 @@ class SiteClock(Protocol):
         """Return how many times faster than real time the clock runs."""
 
     def now(self) -> Instant:
-        """The site's time."""
+        """Return the site's time."""
 
 
 class RealRunTimes(Protocol):

@@ -82,7 +82,7 @@ def quota(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """What departments were entitled to, got and could have used; how far that deviates."""
+    """Print what departments were entitled to, got and could have used; how far that deviates."""
     fields: dict[str, Any] = {} if shift is None else {"shift": shift}
     show(ask("report_quota", **instants(since, until), **fields), as_json)
 
@@ -97,7 +97,7 @@ def swf(
     fractions: Annotated[bool, typer.Option("--fractions", help="times to the millisecond")] = False,
     home: HomeOption = None,
 ) -> None:
-    """All requests that have ended, as a log in the Standard Workload Format 2.2 (`nqspy sim` reads it)."""
+    """Print ended requests as a log in the Standard Workload Format 2.2 (`nqspy sim` reads it)."""
     fields = {"fractions": True} if fractions else {}
     text = ask("report_swf", **instants(since, until), **fields)["text"]
     if output is None:
@@ -121,7 +121,7 @@ def events(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """The journal: everything that happened, in its order."""
+    """Print the journal: everything that happened, in order."""
     print_events(since, follow, as_json)
 
 
@@ -131,7 +131,7 @@ def story(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """All that happened to a request, event by event."""
+    """Print what happened to a request, event by event."""
     print_events(None, False, as_json, request)
 
 
@@ -207,5 +207,5 @@ def version_command() -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command ``nqspy``."""
     run(app, "nqspy")

@@ -73,7 +73,7 @@ class ExitRegistry:
         return {name: self._units.get(name, {}) for name in self.names}
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
-        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        """Raise BadValue if the loaded exit has no such setting, or if ``text`` is no value for it."""
         settings.check(self.declared(), exit, setting, text)
 
     def counted(self) -> Listing:

@@ -56,7 +56,7 @@ class RemoteExits(NoExits):
         return self._client.registry.declared()
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
-        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        """Raise BadValue if the loaded exit has no such setting, or if ``text`` is no value for it."""
         self._client.registry.check_setting(exit, setting, text)
 
     def reload(self) -> str:

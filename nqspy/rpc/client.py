@@ -97,7 +97,7 @@ class ClientRequest:
 
     @property
     def state(self) -> str:
-        """The state's word now (asks the daemon)."""
+        """Return the word of its present state (asks the daemon)."""
         state: str = self.refresh()["state"]
         return state
 

@@ -35,7 +35,7 @@ def exits_trace(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """What each exit last answered about a request."""
+    """Print what each exit last answered about a request."""
     data = ask("exits_trace", request=request)
     zone = None if as_json else zone_of(ask("now")["zone"])
     show(data, as_json, lambda found: _trace_text(found, zone))
