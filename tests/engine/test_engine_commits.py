@@ -177,7 +177,7 @@ def test_the_time_in_which_nothing_could_be_submitted_is_journaled_once_there_is
     centre.submit("anne")
     [alarm] = centre.events(ev.Alarm)
     assert (alarm.who, alarm.since) == ("store", begun)
-    assert " for 60 s: " in alarm.text
+    assert " for 1 min: " in alarm.text
 
 
 # ---------------------------------------------------------------- bugs of ours
