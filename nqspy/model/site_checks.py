@@ -35,7 +35,7 @@ def check_site(site: Site) -> None:
 def _check_request(site: Site, seq: Seq, request: Request) -> None:
     ensure(request.seq == seq, f"{seq} is filed under another number")
     ensure(number_of(seq) < site.next_seq, f"{seq} was never given out")
-    ensure(request.state is not State.ENDED, f"{seq} has ended and is still kept")
+    ensure(request.state is not State.ENDED, f"{seq} has ended and is still in the site")
     queued = request.state is State.QUEUED
     ensure(queued == (request.slot >= 0), f"{seq} is {request.state} with row {request.slot}")
     if queued:
@@ -74,11 +74,11 @@ def _check_links(site: Site) -> None:
         for file in files(seq, request.spec, request.queue):
             writers.setdefault(file, {})[seq] = None
         if request.reservation is not None:
-            ensure(request.state is State.QUEUED, "a start is promised to one that is not queued")
+            ensure(request.state is State.QUEUED, "a start is reserved for a request that is not queued")
     ensure(site.dependants == dependants, "the index of dependants is wrong")
     ensure(site.writers == writers, "the index of output files is wrong")
     reserved = {r.seq for r in site.requests.values() if r.reservation is not None}
-    ensure(reserved == site.reserved.keys(), "the index of promised starts is wrong")
+    ensure(reserved == site.reserved.keys(), "the index of reserved starts is wrong")
 
 
 def _check_pes(site: Site) -> None:
@@ -92,7 +92,7 @@ def _check_pes(site: Site) -> None:
     ensure(not overfull, "a PE was given too often")
     for domain in map(site.domain, site.domains()):
         anew = board.Board(domain, site.pes_of(domain), site.holders, site.offline())
-        ensure(site.board(domain.name).is_like(anew), "a board was not kept up to date")
+        ensure(site.board(domain.name).is_like(anew), "a board is not up to date")
 
 
 def check_array(request: Request, members: Iterable[Seq]) -> None:
@@ -110,7 +110,7 @@ def check_array(request: Request, members: Iterable[Seq]) -> None:
     ensure(not indices.minus(placed, spec.indices), f"{seq} has an index too many")
     blocked = indices.plus(state.all_held, state.all_awaiting)
     ensure(not indices.minus(blocked, state.left), f"{seq} keeps indices that it has not")
-    ensure(not indices.both(blocked, state.ready), f"{seq} has indices that are ready and are kept")
+    ensure(not indices.both(blocked, state.ready), f"{seq} has indices that are both ready and blocked")
     ensure(not indices.minus(state.left, indices.plus(blocked, state.ready)), f"{seq} has forgotten an index")
 
 
