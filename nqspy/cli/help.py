@@ -22,7 +22,7 @@ def answer(command: str, words: list[str]) -> int:
         if words[:1] != ["--version"] or f"_{command.upper()}_COMPLETE" in os.environ:
             return _help(command, words)
         if len(words) > 1:
-            os.write(2, f"{command}: --version stands alone, without {words[1]!a}\n".encode())
+            os.write(2, f"{command}: --version must stand alone, without {words[1]!a}\n".encode())
             return 2
         from nqspy.rpc.version import version
 

@@ -109,7 +109,7 @@ def swf(
 asks(report, "usage", "report_usage",
      "The share tree: entitlement, decayed use, and how far the two agree.")  # fmt: skip
 asks(report, "estimates", "report_estimates",
-     "How well each user's wall limits, best guesses and past tell how long requests run.")  # fmt: skip
+     "How well each user's wall limits, best guesses and past predict run times.")  # fmt: skip
 
 
 @app.command()

@@ -178,5 +178,5 @@ def qchkpnt(words: list[str]) -> int:
     fast.read_options("qchkpnt", words)
     raise Failure(
         "requests are not checkpointed here; a request with a restart file of its own may be run again"
-        " (qrerun), or stand still for a while (qsig -s suspend)"
+        " (qrerun), or suspended for a while (qsig -s suspend)"
     )

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from nqspy.cli.spec import Table
 
 _NOT_OFFERED = {
-    "constraint": ("nodes are not told apart by features, there is one", "-C --constraint", ""),
+    "constraint": ("there is one node, without features", "-C --constraint", ""),
     "nodelist": ("there is one node", "-w --nodelist", ""),
     "exclude": ("there is one node", "-x --exclude", ""),
     "exclusive": ("PEs are never shared, and the machine is not given to one request", "", "--exclusive"),
@@ -23,7 +23,7 @@ _NOT_OFFERED = {
     "profile": ("use is measured always; qstat -f shows it", "--profile --acctg-freq", ""),
     "switches": ("there is one node", "--switches", "--contiguous --use-min-nodes --spread-job --reboot"),
     "threads": (
-        "PEs are not told apart by sockets, cores and threads",
+        "PEs have no sockets, cores and threads here",
         "--threads-per-core --cores-per-socket --sockets-per-node -B --hint --mincpus --ntasks-per-core "
         "--ntasks-per-socket -m --distribution -S --core-spec -F --nodefile",
         "",

@@ -268,8 +268,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "no_pe": "a request needs at least 1 PE",
         "no_such_limit": "{limit!r} is not a limit of a request",
         "small_limit": "{limit} must be at least {least}, not {value}",
-        "asks_nothing": "a request with no {what} at all cannot run;"
-        " ask for more, or leave the limit to the queue",
+        "asks_nothing": "a request with no {what} cannot run; ask for more, or leave the limit to the queue",
         "bad_guess": "a best guess must be a run time, such as best_guess=1:30:00",
         "no_such_class": "there is no job class {name}; job classes: {known}",
         "class_too_small": "a request of job class {name} can never have {pes} PEs, at most {most}",

@@ -21,7 +21,7 @@ class Probe:
         "text", None, "command that succeeds (status 0) while the resource is well",
         guard="it names a program that the daemon runs",
     )  # fmt: skip
-    tcp: str | None = setting("text", None, "HOST:PORT that takes a connection")
+    tcp: str | None = setting("text", None, "HOST:PORT that accepts a connection")
     http: str | None = setting("text", None, "URL that answers with a status below 400")
     file: str | None = setting(
         "text", None, "path that can be read", guard="it names a path that the daemon opens"
@@ -32,9 +32,7 @@ class Probe:
         "number", 3, "failed tries in a row after which it counts as broken", low=1, high=1000
     )
     recovers: int = setting("number", 2, "good tries in a row after which it is well again", low=1, high=1000)
-    units: str | None = setting(
-        "name", None, "consumable to try unit by unit; a broken unit is not given out"
-    )
+    units: str | None = setting("name", None, "consumable to try unit by unit; no request gets a broken unit")
     running: str = setting(
         "name", "hold", "action for running requests that need it while it is broken",
         words=("hold", "suspend", "requeue"),

@@ -36,7 +36,7 @@ class Machine:
     shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
     pes_per_node: int = setting("number", 1, "PEs of a node, adjacent along x", low=1, high=1024)
     offline: tuple[str, ...] = setting(
-        "names", (), "PEs that are not given out, like 16-31 or (0-3, 8); a request that holds one keeps it",
+        "names", (), "PEs that no request gets, like 16-31 or (0-3, 8); running requests keep theirs",
         operator=True,
     )  # fmt: skip
 
@@ -112,8 +112,8 @@ class Server:
         "name", "hold", "action for a request whose prerequisite failed", words=("hold", "delete", "run")
     )
     limit_hint: int | None = setting(
-        "count", 10, "multiple of the run time of similar requests above which the owner is told of a"
-        " wall limit", low=2, high=1_000, nothing="off",
+        "count", 10, "multiple of the run time of similar requests above which the owner gets a hint"
+        " on the wall limit", low=2, high=1_000, nothing="off",
     )  # fmt: skip
     privacy: str = setting(
         "name", "all", "requests that a user sees: owner (their own), group or all",
@@ -141,7 +141,7 @@ class Mail:
     )  # fmt: skip
     user: str | None = setting("text", None, "user name at the mail server, with a password", guard=AUTH)
     password_file: str | None = setting(
-        "text", None, "file with the password in its first line; its owner's alone (chmod 600)", guard=AUTH
+        "text", None, "file with the password in its first line, private to its owner (chmod 600)", guard=AUTH
     )
     sender: str | None = setting(
         "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"

@@ -142,7 +142,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
 def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
     if both:
-        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
+        yield f"calendar: {both[0]} is in extra and in workdays; remove it from one of them"
 
 
 def _vet_offline(site: Site, settings: Settings, change: Change) -> None:

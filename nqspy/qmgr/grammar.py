@@ -160,7 +160,7 @@ _SET = (
     Form("SEt global", _ATTRIBUTES, "set_single",
          "limits over all queues, bounds of a pass, and the rule of the share term", kind="global"),
     Form("SEt machine", "pes=N|auto memory=SIZE|auto shape=XxYxZ|none pes_per_node=N offline=(PE, ...)",
-         "set_single", "what there is to schedule, how it lies, which PEs are not given out", kind="machine"),
+         "set_single", "what there is to schedule, its shape, PEs that no request gets", kind="machine"),
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall payback=PERCENT period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage", option="of"),
     Form("SEt usage of group", "GROUP TIME | +TIME | -TIME", "correct_usage",

@@ -71,7 +71,7 @@ CALLS = """\
 2 qsub --dry-run=yes -> --dry-run must not have a value
 2 qsub -xY -> unknown option -xY
 2 qsub --x\x1b[31m -> unknown option --x\\u001b[31m
-2 qdel --version 17 -> --version stands alone, without '17'
+2 qdel --version 17 -> --version must stand alone
 2 mpprun -> no program given; usage: mpprun [OPTIONS] PROGRAM [ARGS]...
 2 mpprun -n 1-257 true -> -n: '1-257' has more than 256 sizes
 2 mpprun -l barrier true -> -l: 'barrier' asks for no units of a consumable; write it like

@@ -41,7 +41,7 @@ def print_manual(topic: str | None, book: Traversable | None = None) -> None:
     if page is not None:
         render(page.read_text(encoding="utf-8"))
     elif pages := search(topic, found):
-        render(f"`{topic}` stands on these pages, the best first:\n\n" + "".join(pages))
+        render(f"`{topic}` is on these pages, the best first:\n\n" + "".join(pages))
     else:
         fail(f"the manual has no topic and no word {topic!r}; topics: {', '.join(found) or 'none'}", 2)
 

@@ -49,7 +49,7 @@ def new(kind: str, name: str | None) -> None:
         why = "is there already" if there else f"cannot be written: {error.strerror}"
         fail(f"{file} {why}; nothing was written")
     write(f"{path}: an exit of the kind {kind} to begin with\n")
-    write(f"{test}: its tests, which the daemon leaves alone; run them with: pytest {test}\n")
+    write(f"{test}: its tests, which the daemon ignores; run them with: pytest {test}\n")
 
 
 def _text(which: str, name: str) -> str:
