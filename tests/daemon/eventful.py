@@ -99,8 +99,8 @@ def elected(request, view, now):
 
 
 class EventfulNight:
-    """The live site, and what is done to it while its night goes by; ``folder``: everybody may read it.
-    ``seed``: who comes with what."""
+    """The live site, and what is done to it during its night; ``folder``: all users may read it; ``seed``: of
+    who submits what."""
 
     def __init__(self, live: Live, folder: Path, seed: int = 1) -> None:
         self.live, self.folder, self.chance = live, folder, random.Random(seed)
@@ -111,19 +111,19 @@ class EventfulNight:
         return datetime.fromisoformat(self.live.client.call("status")["clock"])
 
     def wait(self, **more: float) -> None:
-        """Lets so much time go by, by the daemon's clock."""
+        """Let so much time pass, by the daemon's clock."""
         then = self.now() + timedelta(**more)
         until(lambda: self.now() >= then, f"the clock reaches {then}")
 
     def submit(self, seconds: float, name: str, queue: str = "night", **more: object) -> str:
-        """A request that takes so many real seconds."""
+        """Submit a request that takes so many real seconds; return its identifier."""
         group = self.chance.choice(("d1", "d2"))
         options = {"name": name, "queue": queue, "account": group, **more}
         self.ids.append(self.live.submit(f"sleep {seconds}", **options))
         return self.ids[-1]
 
     def live_through(self, kills: int = 2) -> "EventfulNight":
-        """From the evening to the early morning; the daemon is killed so many times."""
+        """Run from the evening to the early morning; the daemon is killed so many times."""
         live = self.live
         table = TABLE.replace("{folder}", str(self.folder))
         live.site(SITE.replace("{folder}", str(self.folder)), {"moody": MOODY, "table": table})
@@ -173,7 +173,7 @@ class EventfulNight:
         self.submit(5.0, "quick", "express")
 
     def _operate(self, n: int) -> None:
-        """What operators do at one time and another: to some that wait, and to one that runs."""
+        """Act as an operator: on some that wait, and on one that runs."""
         live, ids = self.live, [self.submit(0.2, f"late-in-{n}-{k}", pes=3) for k in range(5)]
         runs = self.live.submit(f"[ -e ran{n} ] || {{ >ran{n}; sleep 60; }}", name="again", queue="desk")
         for words in (("qhold", ids[0]), ("qmove", "spare", ids[1]), ("qdel", ids[2]), ("qrls", ids[0])):
@@ -190,7 +190,7 @@ class EventfulNight:
         live.run("qrerun", runs).ok()
 
     def _probe(self, there: bool) -> None:
-        """The disk comes or goes, and is seen to."""
+        """Let the disk appear or disappear, and have it noticed."""
         known = len(self.live.events("probe"))
         if there:
             self._file("disk").touch()

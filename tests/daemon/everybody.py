@@ -53,7 +53,7 @@ def open_way(to: Path) -> None:
 
 
 def interpreter() -> str:
-    """A Python of this version that ordinary users may run: this one may lie in a folder of root's."""
+    """Return a Python of this version that all users may run: this one may lie in a folder of root's."""
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     for path in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         if os.path.exists(path) and _imports(path, "json"):
@@ -62,8 +62,8 @@ def interpreter() -> str:
 
 
 def packages(python: str, spare: Path) -> str:
-    """The folder from which they import nqspy and what it needs: where it is installed, else a copy in
-    ``spare``, which they must be able to read."""
+    """Return the folder from which other users import nqspy and its requirements: the installed one, else a
+    readable copy in ``spare``."""
     installed = Path(nqspy.__file__).parents[1]
     if _imports(python, "nqspy.rpc.client", str(installed)):
         return str(installed)
@@ -88,8 +88,8 @@ def _link(path: Path, place: Path) -> None:
 
 
 def _files(name: str, seen: set[str]) -> Iterator[tuple[Path, Path]]:
-    """Files that a distribution and those it requires have installed and their compiled forms, each with its
-    place below the folder of installation (commands in bin/ left out)."""
+    """Yield the installed files, with compiled forms, of a distribution and its requirements, each with its
+    place below the installation folder (without commands in bin/)."""
     seen.add(name)
     found = metadata.distribution(name)
     home = Path(str(found.locate_file("")))

@@ -1,5 +1,5 @@
-"""A daemon inside the test: real store, engine and dispatcher, and callers whoever the test says, as if the
-kernel had named them."""
+"""A daemon inside the test: real store, engine and dispatcher; the test chooses the callers, as if the kernel
+had named them."""
 
 import queue
 import time
@@ -25,7 +25,7 @@ PEOPLE = {
     "other": Caller("ben", 1004, 100, ("users",)),
     "unknown uid": Caller("60001", 60001, 60001, ("60001",)),
 }
-"""Everybody who may stand at the counter, by role."""
+"""Callers by role."""
 
 SITE = """\
 set machine pes=1
@@ -42,7 +42,7 @@ end
 
 
 class Catch(Handle):
-    """A handle whose answers the test takes."""
+    """A handle whose answers the test gets."""
 
     def __init__(self, id: int) -> None:
         self.id = id
@@ -113,7 +113,7 @@ class Inner:
 
 
 def item(*, user: str | None = None, script: str = "true\n", environment: str = "", **spec: Any) -> Any:
-    """One request of a submission."""
+    """Return one request of a submission."""
     given = {
         **dict.fromkeys(("owner", "script", "environment", "queue"), ""),
         "uid": 0,
@@ -125,7 +125,7 @@ def item(*, user: str | None = None, script: str = "true\n", environment: str = 
 
 @pytest.fixture(scope="module")
 def inner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inner]:
-    """One daemon for all tests of a file."""
+    """Yield one daemon for all tests of a file."""
     made = Inner(tmp_path_factory.mktemp("inner"))
     yield made
     made.close()

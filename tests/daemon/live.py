@@ -1,8 +1,7 @@
-"""A real daemon in a temporary home, and people at it: commands run as processes of their own.
+"""A real daemon in a temporary home; commands run as processes of their own.
 
-`Live` is one home; the fixture ``live`` makes one that is new, and leaves nothing running behind it, also
-where a daemon was killed and its shepherds went on.
-"""
+`Live` is one home. The fixture ``live`` makes a new one, and leaves no process behind, even if a daemon was
+killed and its shepherds went on."""
 
 import contextlib
 import functools
@@ -64,7 +63,7 @@ _SCRIPTS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_tex
 
 
 def entry(name: str) -> tuple[str, str]:
-    """Module and function of a command's entry point."""
+    """Return module and function of a command's entry point."""
     module, _, function = _SCRIPTS[name].partition(":")
     return module, function
 
@@ -75,7 +74,7 @@ def program(name: str) -> str:
 
 
 def command(name: str) -> list[str]:
-    """How a command is called: as it is installed, else from the sources."""
+    """Return the words that call a command: the installed one, else from the sources."""
     installed = Path(sys.executable).parent / name
     if installed.exists():
         return [str(installed)]
@@ -85,7 +84,7 @@ def command(name: str) -> list[str]:
 
 
 class Done:
-    """What became of a command: ``status``, ``out``, ``err``."""
+    """Result of a command: ``status``, ``out``, ``err``."""
 
     def __init__(self, words: tuple[str, ...], run: subprocess.CompletedProcess[str]) -> None:
         self.words = words
@@ -107,7 +106,7 @@ class Done:
         return self
 
     def refused(self, *words: str) -> "Done":
-        """It failed, said so in one line without a traceback, and that names these words."""
+        """Assert that it failed with one line that has these words and no traceback."""
         assert self.status != 0, self
         assert len(self.err.splitlines()) == 1, self
         assert not self.out, self
@@ -117,7 +116,7 @@ class Done:
 
 
 class Live:
-    """One home with its daemon. ``work``: the folder in which people stand when they call commands."""
+    """One home with its daemon. ``work``: the folder in which commands are called."""
 
     def __init__(self, home: Path, work: Path) -> None:
         self.home = home
@@ -159,7 +158,7 @@ class Live:
         return int((self.home / "nqsd.pid").read_text().split()[0])
 
     def stop(self, *options: str) -> None:
-        """Stops the daemon; without options by the library, which is quicker than a process."""
+        """Stop the daemon; without options by the library, which is quicker than a process."""
         if options:
             self.run("nqsd", "stop", *options).ok()
         else:
@@ -214,7 +213,7 @@ class Live:
         return path
 
     def qsub(self, script: str, *options: str) -> str:
-        """Submits a script by the command; its identifier, which stands alone on stdout."""
+        """Submit a script by the command; return the identifier, the only word on stdout."""
         done = self.run("qsub", "-s", "/bin/sh", *options, stdin=script).ok()
         assert len(done.lines) == 1, done
         return done.lines[0]
@@ -246,26 +245,26 @@ class Live:
         return dict(found.data)
 
     def shown(self, script: str) -> Any:
-        """What ``qmgr --json`` prints, by the library."""
+        """Return what ``qmgr --json`` prints, by the library."""
         flags = {"atomic": True, "check": False, "plan": False, "json": True}
         return json.loads(self.client.call("qmgr", source="test", script=script, **flags)["out"])
 
     def why(self, id: str) -> dict[str, Any]:
-        """What ``qstat --why --json`` prints, by the library."""
+        """Return what ``qstat --why --json`` prints, by the library."""
         [found] = json.loads(self.client.call("qstat", text="why", operands=[id], json=True))
         return dict(found)
 
     def waits(self, id: str, text: str) -> None:
-        """Waits until a request's reason has these words: the pass that says so may still be under way."""
+        """Wait until a request's reason has these words: its pass may still be under way."""
         self.until(id, lambda job: text in str((job["reason"] or {}).get("text", "")), f"wait: {text}")
         assert text in self.why(id)["reason"]["text"]
 
     def ended(self, id: str) -> dict[str, Any]:
-        """What a request has become, once it has ended."""
+        """Return an ended request's object, once it has ended."""
         return dict(self.client.wait(id, PATIENCE))
 
     def running(self, id: str) -> dict[str, Any]:
-        """Waits until it runs and somebody has seen it."""
+        """Wait until it runs and that is reported; return its object."""
         return self.until(id, lambda job: job["state"] == "running" and self.events("started", id), "run")
 
     def until(
@@ -280,7 +279,7 @@ class Live:
         return found
 
     def events(self, kind: str = "", request: str = "") -> list[Mapping[str, Any]]:
-        """The journal, narrowed."""
+        """Return the journal's events, of that kind or request only."""
         return [
             each
             for each in self.client.events(self._former[0])
@@ -288,7 +287,7 @@ class Live:
         ]
 
     def text(self, name: str) -> str:
-        """What a file in the working folder holds, once it holds a whole line."""
+        """Return the text of a file in the working folder, once it has a whole line."""
         path = self.work / name
         return until(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text(), name)
 
@@ -298,7 +297,7 @@ class Live:
         return sock
 
     def wire(self, *lines: bytes) -> list[dict[str, Any]]:
-        """Sends raw lines over the socket; one answer each."""
+        """Send raw lines over the socket; return an answer for each."""
         with self.connect() as sock:
             sock.settimeout(PATIENCE)
             sock.sendall(b"".join(line + b"\n" for line in lines))
@@ -325,12 +324,12 @@ class Live:
         return self
 
     def leftovers(self) -> list[int]:
-        """Processes of this home: daemon, spawner, shepherds, jobs, commands."""
+        """Return the processes of this home: daemon, spawner, shepherds, jobs, commands."""
         mark = os.fsencode(f"NQSPY_HOME={self.home}")
         return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _has(entry, mark)]
 
     def close(self) -> None:
-        """Ends everything and looks into the log for what nobody should see."""
+        """End all processes and check the log for what must not be in it."""
         self.hang_up()
         end = time.monotonic() + PATIENCE
         while (pids := self.leftovers()) and time.monotonic() < end:
@@ -375,7 +374,7 @@ def make_live(tmp_path: Path) -> Iterator[Callable[..., Live]]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that everybody may write to, as exits need one where they run with no rights."""
+    """Yield a folder that all users may write to, as exits without rights need one."""
     with tempfile.TemporaryDirectory(prefix="nqspy-open-") as name:
         os.chmod(name, 0o777)
         yield Path(name)
@@ -383,12 +382,12 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def live(make_live: Callable[..., Live]) -> Live:
-    """A started daemon with one queue, ``batch``, on two PEs."""
+    """Return a started daemon with one queue, ``batch``, on two PEs."""
     return make_live().site().start()
 
 
 def of_a_file(factory: pytest.TempPathFactory, *site: Any) -> Iterator[Live]:
-    """One started daemon for all tests of a file, with these settings and exits (see `Live.site`)."""
+    """Yield one started daemon for all tests of a file, with these settings and exits (see `Live.site`)."""
     folder = factory.mktemp("office")
     live = Live(folder / "home", folder / "work").site(*site).start()
     yield live
@@ -397,11 +396,13 @@ def of_a_file(factory: pytest.TempPathFactory, *site: Any) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def office(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One started daemon for all tests of a file, which leave it as they found it; ``OFFICE``: its site."""
+    """Yield one started daemon for all tests of a file, which leave it as they found it; ``OFFICE``: its
+    site."""
     yield from of_a_file(tmp_path_factory, getattr(request.module, "OFFICE", ONE_QUEUE))
 
 
 @pytest.fixture
 def shared(office: Live, tmp_path: Path) -> Live:
-    """The office with a folder of its own for each test, which may kill the daemon and leave requests."""
+    """Yield the office with a folder of its own for each test, which may kill the daemon and leave
+    requests."""
     return office.again(tmp_path / "work")

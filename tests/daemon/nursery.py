@@ -23,11 +23,11 @@ from nqspy.daemon.home import Home
 from nqspy.daemon.starting import StartOptions
 
 ROOM = "x" * 20_000
-"""A variable as long as the environment of any daemon may be."""
+"""Variable as long as the environment of any daemon may be."""
 
 
 def spawn(home: Home, options: StartOptions, environment: Mapping[str, str]) -> int:
-    """Begin a daemon, as `nqspy.daemon.process` does. Return the pipe in which it says how it came up."""
+    """Begin a daemon, as `nqspy.daemon.process` does; return the pipe with its report."""
     read, write = os.pipe()
     words = (str(home.path), msgspec.json.encode(options).decode(), dict(environment))
     socket.send_fds(_door()[0], [json.dumps(words).encode()], [write])
@@ -37,7 +37,8 @@ def spawn(home: Home, options: StartOptions, environment: Mapping[str, str]) -> 
 
 @functools.cache
 def _door() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Begin the process from which daemons are forked; it ends with this one."""
+    """Begin the process from which daemons are forked, which ends with this one; return it with its
+    socket."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     root = str(Path(__file__).parents[2])
     begun = subprocess.Popen(
@@ -50,7 +51,7 @@ def _door() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 
 def main() -> NoReturn:
-    """Fork a daemon for each message, until nobody can send any more."""
+    """Fork a daemon for each message, until the other end is closed."""
     gc.disable()
     from nqspy.daemon import process, running  # noqa: F401  (what a daemon loads)
 
@@ -77,7 +78,7 @@ def main() -> NoReturn:
 
 
 def _live_in(environment: dict[str, str]) -> None:
-    """Take an environment, also where the kernel shows that with which the process was begun."""
+    """Adopt an environment, also in the memory that the kernel shows as the process's first one."""
     shown = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
     begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
     os.environ.clear()

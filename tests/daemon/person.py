@@ -1,4 +1,4 @@
-"""Somebody else at the counter of a daemon of root: who that is, is what the kernel says."""
+"""Another user as a client of a daemon of root; the kernel says who that is."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ def speaking_as(uid, *groups):
 
 
 class Person:
-    """Somebody at the counter, connected once."""
+    """A user with one connection."""
 
     def __init__(self, live, uid, *groups):
         with speaking_as(uid, *groups):
@@ -54,7 +54,7 @@ class Person:
 
 
 def submit_as(live, uid, name="x", dry_run=False):
-    """A request of this user in queue batch: its identifier."""
+    """Submit a request as this user to queue batch; return its identifier."""
     open_way(live.home)
     with contextlib.closing(Person(live, uid)) as person:
         answer = person.submit("batch", name, dry_run)

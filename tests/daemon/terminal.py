@@ -15,7 +15,7 @@ def at_a_terminal(
     live: Live, name: str, *words: str, stdin: str = "", out: bool = False, tty: bool = False,
     columns: int = 80, **env: str,
 ) -> Done:  # fmt: skip
-    """Runs a command whose stderr is a terminal; with ``out`` stdout is it too (both come in ``err``), with
+    """Run a command whose stderr is a terminal; with ``out`` also its stdout (both come in ``err``), with
     ``tty`` stdin."""
     master, slave = os.openpty()
     _shape(slave, columns)
@@ -44,7 +44,7 @@ def _shape(terminal: int, columns: int) -> None:
 
 
 def _read(master: int) -> str:
-    """All that is shown until nobody has the terminal open any more."""
+    """Return all that is shown until no process has the terminal open any more."""
     parts, end = [], time.monotonic() + PATIENCE
     while select.select([master], [], [], max(0.0, end - time.monotonic()))[0]:
         try:

@@ -40,7 +40,7 @@ pytestmark = [
 
 
 class Person:
-    """A real user. ``sh`` runs a line as him."""
+    """A real user; ``sh`` runs a line as that user."""
 
     def __init__(self, name: str, homes: Path) -> None:
         home = homes / name
@@ -66,7 +66,7 @@ class Person:
 
 
 class House:
-    """One daemon, its two users, and what the first has there."""
+    """One daemon, its two users, and the requests and files of the first."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -136,7 +136,7 @@ class House:
         }  # fmt: skip
 
     def state(self) -> dict[str, object]:
-        """What no attack may change."""
+        """Return the state that no attack may change."""
         jobs = {id: self.live.job(id) for id in (self.waiting, self.running, self.held)}
         queued = [each.data for each in self.live.client.requests(queue="other")]
         mine = (self.waiting, self.held, self.ben.environment["MINE"])

@@ -6,7 +6,8 @@ HOLDS = "while [ ! -e gate ]; do sleep 0.05; done\n"
 
 
 def promised(live: Live, settings: str = "", wall: str = "1:00:00") -> tuple[str, str]:
-    """One request holds three of four PEs until there is a gate, a start is promised to one for all four."""
+    """Have one request hold three of four PEs until there is a gate, and reserve a start for one on all
+    four."""
     live.set("set machine pes=4", f"set queue batch order=fcfs reserve=1 {settings}")
     if "probable" in settings:
         live.ended(live.qsub("true\n", "-l", "walltime=2:00:00", "-N", "brief"))

@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 ANNE, BEN, CATE = 1, 2, 3
-"""Users that each Debian has. One without an entry in the user database may not submit."""
+"""Users of each Debian; one without an entry in the user database may not submit."""
 CRAY, BULL = 62001, 62002
 """Groups that need no entry in /etc/group: the kernel knows their numbers."""
 ANNE_NAME, CATE_NAME = (pwd.getpwuid(uid).pw_name for uid in (ANNE, CATE))

@@ -23,7 +23,7 @@ GO = "while [ ! -e go ]; do sleep 0.05; done"
 
 
 def make_devices(root: Path, nvidia: int = 0, amd: int = 0) -> None:
-    """Device files, and what the kernel tells of them."""
+    """Make device files, and what the kernel shows of them."""
     for n in range(nvidia):
         _write(root / f"dev/nvidia{n}")
         place = f"0000:{n:02x}:00.0"
@@ -46,7 +46,7 @@ def _write(file: Path, text: str = "") -> None:
 
 @pytest.fixture
 def lab(make_live, tmp_path) -> Live:
-    """A server with four NVIDIA GPUs, not yet started."""
+    """Return a server with four NVIDIA GPUs, not yet started."""
     live = make_live().site(SITE)
     make_devices(tmp_path / "root", nvidia=4)
     live.environment[devices.ROOT] = str(tmp_path / "root")

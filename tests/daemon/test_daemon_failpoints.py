@@ -37,7 +37,7 @@ def died(live):
 
 
 def items(live, marks):
-    """A list of jobs that leave a mark each."""
+    """Return a list of jobs that leave a mark each."""
     options = {"shell": "/bin/sh", "workdir": live.work}
     return [submission(f"echo {n} >> {marks}\nexit {n}\n", (), options) for n in range(JOBS)]
 
@@ -107,7 +107,7 @@ def test_killed_in_a_restart_the_next_one_finds_the_same(office, rule):
 
 
 def submit_many(live, count):
-    """Identifiers of those that were taken, and what was said of the others."""
+    """Submit so many; return the identifiers of accepted ones, and the errors of the others."""
     accepted, refused = [], []
     for _ in range(count):
         try:
@@ -160,7 +160,7 @@ def test_stopped_between_writing_and_the_disk_it_answers_when_it_goes_on(live):
 
 
 def _poke(live):
-    """Something else to commit; its answer may be that the daemon has stopped."""
+    """Cause another commit; the answer may be that the daemon has stopped."""
     with Client(live.home, timeout=0.3) as hasty, suppress(NqspyError):
         hasty.qmgr("set queue batch run_limit=3")
 

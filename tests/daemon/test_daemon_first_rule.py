@@ -17,7 +17,8 @@ COMES_SOON = ("qcat", "qstat", "qselect", "nqspy exits trace")
 
 
 def _shown(text: str) -> str:
-    """A pattern of what the page shows: ``…`` alone stands for any lines, else for anything in one."""
+    """Return a pattern for what the page shows: ``…`` alone stands for any lines, else for any text in
+    one."""
     lines = [
         r"(?:.*\n)*?" if line == "…" else re.escape(line).replace(re.escape("…"), ".*") + r"\n"
         for line in text.splitlines()
@@ -26,7 +27,7 @@ def _shown(text: str) -> str:
 
 
 class Reader:
-    """Somebody who does what the page says, in a folder of his own."""
+    """Does what the page says, in a folder of its own."""
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -84,7 +85,8 @@ def test_what_a_guide_shows_is_what_happens(make_live, page):
 
 
 def _comes(typed: str, id: str) -> str:
-    """A command or option in the tables of the page `coming`, as it may be typed; empty for other words."""
+    """Return a command or option from the tables of the page `coming`, as it may be typed; empty for other
+    words."""
     words = typed.replace("CMD", "true").replace("17", id).replace(" me", f" {getpass.getuser()}")
     first = words.partition(" ")[0]
     if typed in ("qsub -I", "mpprun", "CMD") or not first.startswith(("q", "nqspy", "pbsnodes", "-")):

@@ -22,7 +22,7 @@ def test_answers_in_pieces_are_those_in_one():
 
 
 def resident(pid):
-    """MB."""
+    """Return the resident memory of a process in MB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1024**2
 
 

@@ -20,7 +20,7 @@ def jobselect(request, view):
 
 
 def switches(pid):
-    """Voluntary context switches of all threads of a process, which number by thread."""
+    """Return the voluntary context switches of a process's threads, by thread."""
     found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         for line in (task / "status").read_text().splitlines():
@@ -30,7 +30,7 @@ def switches(pid):
 
 
 def sleep_for(pids, seconds):
-    """How often each of these processes wakes meanwhile; no thread comes or goes."""
+    """Return how often each of these processes wakes meanwhile; no thread may come or go."""
     before = {pid: switches(pid) for pid in pids}
     threading.Event().wait(seconds)
     after = {pid: switches(pid) for pid in pids}
@@ -66,5 +66,5 @@ def test_an_idle_daemon_sleeps_though_requests_wait_and_wakes_seldom_while_one_r
 
 
 def asked(live):
-    """How often the gate was asked: once in each pass about the one that it refuses."""
+    """Return how often the gate was asked: once in each pass, about the one that it refuses."""
     return live.client.call("exits_list")["exits"][0]["calls"]

@@ -48,7 +48,7 @@ OFFICE, site = SITE, office
 
 @pytest.fixture(params=["openmpi", "mpich"])
 def mpirun(site, request):
-    """The launcher and a program built for it, one rank a line: `rank/size: CPUs`."""
+    """Return the launcher and a program built for it that prints a line for each rank: `rank/size: CPUs`."""
     kind = request.param
     launcher, compiler = shutil.which(f"mpirun.{kind}"), shutil.which(f"mpicc.{kind}")
     if launcher is None or compiler is None:
@@ -72,7 +72,7 @@ def test_an_mpi_program_has_a_process_on_each_pe_of_its_application(site, mpirun
 
 @contextmanager
 def first_pe_taken(site: Live) -> Iterator[None]:
-    """Somebody else is on PE 0 meanwhile."""
+    """Hold PE 0 by another request in the block."""
     with TemporaryDirectory(dir=site.work) as folder:
         name = f"{Path(folder).name}/holds"
         holds = Called(site, "-n", "1", "sh", "-c", WAITS.format(name), TMPDIR=folder)

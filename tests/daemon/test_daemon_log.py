@@ -13,7 +13,7 @@ from nqspy.daemon import log
 
 @pytest.fixture
 def rotating(tmp_path):
-    """A log of its own whose files hold a kilobyte."""
+    """Return a log of its own whose files hold a kilobyte."""
     handler = log._Rotating(tmp_path / "nqsd.log", maxBytes=1_000, backupCount=50)
     handler.setFormatter(logging.Formatter("%(message)s"))
     yield handler

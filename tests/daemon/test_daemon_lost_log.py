@@ -42,7 +42,7 @@ SPOILS = {
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory):
-    """A home as a kill leaves it, with three requests in its log, and the last one's number."""
+    """Return a home as a kill leaves it, with three requests in its log, and the last one's number."""
     folder = tmp_path_factory.mktemp("left")
     inner = Inner(folder / "home")
     while inner.daemon.upkeep.due is None:  # its first round moves the log into the database

@@ -29,7 +29,7 @@ WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
 
 
 class Called:
-    """An `mpprun` that was called and goes on."""
+    """A running `mpprun`."""
 
     def __init__(self, live: Live, *words: str, folder=None, **more):
         self.process = subprocess.Popen(
@@ -53,7 +53,7 @@ class Called:
 
 @pytest.fixture
 def call():
-    """Has somebody call `mpprun`; nobody stays behind, nor what one that is killed leaves."""
+    """Return a function that calls `mpprun`; end all calls, and what killed ones leave, after the test."""
     called = []
     with tempfile.TemporaryDirectory(prefix="nqspy-apps-") as place:
 
@@ -83,7 +83,7 @@ def apps(live: Live) -> list[dict]:
 
 
 def waiting(live: Live, number: int = 1) -> list[dict]:
-    """Those that wait, once there are so many."""
+    """Return the waiting applications, once there are so many."""
     return until(
         lambda: len(found := [each for each in apps(live) if each["state"] == "queued"]) == number and found,
         f"{number} wait",

@@ -30,7 +30,7 @@ QUICK = "every=100ms timeout=5 fails=2 recovers=2"
 
 @pytest.fixture
 def site(make_live):
-    """A daemon whose queue ``night`` needs nfs, which is well as long as the file ``nfs`` says ok."""
+    """Return a daemon whose queue ``night`` needs nfs, which is well while the file ``nfs`` says ok."""
     live = make_live()
     (live.work / "nfs").write_text("ok\n")
     check = f'create probe nfs command="grep ok {live.work}/nfs" {QUICK} running=suspend\n'
@@ -112,7 +112,7 @@ def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, 
 
 @pytest.fixture
 def plain(office):
-    """One daemon for all tries; no probe is left."""
+    """Return one daemon for all tries; remove its probes after each."""
     yield office
     for row in office.shown("show probes"):
         office.set(f"delete probe {row['name']}")

@@ -15,7 +15,7 @@ WAIT = "echo $$ > pid.{0}; while [ ! -e go ]; do sleep 0.02; done"
 
 
 def reboot(live) -> None:
-    """Has the spool say that all that runs was begun in another boot; it ends with its shepherds."""
+    """Make the spool say that all running requests were begun in another boot, and end their shepherds."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     live.kill()
     for pid in live.leftovers():
@@ -99,7 +99,7 @@ def test_cpus_that_go_and_come_are_noticed_and_told(make_live):
 
 
 def _ring(live) -> None:
-    """Something is due soon, and the daemon looks about: it would within a minute anyhow."""
+    """Make something due soon, so that the daemon checks: it would within a minute anyhow."""
     date = (datetime.now() + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%S")
     live.qsub("exit 0\n", "-a", date)
 

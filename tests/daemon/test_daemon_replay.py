@@ -36,7 +36,7 @@ EVERYTHING = {
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One that has been lived through; its daemon has been stopped."""
+    """Yield a site after a whole night; its daemon has been stopped."""
     place = tmp_path_factory.mktemp("night")
     live = Live(place / "home", place / "work")
     with tempfile.TemporaryDirectory(prefix="nqspy-open-") as folder:
@@ -83,7 +83,7 @@ def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(nig
 
 
 def replayed_with(night: Live, *words: str) -> dict[str, Any]:
-    """As data, of a replay that must work."""
+    """Return the data of a replay that must succeed."""
     done = CliRunner().invoke(app, ["--home", str(night.home), *words, "--json"], catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -117,7 +117,7 @@ def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told_a
 
 
 def asked_for(night: Live, pes: int) -> set[str]:
-    """The requests that were started and had asked for so many PEs."""
+    """Return the requests that were started and had asked for so many PEs."""
     events = [each.event for each in journal(night)]
     started = {event.seq for event in events if event.kind == "starting"}
     return {
@@ -157,7 +157,7 @@ def test_each_pass_is_told(night: Live) -> None:
 
 
 def at_there(at: int) -> str:
-    """The hour in Paris."""
+    """Return the time in Paris."""
     return datetime.fromtimestamp(at / 1000, ZoneInfo("Europe/Paris")).isoformat()[:13]
 
 

@@ -33,7 +33,7 @@ def three(live: Live, waits: str) -> str:
 
 
 def a_day(live: Live) -> None:
-    """An exit comes, changes and goes."""
+    """Add an exit, change it and remove it."""
     live.site().start()
     three(live, "")
     for name in "ab":

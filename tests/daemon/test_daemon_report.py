@@ -78,7 +78,7 @@ def day_of(live):
 
 
 def a_night(live):
-    """Two departments, one request of which fails; then the shift ``report`` is put in force."""
+    """Run requests of two departments, one of which fails; then enter the shift ``report``."""
     live.set("switch shift night")
     good = live.submit("true", name="good", account="d1")
     live.ended(good)  # else one pass may start both
@@ -197,7 +197,7 @@ def test_a_night_in_which_the_daemon_dies_is_reported_when_it_is_back(make_live)
 
 
 def _clock(live):
-    """What the home's clock shows while no daemon runs."""
+    """Return what the home's clock shows while no daemon runs."""
     return zone_of("Europe/Paris").text(clock_of(live.home, None).now())
 
 

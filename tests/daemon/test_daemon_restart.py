@@ -15,7 +15,7 @@ def live(shared):
 
 
 def gated(live, name, then="exit 5"):
-    """A request that runs until its gate is opened; its first process's number lies in NAME.pid."""
+    """Submit a request that runs until its gate is opened; NAME.pid has its first process's number."""
     gate = live.work / f"{name}.gate"
     script = (
         f"echo $$ > {name}.pid; echo run >> {name}.ran; while [ ! -e {gate} ]; do sleep 0.02; done; {then}"

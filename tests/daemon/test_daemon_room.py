@@ -15,7 +15,7 @@ from small_disk import fill, small_disk
 from nqspy.model.errors import Refusal
 
 LETTERS = (f"!#$%&()*+-;<=>?@^_{{|}}~{string.digits}{string.ascii_letters}".encode() * 4)[:256]
-"""For each byte one of 84."""
+"""Bytes that a script is made of: 84 different ones."""
 SMALL = 160 << 20
 TINY = 96 << 20
 GREEDY = """
@@ -30,16 +30,16 @@ with open(sys.argv[1], "ab", buffering=0) as file:
             time.sleep(0.0005 if part == 512 else 0)
             part = max(512, part // 2)
 """
-"""Takes every byte of a disk that comes free."""
+"""Program that takes every byte of a disk that becomes free."""
 
 
 def script(size):
-    """A comment that packing makes smaller by a fifth only."""
+    """Return a comment that packing makes smaller by a fifth only."""
     return f"# {os.urandom(size).translate(LETTERS).decode()}\nexit 3"
 
 
 def blobs(live):
-    """Bytes of scripts and environments in the database, and how many there are."""
+    """Return the bytes of scripts and environments in the database, and how many there are."""
     with closing(sqlite3.connect(f"file:{live.home}/nqs.db?mode=ro", uri=True)) as connection:
         found: tuple[int, int] = connection.execute(
             "SELECT coalesce(sum(length(body)), 0), count(*) FROM blobs"
@@ -93,7 +93,7 @@ def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with
 
 @contextmanager
 def disk_of(live, size):
-    """A home on a disk of its own, of so many bytes."""
+    """Put the home on a disk of its own, of so many bytes."""
     with small_disk(live.home, f"size={size}"):
         live.accepts_trouble = True
         yield live.site(ONE_QUEUE + "set server user_spool=unlimited\n")
@@ -162,7 +162,7 @@ def test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts(smal
 
 @contextmanager
 def greedy(live):
-    """Somebody writes on and on."""
+    """Fill the disk by another process, again and again."""
     with subprocess.Popen([sys.executable, "-c", GREEDY, str(live.home / "ballast")]) as writer:
         try:
             until(lambda: (live.home / "ballast").exists() and _free(live) < 4096, "a full disk")

@@ -31,7 +31,7 @@ class Manager:
             assert said in ("READY=1", "WATCHDOG=1"), said
 
     def silence(self):
-        """Takes what has been said, then waits a second for more."""
+        """Read the messages so far, then wait a second for more."""
         self.socket.settimeout(1)
         while True:
             try:
@@ -129,7 +129,7 @@ def test_systemd_takes_the_unit_and_finds_it_less_exposed_than_a_bare_one(tmp_pa
 
 
 def exposure(tool, file):
-    """systemd's exposure level of a unit: 0 hardened, 10 bare."""
+    """Return systemd's exposure level of a unit: 0 hardened, 10 bare."""
     run = subprocess.run(
         [tool, "security", "--offline=true", "--no-pager", str(file)], capture_output=True, text=True
     )

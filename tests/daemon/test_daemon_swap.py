@@ -35,13 +35,13 @@ needs_room = pytest.mark.skipif(
 
 
 def hold(size: int, mark: str) -> str:
-    """A program that holds so many MB until its standard input ends, or for ever."""
+    """Return a program that holds so many MB until its standard input ends, or for ever."""
     code = f"held = bytearray(b'x') * ({size} << 20); open('{mark}', 'w').write('holds\\n'); import time; "
     return f'{sys.executable} -c "{code}time.sleep(600)"'
 
 
 class People:
-    """Somebody who takes memory for a while."""
+    """Takes memory for some time."""
 
     def __init__(self, live, size: int) -> None:
         self.mark = live.work / "people"
@@ -55,7 +55,7 @@ class People:
 
 @contextlib.contextmanager
 def crowded(live, id):
-    """People take memory until a request gives way: also what others on the machine give back meanwhile."""
+    """Take memory until a request gives way: also what other processes release meanwhile."""
     there = [People(live, PEOPLE)]
     try:
         while not _comes(lambda: live.job(id)["state"] == "suspended", 15):
@@ -75,7 +75,7 @@ def _comes(condition, seconds: float) -> bool:
 
 
 def marks() -> str:
-    """Swap control with the upper mark a little above what is in use now."""
+    """Return settings of swap control with the upper mark slightly above the present use."""
     used = memory.read().used
     high, low = used + STEP + 1, used + STEP
     return f"set swap_control on high={high:.1f} low={low:.1f} min_resident=1 interactive=off psi=100"
@@ -83,7 +83,7 @@ def marks() -> str:
 
 @pytest.fixture
 def hog(live):
-    """A running request that holds memory, and its process."""
+    """Start a request that holds memory; return it with its process."""
     id = live.submit(f"exec {hold(BATCH, 'batch')}")
     live.running(id)
     live.text("batch")

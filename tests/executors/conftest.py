@@ -1,4 +1,4 @@
-"""The real executor in a home of its own, and a bench that submits to it and waits for what it tells."""
+"""The real executor in a home of its own, and a bench that submits to it and waits for its observations."""
 
 import hashlib
 import os
@@ -28,8 +28,8 @@ from nqspy.model.site import Site
 PATIENCE = 120.0
 S = TypeVar("S", bound=Observation)
 IN_CGROUP = Ask(others=(("per_process/corefile_limit", 0),))
-"""A limit of each process has to be set between fork and exec: such a request is forked into a cgroup, where
-there is one to be had; a plain one is spawned."""
+"""A limit for each process must be set between fork and exec: such a request is forked into a cgroup, if
+there is one; a plain request is spawned."""
 BOTH = pytest.mark.parametrize("ask", [Ask(), IN_CGROUP], ids=["spawned", "forked"])
 AS_ROOT = [
     pytest.mark.privileged,
@@ -49,7 +49,7 @@ bench.executor.start()
 
 
 def begin_daemon(home: Path, *scripts: str, then: str, first: str = "") -> "subprocess.Popen[str]":
-    """Begin a process with a bench of its own, which does ``then``."""
+    """Begin a process with a bench of its own, in which ``then`` is run."""
     words = [sys.executable, "-c", DAEMON.format(first=first, then=then), __file__, str(home), *scripts]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
 
@@ -58,7 +58,7 @@ WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
 
 
 def state(pid: int) -> str:
-    """The state of a process as the kernel shows it, "" for one that is gone."""
+    """Return the kernel's state of a process; "" if it has ended."""
     seen = proc.stat(pid)
     return "" if seen is None else seen.state
 
@@ -68,14 +68,14 @@ def gone(pid: int) -> bool:
 
 
 def cgroups_here(kind: str = "") -> Cgroups:
-    """Cgroups of that kind (empty: the best) as far as they may be used here."""
+    """Return cgroups of that kind (empty: the best), as far as they can be used here."""
     found = Cgroups(f"test-{os.getpid()}", kind)
     found.remove()
     return found
 
 
 def enforced(controller: str, kind: str = "") -> bool:
-    """True if a controller may be used here, with cgroups of that kind."""
+    """True if a controller can be used here, with cgroups of that kind."""
     found = cgroups_here(kind)
     return controller in found.controls.found and kind in ("", found.kind)
 
@@ -86,7 +86,7 @@ def needs(controller: str, kind: str = "") -> pytest.MarkDecorator:
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of a condition outside our processes (a file, a pid)."""
+    """Return the first true value of a condition outside our processes (a file, a pid)."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if value := condition():
@@ -96,7 +96,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 
 
 class Bench:
-    """A home with hands and one queue ``batch``."""
+    """A home with an executor and one queue ``batch``."""
 
     def __init__(self, home: Path, speed: float = 1.0, cgroup: str = "", **options: Any) -> None:
         self.home = home
@@ -136,7 +136,7 @@ class Bench:
         return request
 
     def again(self, request: Request) -> Request:
-        """Starts a request's second attempt."""
+        """Start a request's second attempt."""
         self.do(Start(request.seq, 2, (0,)), request)
         return request
 
@@ -144,13 +144,13 @@ class Bench:
         self.executor.do(action, request, self.site, Instant(0))
 
     def expect(self, kind: type[S], request: Request) -> S:
-        """The next observation of that kind for that request."""
+        """Return the next observation of that kind about a request."""
         found = self.first(request, kind)
         assert isinstance(found, kind)
         return found
 
     def first(self, request: Request, *kinds: type[Observation]) -> Observation:
-        """The next observation of one of these kinds for that request."""
+        """Return the next observation of one of these kinds about a request."""
         end = time.monotonic() + PATIENCE
         while True:
             for observation in self.seen:
@@ -167,22 +167,22 @@ class Bench:
         return self.expect(ObservedEnded, request).ending
 
     def run(self, script: str, **spec: Any) -> Ending:
-        """Starts a request and waits for its end."""
+        """Start a request and wait for its end; return that observation."""
         return self.ending(self.start(script, **spec))
 
     def running(self, script: str, **spec: Any) -> Request:
-        """Starts a request and waits until it runs."""
+        """Start a request and wait until it runs."""
         request = self.start(script, **spec)
         self.expect(ObservedRunning, request)
         return request
 
     def kill(self, request: Request, grace: int = 1000, reason: str = "deleted", number: int = 15) -> Ending:
-        """Has a request ended; its ending."""
+        """End a request; return the observation of its end."""
         self.do(Kill(request.seq, 1, reason, grace, number))
         return self.ending(request)
 
     def text(self, name: str) -> str:
-        """What a file in the working folder holds, once it holds something."""
+        """Return the text of a file in the working folder, once it has any."""
         path = self.work / name
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
 
@@ -190,23 +190,23 @@ class Bench:
         return int(self.text(name))
 
     def spooled(self, request: Request, name: str = "stdout") -> Path:
-        """A stream of a request in the spool, once it is there."""
+        """Return the path of a request's stream in the spool, once it exists."""
         path = self.folder(request) / name
         wait_until(path.exists, f"{name} in the spool")
         return path
 
     def record(self, request: Request) -> dict[str, Any]:
-        """What is noted of a request's processes, once it is."""
+        """Return the record of a request's processes, once it exists."""
         found = wait_until(lambda: records.read(str(self.folder(request)), "pid"), "its record")
         assert isinstance(found, dict)
         return found
 
     def scan(self, attempts: int = 1, first: int = 1) -> list[Observation]:
-        """What is found of the first attempts of so many requests."""
+        """Return the observations of a scan for the first ``attempts`` attempts."""
         return list(self.executor.scan(dict.fromkeys(range(first, first + attempts), 1)))
 
     def go(self) -> None:
-        """Lets requests go on that `WAIT`."""
+        """Let requests go on that wait in `WAIT`."""
         (self.work / "go").touch()
 
     @property
@@ -223,12 +223,12 @@ class Bench:
         return self.executor._watch.identifier
 
     def lose(self, request: Request) -> ObservedLost:
-        """Kills the request's shepherd; the loss that is told."""
+        """Kill the request's shepherd; return the observed loss."""
         os.kill(self.shepherd(request), signal.SIGKILL)
         return self.expect(ObservedLost, request)
 
     def leave(self) -> None:
-        """Lets the executor go, as a daemon that is stopped; its requests go on."""
+        """Close the executor, as a stopped daemon does; its requests go on."""
         if not self.left:
             self.left = True
             self.executor.close()
@@ -245,7 +245,7 @@ class Bench:
 
 
 class User:
-    """A real user of this machine, with entries in the user database that come and go; a member of group
+    """A real user of this machine, whose entries in the user database come and go; a member of group
     daemon."""
 
     def __init__(self, name: str) -> None:

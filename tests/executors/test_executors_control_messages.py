@@ -1,4 +1,4 @@
-"""What a shepherd is told while its job runs: lines for the output, another wall time, another place for the
+"""Messages to a shepherd while its job runs: lines for the output, another wall time, another place for the
 output."""
 
 import os

@@ -1,5 +1,4 @@
-"""Nobody keeps a PE by what happens around his job: the launch and the delivery have deadlines, can be ended,
-and do not hold up the PE; holes in output stay holes."""
+"""Launch and delivery have deadlines, can be ended, and do not occupy PEs; holes in output stay holes."""
 
 import contextlib
 import os
@@ -23,11 +22,11 @@ from nqspy.model.requests import Ask, Output
 LONG = "head -c 300000 /dev/zero\n"
 SPARSE = 15 << 40
 HOLES = 1 << 32
-"""As long as no disk is short of: a look at the spool at the wrong moment ends nobody."""
+"""Seconds for which no disk is full: a check of the spool at the wrong moment ends nothing."""
 
 
 class Sip(threading.Thread):
-    """Reads a fifo without end, so many bytes each time; by default it takes its time."""
+    """Reads a fifo without end, so many bytes each time; slowly by default."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
@@ -82,7 +81,7 @@ def test_a_delivery_has_a_deadline(make_bench, sip):
 
 
 def writer_of(fifo: Path) -> int | None:
-    """The process that has a fifo open, besides this one."""
+    """Return the process that has a fifo open, besides this one."""
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
             if int(link.parts[2]) != os.getpid() and os.readlink(link) == str(fifo):
@@ -187,12 +186,12 @@ while True:
 
 
 class Anne(User):
-    """A real user with nothing but what the tests start, who may stop all that is hers."""
+    """A real user with only the processes that the tests start, who may stop all of them."""
 
     running: "subprocess.Popen[bytes] | None" = None
 
     def stop_all(self, *, for_ever: bool) -> None:
-        """SIGSTOP to all that is hers, once or as fast as she can."""
+        """Send SIGSTOP to all her processes, once or as often as possible."""
         words = [everybody.interpreter(), "-S", "-c", STOPS.format(for_ever=for_ever)]
         run = everybody.begin(words, self.entry.pw_uid, self.entry.pw_gid, stdout=subprocess.PIPE)
         os.setpriority(os.PRIO_PROCESS, run.pid, -10)
@@ -221,13 +220,13 @@ WITH_USER = [*AS_ROOT, pytest.mark.skipif(not shutil.which("useradd"), reason="n
 
 
 class TestAStoppedChild:
-    """Between becoming the owner and exec, and while it delivers."""
+    """A child stopped between becoming the owner and exec, and during the delivery."""
 
     pytestmark = WITH_USER
 
     def begin(self, bench, anne, **spec):
-        """One whose first process stands still before its exec: on a busy machine one may be quicker than
-        who stops it, then the next is tried."""
+        """Return a request whose first process is stopped before its exec; if that is quicker than the
+        signal, try another."""
         anne.stop_all(for_ever=True)
         for _ in range(50):
             request = bench.start("exec sleep 60\n", **anne.fields, **spec)
@@ -240,8 +239,8 @@ class TestAStoppedChild:
         pytest.fail("each was quicker than who stops them")
 
     def end(self, bench, request):
-        """What brings its output is stopped as well, if it is not quicker: that holds no PE, and can be ended
-        too."""
+        """Stop the process that delivers its output too, if possible: that occupies no PE, and can be
+        ended."""
         first = bench.first(request, ObservedExiting, ObservedEnded)
         return first.ending if isinstance(first, ObservedEnded) else bench.kill(request, 0, number=9)
 

@@ -1,4 +1,4 @@
-"""How a request ends is told exactly: status, signal, use, and why it could not begin."""
+"""The end of a request is reported exactly: status, signal, use, and why it could not begin."""
 
 import os
 import signal

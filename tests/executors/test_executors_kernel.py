@@ -1,4 +1,5 @@
-"""Where cgroups may be used the kernel itself keeps a request to its limits; escapes are found anywhere."""
+"""Where cgroups can be used the kernel itself enforces a request's limits; escaped processes are found
+anywhere."""
 
 import contextlib
 import json
@@ -38,7 +39,7 @@ EAT = 'python3 -S -c \'import time; x = b"x" * {}; open("full", "w"); time.sleep
 @needs("memory")
 @pytest.mark.parametrize("limit", [40 * MB, 80 * MB])
 def test_memory_is_the_kernels_business_and_the_right_request_ends(bench, limit):
-    """With the larger limit its shepherd goes where the request is held, to spawn it there."""
+    """With the larger limit its shepherd enters the request's cgroup to spawn it."""
     ending = bench.run(f"exec python3 -S -c 'x = b\"x\" * {limit // 2}; del x'\n", ask=Ask(memory=limit))
     assert (ending.reason, ending.status) == ("exit", 0)
     assert ending.used.memory >= limit // 2  # it was that much for a moment only
@@ -227,7 +228,7 @@ def test_a_job_whose_cgroup_is_removed_does_not_start_outside_of_it(kind, monkey
 
 
 def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
-    """Its first process may stand still until the daemon gives up on it, and go on at that very moment."""
+    """The first process may be stopped until the daemon gives it up, and continue at that very moment."""
     shepherd, daemon = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     reader, writer = os.pipe()
     kill = {"do": "kill", "reason": "deleted", "grace": 20_000, "signal": 15}
@@ -256,12 +257,12 @@ def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
 
 
 FULL, ZERO = os.makedev(1, 7), os.makedev(1, 5)
-"""Devices that every machine has, in the place of GPUs."""
+"""Devices that every machine has, in place of GPUs."""
 
 
 @pytest.fixture
 def nodes(tmp_path):
-    """Device files of two GPUs."""
+    """Return device files of two GPUs."""
     made = []
     for n, number in enumerate((FULL, ZERO)):
         path = tmp_path / f"nvidia{n}"
@@ -275,7 +276,7 @@ def nodes(tmp_path):
 
 
 def give(bench, nodes, variable="CUDA_VISIBLE_DEVICES"):
-    """The site gives these two out as GPUs."""
+    """Configure these two devices as GPUs."""
     numbers = ("1:7", "1:5")
     devices = tuple(Device("nvidia", str(n), (str(path),), (), (numbers[n],)) for n, path in enumerate(nodes))
     bench.site.found = Found(bench.site.found.cpus, 0, devices=devices)
@@ -283,7 +284,7 @@ def give(bench, nodes, variable="CUDA_VISIBLE_DEVICES"):
 
 
 def run(bench, script, *units):
-    """What a job that holds these units says."""
+    """Return the output of a job that holds these units."""
     request = bench.request(f"({script}) > out 2>&1")
     held = (("gpu", units),) if units else ()
     bench.executor.do(Start(request.seq, 1, (0,), units=held), request, bench.site, 0)
@@ -292,7 +293,7 @@ def run(bench, script, *units):
 
 
 def list_nodes(nodes):
-    """A script that tries to open each."""
+    """Return a script that tries to open each device."""
     return "echo $CUDA_VISIBLE_DEVICES;" + "".join(f"(: < {path}) && echo {path.name};" for path in nodes)
 
 
@@ -346,7 +347,7 @@ def swaps() -> list[str]:
 
 @pytest.fixture
 def swap_file(tmp_path):
-    """A swap file for the time of a test."""
+    """Make a swap file for one test."""
     path = tmp_path / "swapfile"
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, 256 * MB)
@@ -362,7 +363,7 @@ def swap_file(tmp_path):
 
 @pytest.fixture(params=["cgroup2", "cgroup1", "none"])
 def hog(request, make_bench):
-    """A running request that holds 80 MB, in each make of cgroup."""
+    """Start a request that holds 80 MB, with each kind of cgroup."""
     bench = make_bench(cgroup=request.param)
     job = bench.running(HOG)
     bench.text("holds")
@@ -381,7 +382,7 @@ def test_what_a_request_holds_is_seen_from_the_daemon(hog):
 
 
 def gives_way(bench, job, caplog) -> tuple[int, int]:
-    """How many MB left the memory, and of how many, as a request gave way."""
+    """Return how many MB left memory, and of how many, when a request gave way."""
     with caplog.at_level("INFO", "nqspy.executor"):
         bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB are paged out", caplog.text), "a line")

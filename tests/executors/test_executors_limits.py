@@ -1,4 +1,4 @@
-"""Limits are enforced on real processes, each in its own way, and the stderr file says which one it was."""
+"""Limits are enforced on real processes, and the stderr file names the limit."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ MB = 1 << 20
 
 
 def ended(bench, ending, reason, number, text=""):
-    """Checks how a request was ended, and that its errors say so."""
+    """Check how a request was ended, and that its errors say so."""
     assert (ending.reason, ending.signal) == (reason, number)
     if text:
         assert ending.text == text
@@ -54,7 +54,7 @@ def test_limits_count_by_the_clock_of_the_site(make_bench):
 
 
 def in_a_hole(bench, until, **spec):
-    """A request whose hole ends so many ms after its start."""
+    """Start a request whose hole ends so many ms after its start."""
     request = bench.request(SLEEP, contract=True, **spec)
     request.attempt = Attempt(1, (0,), Instant(0))
     bench.do(Start(request.seq, 1, (0,), until=Instant(until)), request)
@@ -108,7 +108,7 @@ def test_memory_of_all_processes_together(bench):
 
 
 def test_pages_of_mapped_files_are_no_memory_of_a_request(tmp_path):
-    """Measured, as in a user's own daemon: one process, and two that share them."""
+    """Measured as in a user's own daemon: one process, and two that share pages."""
     (tmp_path / "big").write_bytes(b"x" * (40 * MB))
     read = (
         "import mmap, sys, time; f = open(sys.argv[1], 'rb')\n"
@@ -143,8 +143,8 @@ thread = threading.Thread(target=begin)
 
 @pytest.mark.parametrize("who", ["itself", "thread"])
 def test_memory_of_a_process_counts_once_while_it_begins_another(tmp_path, who):
-    """A child between vfork and exec, held there by a FIFO that nobody writes to yet, runs in its parent's
-    memory: whoever begins programs shall not be ended for twice what it has."""
+    """A child between vfork and exec, stopped there by a FIFO without a writer, uses its parent's memory:
+    programs that start others must not be ended for twice their use."""
     os.mkfifo(tmp_path / "fifo")
     limits = {"memory": 100 * MB, "cpu_process": None}
     order = {"limits": limits, "speed": 1.0, "grace": 300, "cpus": None}
@@ -204,7 +204,7 @@ def test_one_that_goes_on_on_other_pes_moves_with_all_its_processes_and_threads(
 
 
 def _tree(bench, request):
-    """/proc folders of all threads of a request."""
+    """Return the /proc folders of all threads of a request."""
     mark = f"QSUB_REQID={request.seq}.".encode()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -239,7 +239,7 @@ for _ in range({rounds}):
         pass
 time.sleep(20)
 """
-"""Two to the power of its rounds, and no more: these tests must not harm the machine should they fail."""
+"""Processes: two to the power of the rounds, and no more, in case these tests fail."""
 PATIENT = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 leader = os.getppid()
@@ -247,20 +247,20 @@ open("ready", "w").close()
 while os.getppid() == leader:
     time.sleep(0.01)
 """
-"""Deaf to TERM, and waits until its leader has gone."""
+"""Script that ignores TERM, and waits until its leader has ended."""
 MOST = 60
 ASKED = Ask(others=(("per_request/process_limit", MOST),))
 
 
 def bomb(bench, first: str = "", rounds: int = 8) -> str:
-    """A script that doubles itself, its processes known by their name."""
+    """Return a script that doubles itself; its processes are found by name."""
     path = bench.work / f"bomb-{os.getpid()}.py"
     path.write_text(BOMB.format(first=first, rounds=rounds))
     return f"{sys.executable} -S {path}"
 
 
 def left(bench) -> list[str]:
-    """Processes of bombs that are still there."""
+    """Return the remaining processes of bombs."""
     words = ["pgrep", "-f", f"bomb-{os.getpid()}.py"]
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
 

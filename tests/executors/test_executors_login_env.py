@@ -1,4 +1,4 @@
-"""The environment of a login is made once for each user and shell, and what a job gets of it."""
+"""The environment of a login is made once for each user and shell; what a job gets of it."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ BASH = "/bin/bash"
 
 @pytest.fixture
 def desk(bench, monkeypatch):
-    """A bench whose login shell is a program of ours: ``profile`` is what it does in a login."""
+    """Return a bench whose login shell is our program; ``profile``: what it does at a login."""
 
     def profile(text: str) -> None:
         draft = bench.home / "draft"
@@ -39,7 +39,7 @@ def desk(bench, monkeypatch):
 
 
 def output(desk, script, **spec):
-    """What a job says that has its owner's login."""
+    """Return the output of a job with its owner's login."""
     assert desk.run(script, shell=None, **spec).status == 0
     return (desk.work / f"job.o{desk.seq}").read_text()
 
@@ -198,7 +198,8 @@ def test_what_is_cut_off_or_damaged_in_the_spool_is_no_login():
 
 
 def _each(tmp_path, profile: str, interpreter: list[str]) -> tuple[subprocess.CompletedProcess, bool]:
-    """Runs what `child` would exec with ``login_each``; and whether the script was come to."""
+    """Run what `child` would exec with ``login_each``; return the process, and True if the script was
+    reached."""
     (tmp_path / ".bash_profile").write_text(profile)
     (tmp_path / "job.sh").write_text('echo "$0|$1|$GIVEN"; nosuch; exit 7\n')
     order = {"shell": None, "login": "each", "interpreter": interpreter, "shell_args": [], "args": ["a b"],

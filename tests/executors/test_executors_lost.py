@@ -1,5 +1,5 @@
-"""A shepherd was killed: what is left of its job ends, strangers do not, and what it wrote is kept. What the
-spool says and nobody expects: strays, another boot, a later version, folders that were taken away."""
+"""A shepherd was killed: the rest of its job ends, other processes do not, and its output stays. Unexpected
+content of the spool: strays, another boot, a later version, removed folders."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_many_who_do_not_end_are_waited_for_together():
 @pytest.mark.parametrize("forgotten", [True, False])
 @pytest.mark.parametrize("again", [True, False])
 def test_what_a_lost_request_wrote_stays_whether_it_runs_again_or_not(bench, forgotten, again):
-    """Also where the daemon was killed before it had the attempt forgotten."""
+    """Also if the daemon was killed before it removed the attempt."""
     request = bench.running(PRECIOUS)
     spooled = bench.spooled(request)
     bench.until(spooled.read_text, "its output")
@@ -137,7 +137,7 @@ echo there; exec sleep 60
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_the_scratch_folder_of_a_lost_request_goes_and_no_link_is_followed(bench, tmp_path, restarted):
-    """Also where its output stays."""
+    """Also if its output stays."""
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").write_text("his")

@@ -23,7 +23,7 @@ SPEAK = "echo out; echo err >&2\n"
 
 
 def test_output_goes_where_it_is_to_go_and_replaces_an_older_file(bench):
-    """Beside the submission; into a folder and through a link of the owner; joined in order; nowhere."""
+    """Next to the submission; into a folder and through a link of the owner; joined in order; nowhere."""
     (bench.work / "job.o1").write_text("from another life, and longer\n")
     ending = bench.run(SPEAK)
     assert (ending.stdout, ending.stderr) == (str(bench.work / "job.o1"), str(bench.work / "job.e1"))
@@ -60,7 +60,7 @@ def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others_or_in_
 
 
 def swept(bench, *requests):
-    """Has requests forgotten, and waits until the folder is cleared."""
+    """Have requests removed, and wait until the folder is empty."""
     for request in requests:
         bench.do(Forget(request.seq, 1))
     bench.until(lambda: not bench.folder(requests[-1]).exists(), "the folder is cleared")
@@ -157,7 +157,7 @@ def test_the_exit_record_is_there_before_the_end_is_told(bench):
 
 @pytest.fixture
 def unread(bench):
-    """A request that writes to a fifo which somebody has open and never reads."""
+    """Start a request that writes to a fifo which a process has open and never reads."""
     fifo = bench.work / "fifo"
     os.mkfifo(fifo)
     fd = os.open(fifo, os.O_RDWR)
@@ -173,7 +173,7 @@ def test_output_for_a_fifo_that_nobody_reads_stays_in_the_spool(bench, unread):
 
 
 def _deliverer(bench, request, former: int) -> int:
-    """The shepherd that brings a request's output, another than the ``former``."""
+    """Return the shepherd that delivers a request's output, another than ``former``."""
     for pid in proc.all_pids():
         try:
             here = os.readlink(f"/proc/{pid}/cwd") == str(bench.folder(request))
@@ -242,7 +242,7 @@ def run(bench, request):
 
 
 def two(bench, way: str, second: str = "out", **direct):
-    """Two requests of one path, both handed in before either starts; runs one after the other."""
+    """Submit two requests with the same path before either starts; run them one after the other."""
     bench.site.settings.server.output_clash = way
     (bench.work / "gone").mkdir()
     requests = []

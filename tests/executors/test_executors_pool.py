@@ -1,4 +1,4 @@
-"""A shepherd that has seen its attempt to the end serves another: with nothing left of the one before."""
+"""A shepherd whose attempt has ended serves another: nothing of the former attempt remains."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SHEPHERD = "echo $PPID > shepherd-$NAME; "
 
 
 class Herd:
-    """Requests by name, each told which shepherd it has."""
+    """Requests by name, each with the shepherd that serves it."""
 
     def __init__(self, bench, ask=None):
         self.bench, self.ask = bench, ask or Ask()
@@ -28,7 +28,7 @@ class Herd:
         return self.bench.start(f"NAME={name}; {SHEPHERD}{script}", **({"ask": self.ask} | spec))
 
     def run(self, name, script="", **spec):
-        """Its ending."""
+        """Run a script; return the observation of its end."""
         return self.bench.ending(self.start(name, script, **spec))
 
     def shepherd(self, name):
@@ -38,7 +38,7 @@ class Herd:
         return self.shepherd(one) == self.shepherd(other)
 
     def left(self, name):
-        """Waits until the shepherd of a request has left."""
+        """Wait until the shepherd of a request has ended."""
         pid = self.shepherd(name)
         self.bench.until(lambda: proc.stat(pid) is None, "the idle shepherd has left")
 
@@ -48,13 +48,13 @@ class Herd:
 
 @pytest.fixture
 def herd(make_bench):
-    """An idle shepherd stays however busy the machine is."""
+    """Return a herd whose idle shepherds stay however busy the machine is."""
     return Herd(make_bench(idle=600.0))
 
 
 @pytest.fixture(params=[Ask(), IN_CGROUP], ids=["spawned", "forked"])
 def kind(request, make_bench):
-    """The same with requests of either kind."""
+    """Return a herd with requests of either kind."""
     return Herd(make_bench(idle=600.0), request.param)
 
 
@@ -193,7 +193,7 @@ def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change):
 
 @pytest.fixture
 def other_cgroup():
-    """One of a controller that nqspy leaves alone, else of version 2."""
+    """Return a cgroup of a controller that nqspy does not use, else of version 2."""
     for base in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/devices", "/sys/fs/cgroup"):
         folder = Path(base) / f"other-{os.getpid()}"
         try:

@@ -1,5 +1,5 @@
-"""Shepherds are killed -9: their jobs end to the last process, whatever these have done to hide, before the
-loss is told; and where nobody can know that, this is told too."""
+"""Shepherds are killed -9: all processes of their jobs end, however they hide, before the loss is reported;
+if that is not certain, this is reported too."""
 
 import os
 import pwd
@@ -23,14 +23,14 @@ needs_cgroups = pytest.mark.skipif(cgroups_here().kind == "none", reason="no cgr
 
 
 def end(pid: int) -> None:
-    """Kills a process and waits until it is gone, whoever is its parent."""
+    """Kill a process and wait until it has ended, whoever is its parent."""
     os.kill(pid, signal.SIGKILL)
     proc.await_ends([pid], 20)
 
 
 @pytest.fixture
 def hiding(make_bench):
-    """Begins a request with a hidden process; gives the bench, the request and that process."""
+    """Start a request with a hidden process; return the bench, the request and that process."""
 
     def begin(kind, script=WAITING, **spec):
         bench = make_bench(cgroup=kind)
@@ -118,8 +118,8 @@ def test_without_spawner_a_cgroup_knows(hiding):
 
 
 def groups_of(bench) -> list[str]:
-    """This home's directories beside this process's own cgroups. (To walk all takes minutes where many homes
-    have left theirs.)"""
+    """Return this home's directories next to this process's own cgroups. (To walk all takes minutes if many
+    homes have left theirs.)"""
     name = bench.executor._watch._link._name
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     places = {f"{tree}{path}" for _, names, path in lines for tree in (f"/{names}", "/unified", "")}
@@ -130,7 +130,7 @@ def groups_of(bench) -> list[str]:
 @needs_cgroups
 @pytest.mark.parametrize("killed", [False, True], ids=["stays", "is killed"])
 def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(make_bench, killed):
-    """Where its spawner was killed: with the next end."""
+    """If its spawner was killed: with the next end."""
     bench = make_bench()
     requests = [bench.running(WAIT), bench.running(WAIT, ask=IN_CGROUP)]
     bench.leave()

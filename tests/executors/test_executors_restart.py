@@ -27,7 +27,7 @@ bench.observations.get()
 
 
 def start_and_kill(home: Path, *scripts: str) -> None:
-    """Starts requests from a process that is then killed -9."""
+    """Start requests from a process that is then killed -9."""
     with begin_daemon(home, *scripts, then=THEN) as daemon:
         try:
             assert daemon.stdout.readline() == "running\n"
@@ -140,7 +140,7 @@ def test_a_claim_is_given_once_and_half_a_record_is_no_record(tmp_path):
 
 
 def test_nothing_polls_while_idle(bench):
-    """Neither the watcher nor the spawner wakes up when nothing happens: they sleep without a timeout."""
+    """Neither the watcher nor the spawner wakes up if nothing happens: they wait without a timeout."""
     bench.run("exit 0\n")
     spawner = bench.spawner
     watchers = [thread for thread in threading.enumerate() if thread.name == "executor"]

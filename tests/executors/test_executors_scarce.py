@@ -1,4 +1,4 @@
-"""Descriptors, processes and the disk run out, orders cannot be given: nobody is lost, blamed or started
+"""Descriptors, processes or the disk run out, or orders cannot be sent: no request is lost, blamed or started
 unasked."""
 
 import contextlib
@@ -20,7 +20,7 @@ from nqspy.model.observations import ObservedNotStarted, ObservedVoid
 
 @contextlib.contextmanager
 def no_descriptors(left: int = 0):
-    """This process can open no more files than ``left``."""
+    """Let this process open at most ``left`` more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
@@ -108,7 +108,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later_and_names_that_are_
 
 @pytest.fixture
 def crowded(bench):
-    """The spawner may have one more process: a shepherd, and that one no job."""
+    """Return a bench whose spawner may have one more process: a shepherd, which then has no job."""
     folder = Path(f"/sys/fs/cgroup/pids/nqspy-test-{os.getpid()}")
     try:
         folder.mkdir()
@@ -141,7 +141,7 @@ def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, 
 
 @pytest.fixture
 def small(make_bench, tmp_path):
-    """A bench with its home on a disk of half a megabyte."""
+    """Return a bench with its home on a disk of half a megabyte."""
     with small_disk(tmp_path / "small", "size=512k"):
         yield make_bench(home=tmp_path / "small")
 

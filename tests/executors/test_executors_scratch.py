@@ -1,4 +1,4 @@
-"""The scratch folder of an attempt is removed, and nothing beside it, whoever has its name by now."""
+"""The scratch folder of an attempt is removed, and nothing else, whatever has its name by then."""
 
 import os
 import stat

@@ -1,4 +1,5 @@
-"""A job stops its own shepherd, or the spawner: they go on, its end and limits are seen, no PE is kept."""
+"""A job stops its own shepherd, or the spawner: they continue, its end and limits are noticed, no PE is
+lost."""
 
 import os
 import signal
@@ -28,7 +29,7 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    """Shepherds are looked at often."""
+    """Check the shepherds often."""
     monkeypatch.setattr(watch, "_PACE", 0.3)
     monkeypatch.setattr(watch, "_SOON", 0.05)
 

@@ -24,7 +24,7 @@ time.sleep(600)
 
 @pytest.fixture
 def trace():
-    """Traces a process from outside, and never waits for it."""
+    """Trace a process from outside, and never wait for it."""
     tracers = []
 
     def begin(pid):
@@ -108,7 +108,7 @@ os.posix_spawn("/bin/cat", ["cat"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, s
 
 @contextlib.contextmanager
 def running(script, *more):
-    """A process that ends with all it has begun."""
+    """Start a process; end it with all its children after the test."""
     words = [sys.executable, "-IS", "-c", script, *more]
     with subprocess.Popen(words, stdout=subprocess.PIPE, bufsize=0) as parent:
         try:
@@ -119,7 +119,7 @@ def running(script, *more):
 
 @pytest.fixture
 def waits(tmp_path):
-    """A process that waits for its child to exec, which a FIFO keeps from it; and that child."""
+    """Return a process that waits for its child to exec, which a FIFO prevents; and that child."""
     os.mkfifo(tmp_path / "fifo")
     with running(SPAWNS, str(tmp_path / "fifo")) as parent:
         [child] = wait_until(lambda: proc.children(parent.pid), "the child is there")
@@ -135,7 +135,7 @@ def frozen(lists):
 
 
 def test_a_child_that_comes_from_a_fork_after_the_signal_is_stopped(waits):
-    """As a parent in the middle of a fork, one that waits in state D does not stop at once."""
+    """Like a parent in the middle of a fork, a process that waits in state D does not stop at once."""
     parent, _ = waits
     with running("import time; time.sleep(60)") as late:
         lists = chain([[parent]] * 6, repeat([parent, late.pid]))

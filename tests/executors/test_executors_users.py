@@ -21,7 +21,7 @@ pytestmark = AS_ROOT
 
 @pytest.fixture
 def other(tmp_path):
-    """A user of this machine who is not root, with the way to the bench open to all."""
+    """Return a user of this machine who is not root, with access to the bench."""
     open_way(tmp_path)
     return pwd.getpwnam("nobody")
 
@@ -212,7 +212,7 @@ SECOND_NAME = "a second name of a file of the owner"
 
 
 def plant(desk, trap):
-    """Puts a trap of a stranger's into the shared folder."""
+    """Put a trap of another user into the shared folder."""
     path = desk.shared / ("way" if trap == FOLDER else "out")
     match trap:
         case "a second name of a file of the owner":
@@ -256,7 +256,7 @@ def test_a_second_name_of_a_file_of_the_owner_is_replaced(shared, direct):
 
 
 def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
-    """A race: while output is brought again and again, somebody exchanges the place for a link."""
+    """A race: while output is delivered again and again, a process exchanges its place for a link."""
     place = shared.shared / "out"
 
     def bring() -> None:

@@ -1,4 +1,4 @@
-"""A job's own variables: a job that another one submits has none of the outer one's."""
+"""A job's own variables: a job that another job submits has none of the outer one's."""
 
 import os
 from typing import Any
@@ -43,7 +43,7 @@ def order_of(dialect: str, sent: dict[str, str], *, array: bool = False, torus: 
 
 
 def outer(dialect: str) -> dict[str, str]:
-    """What a job with everything finds."""
+    """Return the variables of a job that asks for everything."""
     given = order_of(dialect, {}, array=True, torus=True, units=(("gpu", ("0",)),))
     mine, always = of_scratch({"scratch": "/tmp/nqspy.9-3.ab"})
     return {**given, **mine, **always, "PBS_JOBDIR": "/w", "MINE": "1"}
