@@ -11,6 +11,6 @@ open_folder = stage.open_folder
 
 @pytest.fixture
 def hasty(fresh):
-    """A daemon whose turns have time for one thing of each kind."""
+    """Return a daemon whose turns have time for one thing of each kind."""
     fresh.daemon.part = lambda: lambda: True
     return fresh

@@ -1,4 +1,4 @@
-"""What a PBS client asks, and what it makes of the answers."""
+"""Questions of a PBS client, and its reading of the answers."""
 
 import json
 import re
@@ -9,20 +9,20 @@ def number(id):
 
 
 def ask(site, form="table", by="root", **fields):
-    """Exit status, stdout, stderr."""
+    """Ask for a list; return exit status, stdout, stderr."""
     answer = site.ask(by, "qstat", text=form, **fields)
     return answer["exit"], answer["out"], answer["err"]
 
 
 def ids(site, by="root", **fields):
-    """The jobs of a table."""
+    """Return the jobs of a table."""
     status, out, err = ask(site, by=by, **fields)
     assert (status, err) == (0, "")
     return [line.split()[0] for line in out.splitlines()[2:]]
 
 
 def jobs(site, by="root", **fields):
-    """The jobs of a JSON document."""
+    """Return the jobs of a JSON document."""
     status, out, err = ask(site, "full", by, format="json", **fields)
     document = json.loads(out)
     assert re.fullmatch(r"[0-9.]+", document["pbs_version"])

@@ -137,7 +137,7 @@ def test_control_characters_of_operators_reach_nobodys_terminal(fresh):
 
 
 def speak(live, data: bytes) -> None:
-    """Sends bytes, reads what comes for a moment and hangs up."""
+    """Send bytes, read for a moment, and disconnect."""
     with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(BrokenPipeError, ConnectionResetError):
         name, folder = with_short_path(str(live.home / "nqsd.sock"))
         sock.connect(name)
@@ -152,7 +152,7 @@ def speak(live, data: bytes) -> None:
 
 
 def memory(pid: int) -> int:
-    """Resident bytes."""
+    """Return a process's resident bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -16,7 +16,7 @@ ENVIRONMENT = "PBS_O_HOME=/home/anne\0PBS_O_WORKDIR=/\0PBS_O_SYSTEM=Linux\0SECRE
 
 @pytest.fixture
 def site(fresh):
-    """Anne's request runs, Ben's waits in another queue, one of Anne's was deleted."""
+    """Return a site: anne's request runs, ben's waits in another queue, one of anne's was deleted."""
     fresh.qmgr("start queue batch", "stop queue batch", "create batch_queue none")
     fresh.run, fresh.wait, fresh.gone = (
         fresh.submit("owner", name="runs", environment=ENVIRONMENT)[0],
@@ -209,7 +209,7 @@ def test_the_domain_is_said_where_there_are_several(fresh):
 
 @pytest.fixture
 def arrayed(fresh):
-    """An array between two requests."""
+    """Return a site with an array between two requests."""
     fresh.qmgr("set machine pes=8")
     spec = {"array": {"indices": [[1, 9, 2]], "limit": None}}
     fresh.one, fresh.array, fresh.last = (

@@ -11,7 +11,7 @@ from nqspy.model.people import Caller
 
 @pytest.fixture
 def choice(fresh):
-    """Five requests that differ in all that is asked for."""
+    """Return a site with five requests that differ in all criteria."""
     fresh.qmgr("set machine pes=8", "create group d1 members=(anne, ben)")
     soon = fresh.daemon.clock.now() + 3_600_000
     asked = [

@@ -21,7 +21,7 @@ def lines(first: int, last: int) -> list[str]:
 
 
 def begin(inner: Inner, script: list[str], number: int = 900_001, **more) -> Catch:
-    """Hands a script in and takes the turn in which it arrives."""
+    """Send a script and run the turn in which it arrives."""
     handle = Catch(number)
     message = {"v": 1, "id": number, "cmd": "qmgr", "script": "\n".join(script), **more}
     inner.daemon.turn([Asked(handle, PEOPLE["root"], message)])

@@ -15,7 +15,7 @@ ANNE, BEN, CARL = 1, 2, 3
 
 
 class Line(Catch):
-    """A handle of a connection on which other questions were asked too."""
+    """A handle of a connection with other questions."""
 
     def __init__(self, id, connection):
         super().__init__(id)
@@ -146,7 +146,8 @@ def test_the_executor_is_heard_between_two_messages(hasty):
 
 
 class Crowd:
-    """A dispatcher whose questions are answered in steps: who was served, and the answers by asker."""
+    """A dispatcher whose questions are answered in steps; it notes who was served, and the answers by
+    user."""
 
     def __init__(self):
         self.made, self.told, self.served = 0, [], []
@@ -155,10 +156,10 @@ class Crowd:
         self.dispatcher.serving = self.dispatcher.waiting = self.server = self
 
     def check(self, enough):
-        """Nobody waits for anything else."""
+        """Do nothing: nothing else is waiting."""
 
     def sent(self, size):
-        """No memory is given back here."""
+        """Do nothing: no memory is given back here."""
 
     def ask(self, uid, steps=2, ids=(1,), **fields):
         for id in ids:

@@ -10,7 +10,7 @@ from nqspy.store import reader
 
 @pytest.fixture
 def read(fresh, monkeypatch):
-    """Queries of the answers' reader."""
+    """Return the list of queries of the answers' reader."""
     seen = []
     live = fresh.daemon.readers.live
     fetch = live._fetch

@@ -20,7 +20,7 @@ NOON = 1772449200000  # 2026-03-02 12:00 +01:00
 
 
 class Desk(Counter):
-    """Answers every command in text form and keeps what was asked; ``answers`` overrides by command."""
+    """Answers every command in text form and stores the messages; ``answers`` overrides by command."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home / "nqsd.sock", self._taken)
@@ -48,14 +48,14 @@ class Desk(Counter):
 
     @property
     def submitted(self) -> dict[str, Any]:
-        """The only item of the last submission."""
+        """Return the only item of the last submission."""
         (item,) = self.messages[-1]["items"]
         return item
 
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A running server in a home of its own; the current folder is the test's and has ``job.sh``."""
+    """Yield a running server in a home of its own; the current folder is the test's and has ``job.sh``."""
     (tmp_path / "job.sh").write_text("true\n")
     home = tmp_path / "home"
     home.mkdir()
@@ -69,13 +69,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 class Screen:
-    """What a command leaves: exit status, stdout, stderr."""
+    """Result of a command: exit status, stdout, stderr."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
 
     def run(self, line: str | list[str]) -> tuple[int, str, str]:
-        """Runs a command line in this process, without the leaving of ``main``."""
+        """Run a command line in this process, without the exit of ``main``."""
         command, *words = line.split() if isinstance(line, str) else line
         module, function = ("nqspy.cli.submit", "body") if command == "submit" else stage.entry(command)
         found = getattr(importlib.import_module(module), function)
@@ -88,5 +88,5 @@ class Screen:
 
 @pytest.fixture
 def screen(capfd: pytest.CaptureFixture[str]) -> Screen:
-    """Runs command lines."""
+    """Return an object that runs command lines."""
     return Screen(capfd)

@@ -7,7 +7,7 @@ from nqspy.rpc import messages
 
 
 class Busy:
-    """Says so a number of times, then answers."""
+    """Refuses as busy a number of times, then answers."""
 
     def __init__(self, times: int) -> None:
         self.left = times

@@ -21,7 +21,7 @@ HEAVY = [
 
 
 def in_a_process(line: str | list[str], home: Path, **more: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command as its console script does, outside of any request, and prints what it has imported."""
+    """Run a command as its console script does, outside of any request, and print what it has imported."""
     command, *words = line.split() if isinstance(line, str) else line
     code = (
         f"import os, sys; sys.argv[1:] = {words!r}\nleave = os._exit\n"

@@ -12,7 +12,7 @@ EVERYWHERE = {"owner", "uid", "script", "script_name", "environment", "host"}
 
 
 def meaning(item, here):
-    """What a request asks, field by field; paths below the current folder begin with ``./``."""
+    """Return what a request asks for, by field; paths below the current folder begin with ``./``."""
     found = {"umask": os.umask(0), "workdir": here}
     os.umask(found["umask"])
     said = {name: value for name, value in item["spec"].items() if name not in EVERYWHERE}

@@ -13,14 +13,14 @@ OUTER = {
 
 @pytest.fixture
 def inside(monkeypatch):
-    """The commands are called by a job."""
+    """Run the commands inside a job."""
     for name, value in OUTER.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MINE", "1")
 
 
 def sent(item) -> dict[str, str]:
-    """The variables of a submitted item, each one exactly as bytes."""
+    """Return the variables of a submitted item, as bytes."""
     text = item["environment"].encode("latin-1").decode("utf-8", "surrogateescape")
     return dict(pair.split("=", 1) for pair in text.split("\0"))
 

@@ -57,7 +57,7 @@ CASES = st.sampled_from(sorted(FLAGS)).flatmap(
 
 
 class Counter:
-    """Stands where the daemon's socket is: takes what it can decode, gives an identifier for each item."""
+    """Replaces the daemon: decodes what it can, answers with an identifier for each item."""
 
     def __init__(self):
         self.taken = []
@@ -75,7 +75,7 @@ class Counter:
 
 
 def hand_in(program, script, words):
-    """Runs a command in this process; gives its status, what it printed, and what the daemon took."""
+    """Run a command in this process; return its status, its output, and what the daemon got."""
     counter, shown = Counter(), {1: b"", 2: b""}
 
     def write(descriptor, data):
@@ -111,7 +111,7 @@ def check(program, dialect, script, words, named):
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path_factory, monkeypatch):
-    """A folder of its own, and an environment that decides on nothing."""
+    """Use a new folder, and an environment that decides nothing."""
     monkeypatch.chdir(tmp_path_factory.mktemp("fuzz"))
     for name in ("NQSPY_DIALECT", "PBS_DPREFIX", "PWD"):
         monkeypatch.delenv(name, raising=False)

@@ -14,7 +14,7 @@ def called(desk, *words, **more):
 
 
 def asked(desk, *words: str, **more: str) -> dict:
-    """What it asks for; the desk refuses, so that it waits for nothing."""
+    """Return what `mpprun` asks for; the desk refuses it, so that it does not wait."""
     desk.answers["submit"] = lambda id, message: messages.text_answer(id, 1, "", "not today\n")
     done = called(desk, *words, **more)
     assert done.returncode == 1

@@ -40,7 +40,7 @@ GLUED = [
 
 
 def normalised(command: str, words: list[str]) -> list[str]:
-    """The same command line with every option apart from its value, as click reads it. Raises Failure."""
+    """Return the command line with every option apart from its value, as click reads it. Raises Failure."""
     found, operands = Parser(table_of(command), interspersed=command != "qsub").parse(words)
     plain: list[str] = []
     for given in found:

@@ -10,7 +10,7 @@ from nqspy.rpc import messages
 
 
 def job(desk, screen, head, *words, status=0):
-    """Hands in a script with this head; gives the item that was sent."""
+    """Submit a script with this head; return the item that was sent."""
     Path("job.sh").write_text(f"#!/bin/sh\n{head}\ntrue\n")
     done = screen.run(["qsub", *words, "job.sh"])
     assert done[0] == status, done

@@ -17,7 +17,7 @@ WARNING = "qsub: warning: "
 
 @pytest.fixture
 def hand_in(desk, screen, tmp_path):
-    """Submits a script of these bytes; gives exit status, what was said, and the item."""
+    """Submit a script of these bytes; return exit status, errors, and the item."""
 
     def run(script: bytes, *words: str, command: str = "qsub"):
         (tmp_path / "job.sh").write_bytes(script)

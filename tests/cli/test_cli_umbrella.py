@@ -55,7 +55,7 @@ ANSWERS = {
 
 @pytest.fixture
 def counter(desk):
-    """A counter that answers the umbrella's questions; ``messages``: what was asked."""
+    """Return a counter that answers the umbrella's questions; ``messages``: those it got."""
 
     def answered(id, message):
         cmd = message["cmd"]

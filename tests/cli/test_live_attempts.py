@@ -22,12 +22,12 @@ def mark(id, attempt):
 
 
 def whole(id, *attempts):
-    """What a file holds to which these attempts wrote."""
+    """Return the text of a file to which these attempts wrote."""
     return "".join((mark(id, n) if n != attempts[0] else "") + f"attempt {n}\n" for n in attempts)
 
 
 def said(office, id, attempt):
-    """The attempt has written its line."""
+    """Wait until the attempt has written its line."""
     name = id.partition(".")[0].replace("[", "_").replace("]", "")
     folder = office.home / "spool" / f"{name}.{attempt}"
     until(lambda: (folder / "claim").exists(), "it has begun")

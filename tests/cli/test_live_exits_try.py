@@ -32,13 +32,13 @@ SLEEP = "sleep 600"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """One daemon for all tests of the file that ask about waiting requests."""
+    """Yield one daemon for all tests of the file that ask about waiting requests."""
     yield from of_a_file(tmp_path_factory, SITE)
 
 
 @pytest.fixture
 def site(shared):
-    """make(pes=2, exits={...}): the shared site, as empty as a new one."""
+    """Return a function: ``make(pes=2, exits={...})`` returns the shared site, emptied."""
 
     def make(pes=1, **exits):
         for name, code in exits.items():
@@ -58,24 +58,24 @@ def site(shared):
 
 @pytest.fixture
 def fresh(make_live):
-    """make(pes=2, exits={...}): a new site, whose journal and past use are this test's alone."""
+    """Return a function: ``make(pes=2, exits={...})`` makes a new site, whose journal is this test's own."""
     return lambda pes=1, **exits: make_live().site(f"{SITE}set machine pes={pes}\n", exits).start()
 
 
 def tried_file(live, path, since=None):
-    """The data of trying a file."""
+    """Return the data of a trial of a file."""
     home, candidate = str(live.home), read_file(path)
     data = tried_now(home, candidate) if since is None else tried_since(home, candidate, since)
     return json.loads(json.dumps(data))
 
 
 def tried(live, name, code, since=None):
-    """The data of trying a file of that name."""
+    """Return the data of a trial of a file with that name."""
     return tried_file(live, live.write(f"{name}.py", code), since)
 
 
 def rows(data, *keys):
-    """Of those that are made something else of, these values."""
+    """Return these values of the rows of changed requests."""
     return [tuple(row[key] for key in keys) for row in data["changed"]]
 
 

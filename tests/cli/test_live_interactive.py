@@ -15,7 +15,7 @@ from daemon.live import PATIENCE, command, until
 
 
 class Person:
-    """Somebody at a terminal of their own who has called a command."""
+    """A user at a terminal who has called a command."""
 
     def __init__(self, live, *words, program="qsub", **env):
         self.master, slave = os.openpty()
@@ -35,7 +35,7 @@ class Person:
         os.write(self.master, text.encode())
 
     def reads(self, text):
-        """Waits until that is shown; gives all from there on."""
+        """Wait until a text is shown; return all from there on."""
         end = time.monotonic() + 60
         while text not in self.seen:
             left = max(0.0, end - time.monotonic())
@@ -52,7 +52,7 @@ class Person:
         return bool(data)
 
     def ends(self):
-        """Its exit status; what is still shown is read meanwhile."""
+        """Return the exit status; read the rest of the output meanwhile."""
 
         def over():
             while select.select([self.master], [], [], 0)[0] and self._read():
@@ -73,7 +73,7 @@ class Person:
 
 @pytest.fixture
 def person(office) -> Iterator:
-    """Has somebody call ``qsub``; nobody stays behind."""
+    """Return a function that calls ``qsub`` at a terminal; end all calls after the test."""
     called = []
 
     def call(*words, **env):
@@ -86,13 +86,13 @@ def person(office) -> Iterator:
 
 
 def waiting(someone):
-    """The identifier, once it is told."""
+    """Return the identifier, once it is shown."""
     someone.reads("qsub: waiting for job ")
     return someone.reads(" to start")
 
 
 def begun(someone):
-    """The identifier, once the session is there."""
+    """Return the identifier, once the session has begun."""
     id = waiting(someone)
     someone.reads(f"qsub: job {id} ready")
     return id

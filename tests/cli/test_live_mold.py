@@ -9,13 +9,13 @@ TOLD = 'echo "$NQSPY_PES $NCPUS"\n'
 
 @pytest.fixture
 def four(shared: Live) -> Live:
-    """Four PEs."""
+    """Return a site with four PEs."""
     shared.set("set machine pes=4")
     return shared
 
 
 def held(live: Live, pes: int) -> str:
-    """So many PEs are held until there is a gate."""
+    """Hold so many PEs until there is a gate; return the request."""
     gate = live.work / "gate"
     holder = live.qsub(f"while [ ! -e {gate} ]; do sleep 0.05; done\n", "-l", f"ncpus={pes},walltime=1:00:00")
     live.running(holder)

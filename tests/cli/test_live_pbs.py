@@ -8,8 +8,8 @@ import pytest
 
 
 def hand_in(office, head, *words, body="true\n", **more):
-    """Hands in a script in PBS's dialect, for a shell without a login (profiles take their time); gives what
-    `qsub` said."""
+    """Submit a script in PBS's dialect, for a shell without a login (profiles take time); return `qsub`'s
+    output."""
     office.write("pbs.sh", f"#!/bin/sh\n{head}\n{body}")
     return office.run("qsub", "-S", "/bin/sh", *words, "pbs.sh", **more)
 
@@ -60,7 +60,7 @@ def test_output_in_a_folder_is_named_by_the_identifier(office):
 
 
 def environment(office, head, *words, **more):
-    """What a job that was handed in so finds in its environment, and the request."""
+    """Return the environment of a job submitted like this, and the request."""
     id = hand_in(office, f"{head}\n#PBS -N env -j oe", *words, body="env -0; echo\n", **more).ok().lines[0]
     job = office.ended(id)
     pairs = office.text(f"env.o{job['seq']}").split("\0")
@@ -141,7 +141,7 @@ def test_an_interpreter_that_is_not_there_is_told_in_the_error_file(office):
 
 
 def poll(office, *ids, options=()):
-    """The jobs of one poll, as PSI/J makes it."""
+    """Return the jobs of one poll, as PSI/J makes it."""
     return office.run("qstat", "-f", "-F", "json", *options, *ids).ok().data["Jobs"]
 
 

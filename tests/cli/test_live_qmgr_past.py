@@ -16,7 +16,7 @@ WIDER = "set machine pes=3\nset sched_factor time 5\n"
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory):
-    """Three that ran one after the other, for two departments."""
+    """Return a site after three requests that ran one after the other, for two departments."""
     folder = tmp_path_factory.mktemp("past")
     live = Live(folder / "home", folder / "work").site(ONE_PE).start()
     ids = [

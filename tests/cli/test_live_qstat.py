@@ -41,7 +41,7 @@ def house(tmp_path_factory):
 
 @pytest.fixture
 def desk(house):
-    """One site for all; each test leaves it empty, and with its queues as they were."""
+    """Yield one site for all tests; each leaves it empty, and its queues as they were."""
     yield house
     ids = [request.id for request in house.client.requests()]
     if ids:
@@ -52,7 +52,7 @@ def desk(house):
 
 
 def queued(desk, count):
-    """Requests in the stopped queue ``night``."""
+    """Submit requests to the stopped queue ``night``; return them."""
     return [desk.submit("true", queue="night", name=f"n{n}") for n in range(count)]
 
 

@@ -13,7 +13,7 @@ GATE = "echo up; while [ ! -e gate ]; do sleep 0.02; done; echo down"
 
 @pytest.fixture
 def gate(office):
-    """A file for which jobs wait."""
+    """Return a file that jobs wait for."""
     path = office.work / "gate"
     path.unlink(missing_ok=True)
     yield path

@@ -5,7 +5,7 @@ from daemon.terminal import at_a_terminal
 
 
 def _warned(office, *words, stdin="true\n"):
-    """The warnings of a submission that is accepted; a program that does the same hears nothing."""
+    """Return the warnings of an accepted submission; assert that a program gets none."""
     done = at_a_terminal(office, "qsub", "-h", *words, stdin=stdin)
     assert done.status == 0, done
     quiet = office.run("qsub", "-h", *words, stdin=stdin).ok()

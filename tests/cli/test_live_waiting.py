@@ -11,7 +11,7 @@ GATE = "while [ ! -e {} ]; do sleep 0.02; done; exit {}"
 
 @pytest.fixture(autouse=True)
 def clean(office):
-    """Nobody's gates and requests are left."""
+    """Remove gates and requests after the test."""
     yield
     office.run("qdel", "--all", "-k").ok()
     office.run("qwait", "--all")
@@ -24,7 +24,7 @@ def gated(office, name="gate", status=0, **more):
 
 
 def waiting(office, *words):
-    """A qwait that speaks to the daemon."""
+    """Start a qwait and return it once it talks to the daemon."""
     process = office.spawn("qwait", *words)
     until(lambda: _speaks(process.pid) or process.poll() is not None, "it waits")
     return process

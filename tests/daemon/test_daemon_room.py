@@ -15,7 +15,7 @@ from small_disk import fill, small_disk
 from nqspy.model.errors import Refusal
 
 LETTERS = (f"!#$%&()*+-;<=>?@^_{{|}}~{string.digits}{string.ascii_letters}".encode() * 4)[:256]
-"""Bytes that a script is made of: 84 different ones."""
+"""Table for `bytes.translate`: for each byte one of 84 letters."""
 SMALL = 160 << 20
 TINY = 96 << 20
 GREEDY = """

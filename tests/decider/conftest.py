@@ -13,7 +13,7 @@ open_folder = stage.open_folder
 
 @pytest.fixture
 def make_wild(tmp_path: Path) -> Iterator[Callable[..., Wild]]:
-    """Makes homes with any exits, which may fail unless they are ``calm``."""
+    """Return a function that makes homes with any exits, which may fail unless they are ``calm``."""
     made: list[Wild] = []
 
     def make(folder: Path = tmp_path, calm: bool = False) -> Wild:

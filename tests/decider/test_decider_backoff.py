@@ -19,7 +19,7 @@ def call(exit, owner="anne", seq=5):
 
 
 def die(strike, *calls, now=NOW, well=True):
-    """Children are lost at these; what is left out by the last."""
+    """Lose a worker at each of these calls; return the exits left out at the last."""
     for each in calls:
         loss = strike.lost(each, "it crashed", KNOWN, now)
         if well:

@@ -18,7 +18,7 @@ most = setting("most", "count", "1", "what it may be")
 
 
 def hook(signature, *lines):
-    """A file with one hook; its first line is line 7."""
+    """Return a file with one hook; its first line is line 7."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"{HEAD}@userexit\ndef {signature}:\n{body}"
 

@@ -16,7 +16,7 @@ def jobselect(request):
     return refuse("{text}") if request.name == "gated" else None
 """
 OPENS = "import os, time\nkept = open('{}')\n"
-"""An exit may read and writes nothing: the file that it has open tells that it is being loaded."""
+"""Exit that shows that it is being loaded by the file it has open, as it may write none."""
 
 
 def _opens(folder):
@@ -25,7 +25,7 @@ def _opens(folder):
 
 
 def _hangs(folder):
-    """It uses no CPU time, so that only the deadline ends it."""
+    """Write an exit that hangs without CPU time, so that only the deadline ends it."""
     return _opens(folder) + "time.sleep(1000)\n"
 
 
@@ -57,7 +57,7 @@ def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_liv
 
 
 def loads(folder):
-    """Pid of the process that loads such an exit; 0: there is none."""
+    """Return the pid of the process that loads such an exit; 0: none."""
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if os.readlink(link) == str(folder / "loads"):

@@ -59,7 +59,7 @@ def jobselect(request, view):
 
 @pytest.fixture
 def ahead(make_live):
-    """One PE, held for ten minutes at most; an exit that does wrong only when it is asked about later."""
+    """Yield a site with one PE, held for ten minutes at most, and an exit that fails only in looks ahead."""
     live = make_live().site(ONE_QUEUE, {"evil": AHEAD})
     live.accepts_trouble = True
     live.start()

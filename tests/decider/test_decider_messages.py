@@ -121,7 +121,7 @@ def packed(text: str) -> bytes:
 
 
 def planned(actions: bytes = b"\x90", own: bytes = b"\x80", listing: bytes = b"\x90") -> bytes:
-    """A plan as a malicious exit may write it."""
+    """Return a plan as a malicious exit may write it."""
     parts = {"kind": packed("planned"), "id": b"\1", "actions": actions, "own": own, "closing": b"\x80",
              "wake_at": b"\xc0", "short": b"\xc2", "failures": b"\x90", "listing": listing}  # fmt: skip
     return bytes([0x80 + len(parts)]) + b"".join(packed(name) + value for name, value in parts.items())

@@ -44,12 +44,12 @@ RESTS = f"on requests of {ANNE_NAME} that ended its process; it is asked about t
 
 @pytest.fixture
 def make(make_wild):
-    """make({"rule": RULE}): a daemon with these exits."""
+    """Return a function that makes a daemon with exits: ``make({"rule": RULE})``."""
     return lambda exits: make_wild().site(ONE_QUEUE, exits).start()
 
 
 def anne(live, name, dry_run=False):
-    """She submits a request; its identifier."""
+    """Submit a request as anne; return its identifier."""
     return submit_as(live, ANNE, name, dry_run)
 
 
@@ -58,7 +58,7 @@ def reason(live, id):
 
 
 def goes_on(live, bad):
-    """Others are decided, and what is refused stays so."""
+    """Assert that other requests are decided, and refused ones stay so."""
     assert live.ended(live.submit("true", name="plain"))["exit_status"] == 0
     assert reason(live, bad) == "the site's rule"
     assert not live.events("exit_off")

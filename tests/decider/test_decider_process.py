@@ -21,7 +21,7 @@ def wild(tmp_path_factory):
 
 
 def once(wild):
-    """No request was started twice."""
+    """Assert that no request was started twice."""
     starts = [each["request"] for each in wild.events("starting")]
     assert len(starts) == len(set(starts))
 
@@ -29,7 +29,7 @@ def once(wild):
 HANGS = ("total", "deaf")
 DIES = ("leave", "crash")
 FAILS = {"catastrophe": "ran longer than its budget", "hoard": "", "threads": "start new thread"}
-"""What only a process of its own shows: the rest stands in ``tests/userexit``."""
+"""Faults that only a process of its own shows: the others are in ``tests/userexit``."""
 
 
 @pytest.mark.slow

@@ -25,19 +25,19 @@ def live(make_live):
 
 
 def fails(live, times):
-    """So many requests on which the exit fails, one after the other."""
+    """Submit so many requests on which the exit fails, one after the other."""
     for _ in range(times):
         id = live.submit("true", name="poison")
         live.until(id, lambda job: "no antidote" in str(job["reason"]), "be failed on")
 
 
 def resting(live):
-    """Whether one owner's requests are not asked about any more."""
+    """True if the exit is not called for one owner's requests any more."""
     return any("five requests of" in each["text"] for each in live.events("alarm"))
 
 
 def kept(live):
-    """What the home remembers of the exits' failures in a row."""
+    """Return what the home stores about the exits' failures in a row."""
     path = live.home / "exits.memory"
     return path.read_bytes().count(b"no antidote") if path.exists() else 0
 

@@ -1,5 +1,5 @@
-"""An exit that does all that an exit can do wrong, by the name of the request it is asked about; and people
-who go on working meanwhile."""
+"""An exit with all faults that an exit can have, chosen by the request's name; and clients that go on working
+meanwhile."""
 
 import time
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ start queue other
 
 @dataclass
 class Seen:
-    """What a fault did. ``delay``: seconds from its submission to the start of a request that came after it,
-    s; ``acknowledged``: longest time that a submission took meanwhile, s; ``killed``: whether the
-    process was lost."""
+    """Effect of a fault. ``delay``: seconds from submission to start of a request that came after it;
+    ``acknowledged``: longest time (s) that a submission took meanwhile; ``killed``: True if the process was
+    lost."""
 
     delay: float
     acknowledged: float
@@ -44,7 +44,7 @@ class Wild(Live):
         return int(text.partition("lost ")[2].split()[0]) if "lost " in text else 0
 
     def child(self) -> int:
-        """Pid of the child, once there is one."""
+        """Return the pid of the worker, once there is one."""
 
         def look() -> int:
             text = self.client.call("status")["decider"]
@@ -53,7 +53,7 @@ class Wild(Live):
         return until(look, "a child")
 
     def suffer(self, fault: str) -> Seen:
-        """A request that brings the fault about, and work that goes on."""
+        """Submit a request that causes the fault, and work that goes on; return the effect."""
         lost, told = self.losses(), len(self.events("alarm"))
         gate = self.work / f"gate-{fault}"
         busy = self.submit(f"while [ ! -e {gate} ]; do sleep 0.05; done", queue="other", name="busy")
@@ -79,7 +79,7 @@ class Wild(Live):
         return Seen(delay, acknowledged, self.losses() > lost, alarms)
 
     def calm(self) -> None:
-        """What was left behind is deleted, and the exit counts as new."""
+        """Delete the remaining requests, and have the exit count as new."""
         for each in self.client.requests():
             self.client.delete(each.id)
         self.qmgr("reload exits").ok()

@@ -24,7 +24,7 @@ def read(data):
 
 
 class StandingClock:
-    """A clock that a test moves on."""
+    """A clock that a test moves."""
 
     def __init__(self):
         self.at = 1_800_000_000_000
@@ -37,7 +37,7 @@ class StandingClock:
 
 
 class Office:
-    """A post whose command writes each mail into a folder."""
+    """A mail queue whose command writes each mail into a folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -67,7 +67,7 @@ class Office:
 
 @pytest.fixture
 def here(tmp_path):
-    """An office that is not open yet."""
+    """Return an office whose queue is not started yet."""
     made = Office(tmp_path)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""A mail server on a socket that takes what it is given, in clear or by TLS with a certificate made here."""
+"""A mail server on a socket that accepts all mails, in clear or by TLS with a certificate made here."""
 
 import base64
 import contextlib
@@ -85,7 +85,7 @@ def mail_server():
 
 @pytest.fixture
 def tls_server(tmp_path):
-    """Makes servers that speak TLS as localhost; ``certificate`` is whom to trust."""
+    """Return a function that makes servers with TLS as localhost; ``certificate``: the one to trust."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",

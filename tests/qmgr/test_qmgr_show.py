@@ -57,7 +57,7 @@ def test_weights_of_zero_are_first_in_first_out():
 
 
 def heads(text):
-    """Name, states and priority of each batch queue that is shown."""
+    """Return name, states and priority of each batch queue shown."""
     return re.findall(r"^(\S+); type=BATCH; \[(.+)\]; pri=(\d+)$", text, re.MULTILINE)
 
 

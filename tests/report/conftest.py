@@ -23,7 +23,7 @@ NINE = 1_772_481_600_000
 
 
 class Diary:
-    """Writes events and applies them to a site as the engine would."""
+    """Writes events and applies them to a site, like the engine."""
 
     def __init__(self, pes: int = 2, cpus: int | None = None, **shares: int) -> None:
         self.site = Site()
@@ -64,7 +64,7 @@ class Diary:
 
     def decide(self, second: float, *starts: int, short: bool = False, wait: Any = (),
                started: float | None = None, samples: Any = ()) -> None:  # fmt: skip
-        """A pass that starts these; the executor reports so at ``started`` (else at once)."""
+        """Add a pass that starts these; the executor reports so at ``started`` (else at once)."""
         self.add(second, ev.Decided(self.site.n, tuple(samples), (), short, tuple(wait)))
         for seq in starts:
             request = self.site.requests[seq]
@@ -80,7 +80,7 @@ class Diary:
         self.add(second, ev.Ended(seq, request.attempts, reason, status, None, used, "", "/o", "/e"))
 
     def report(self, now: float = 9 * 3600, day: Any = None, **facts: Any) -> dict[str, Any]:
-        """The night's report as of an instant."""
+        """Return the night's report as of an instant."""
         bounds = night_bounds(self.events, PARIS, self.at(now), day)
         return night_report(self.events, self.site, bounds, self.at(now), Facts(**facts))
 
@@ -92,13 +92,14 @@ def diary() -> type[Diary]:
 
 @pytest.fixture
 def book(diary: type[Diary]) -> Diary:
-    """A site with a request that runs, one that waits and one that is held."""
+    """Return a site with a running, a waiting and a held request."""
     return house(diary)
 
 
 @pytest.fixture
 def evening() -> Callable[..., tuple[Any, ...]]:
-    """evening(2, pes=4): a diary in which d1 handed in two requests and the night has begun, and these."""
+    """Return a function: ``evening(2, pes=4)`` makes a diary in which d1 submitted two requests and the night
+    has begun, and these requests."""
 
     def begun(count: int, **site: int) -> tuple[Any, ...]:
         book = Diary(**{"pes": 1, "d1": 1} | site)

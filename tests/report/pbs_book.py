@@ -14,7 +14,7 @@ CONTEXT = PbsContext("ymp", "ymp", PARIS)
 
 
 def house(diary: Any) -> Any:
-    """One request runs, one waits, one is held."""
+    """Return a site with a running, a waiting and a held request."""
     book = diary(pes=4, d1=1)
     one = book.submit(0, "d1", pes=2, cpu=7_200_000, memory=64 << 20)
     book.submit(0, "d1", name="a-very-long-name-indeed")
@@ -27,13 +27,13 @@ def house(diary: Any) -> Any:
 
 
 def subject(request: Any, **more: Any) -> Subject:
-    """A request that has not ended, with what its attempt has used."""
+    """Return a live request's subject, with the use of its attempt."""
     used = request.used if request.started is not None else None
     return Subject(request, used, **more)
 
 
 def ended(book: Any, seq: int, event: Any, second: float = 60) -> Subject:
-    """A request once it has ended, as the history has it."""
+    """Return a request's subject after its end, as the history has it."""
     request = book.site.requests[seq]
     book.add(second, event)
     used = event.used if isinstance(event, ev.Ended) else None

@@ -15,7 +15,8 @@ from nqspy.report.usage import usage, usage_text
 
 @pytest.fixture
 def book(diary):
-    """2026-03-02 is a Monday. d1 finished 2 h in the afternoon, runs since 21:00; d2 finished 1 h."""
+    """Return a diary. 2026-03-02 is a Monday. d1 finished 2 h in the afternoon, runs since 21:00; d2 finished
+    1 h."""
     book = diary(pes=2, d1=3, d2=1)
     one, two, three = book.submit(-7 * 3600, "d1"), book.submit(-7 * 3600, "d2"), book.submit(-7 * 3600, "d1")
     book.decide(-6 * 3600, one, two)

@@ -13,7 +13,7 @@ NOON = Instant(1_772_449_200_000)
 
 
 def rows(*ends):
-    """By user; ends are (owner, name, wall, part, guess)."""
+    """Return rows by user; ends are (owner, name, wall, part, guess)."""
     known = Lifetimes()
     for n, (owner, name, *run) in enumerate(ends):
         list(known.add((owner, name, 1), Lived(*run), n))

@@ -83,7 +83,7 @@ def test_a_running_request_has_neither_priority_nor_reason(diary):
 
 
 def row(book, event, second):
-    """An ended request's row as the store gives it."""
+    """Return an ended request's row as the store returns it."""
     request = book.site.requests[event.seq]
     book.add(second, event)
     return {

@@ -28,7 +28,7 @@ SHIPPED = Path(__file__).parents[2] / "exits"
 
 
 def overtaking(diary, wait=(), before=None, **ask):
-    """The second request of a list, which asks for 1 MB, is started while the first still waits."""
+    """Start the second request of a list, which asks for 1 MB, while the first still waits."""
     book = diary(pes=4, d1=1)
     one = book.submit(-60, "d1", "anne", **{"memory": 1 << 20, **ask})
     two = book.submit(-50, "d1", "anne", memory=1 << 20)
@@ -173,7 +173,7 @@ def test_what_waits_for_others_is_not_passed_over_and_is_told_with_its_reason(di
 
 
 def overtakings(centre):
-    """Who was started before whom, by the journal of a simulated site."""
+    """Return which request was started before which, by the journal of a simulated site."""
     replay, decided, found = HistoryReplay(centre.site.requests), None, []
     for each in centre.journal.events():
         if isinstance(each.event, ev.Starting):
@@ -206,7 +206,7 @@ def held_and_released(centre, now=""):
 
 
 def one_behind_a_later_one_of_its_own(centre):
-    """anne's first waits for her last, which she wants before it; ben's is between the two."""
+    """Submit anne's first, which waits for her last, preferred by her; ben's is between the two."""
     *_, last = centre.submit("olga", "anne", "ben", "anne")
     centre.ask(cm.ModifyRequest((centre.id(last),), {"priority": 5}), by=ANNE)
 

@@ -56,7 +56,7 @@ def test_a_parked_request_does_not_make_the_night_longer(evening):
 
 @pytest.fixture
 def book(evening):
-    """A request that held its PE for 200 s of the 400 s from its start to its end."""
+    """Return a diary with a request that held its PE for 200 s of the 400 s from its start to its end."""
     book, long = evening(1)
     book.decide(0, long)
     book.add(100, ev.Suspended(long, 1, "probe nfs", True, "nfs is broken"))

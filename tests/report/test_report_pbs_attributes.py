@@ -26,7 +26,7 @@ def text(one, **wish):
 
 
 def charged_to(book, account):
-    """The second request, charged to an account."""
+    """Return the second request, charged to an account."""
     request = book.site.requests[2]
     return subject(structs.replace(request, spec=replace(request.spec, account=account)))
 
@@ -85,7 +85,7 @@ OURS = {"domain", "output_clash", "end_reason"}
 
 
 def full_of_everything(book):
-    """A request that has all attributes there can be."""
+    """Return a request that has all possible attributes."""
     request = book.site.requests[1]
     spec = replace(
         request.spec, account="d1", eligible=book.at(5),
@@ -222,7 +222,7 @@ def test_dsv_is_a_line_with_escaped_delimiters(book):
 
 
 def parts_of(text: str, between: str) -> list[str]:
-    """The parts between delimiters that no backslash precedes, their own escapes left."""
+    """Return the parts between delimiters without a backslash before them, still escaped."""
     parts, at = [""], 0
     while at < len(text):
         if text.startswith(between, at):
@@ -236,7 +236,7 @@ def parts_of(text: str, between: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The value that an escaped text stands for."""
+    """Return the value of an escaped text."""
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "f": "\f"}.get(found[1], found[1]), text)
 
 

@@ -33,7 +33,8 @@ end
 
 @pytest.fixture(scope="module")
 def centre():
-    """A night of uneven requests, some of which compute half of their time; it is 03:00."""
+    """Return a site after a night of uneven requests, some of which compute half of their time; it is
+    03:00."""
     runs = {"anne": Run(420_000), "eva": Run(900_000, 450_000), "ben": Run(600_000)}
     centre = Centre(PLAIN + GROUPS, pes=4, lengths=lambda request: runs[request.owner])
     centre.submit(*["anne", "ben", "eva"] * 10)
@@ -48,7 +49,7 @@ def bounds(centre):
 
 
 def both_reports(centre):
-    """The reports of the night and of quotas up to now, and the rows of the latter by department."""
+    """Return the reports of the night and of quotas up to now, and the rows of the latter by department."""
     site, now, events = centre.site, centre.sim.now, [*centre.journal.events()]
     night = night_report(events, site, bounds(centre), now)
     quota = quota_report(events, site, Period(bounds(centre).start, now, "night", True), now)
@@ -108,7 +109,7 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
 
 
 def told(centre, begin):
-    """What a report of the same events, which follows the settings with them, says."""
+    """Return the results of a report on the same events, which follows the settings with them."""
     charge = centre.site.settings.usage.charge
     accounts = QuotaAccounts(PastSite(centre.site, Site()), charge, begin, centre.sim.now, 3_600_000)
     replay = HistoryReplay({}, watchers=(accounts,))
@@ -122,7 +123,7 @@ def told(centre, begin):
 
 
 def agree(centre, begin):
-    """The departments of the scheduler's own accounts, which say what the report does."""
+    """Return the departments whose accounts by the scheduler equal the report."""
     level = balance_of(centre.site).groups.copy()
     level.advance(centre.sim.now, balance_of(centre.site).terms)
     now = {name: pytest.approx((e.entitled, e.got), abs=2_000) for name, e in level.members().items()}

@@ -37,7 +37,8 @@ def rows(data):
 
 
 def two_departments(diary):
-    """d1 has three quarters of two PEs, d2 one; both have work for two hours, and each holds one PE."""
+    """Return a diary: d1 has three quarters of two PEs, d2 one; both have work for two hours, and each holds
+    one PE."""
     book = diary(pes=2, d1=3, d2=1, default=0)
     ones = [book.submit(0, "d1", wall=3_600_000) for _ in range(3)]
     twos = [book.submit(0, "d2", "ben", wall=3_600_000) for _ in range(3)]

@@ -33,7 +33,8 @@ SLEEP = 240_000
 
 
 def night_of(anne, ben, pes=8):
-    """Two people hand in four arrays of ten each; a job of theirs computes that part of its time."""
+    """Run a night: two users submit four arrays of ten each; a job of theirs computes that part of its
+    time."""
     runs = {"anne": Run(SLEEP, round(SLEEP * anne)), "ben": Run(SLEEP, round(SLEEP * ben))}
     centre = Centre(SITE, pes=pes, lengths=lambda request: runs[request.owner])
     centre.until("2026-03-02T21:01:00+01:00")
@@ -53,7 +54,7 @@ def reports(events, site, now):
 
 
 def are_figures(night, quota):
-    """Both reports give parts of one whole, and deviations within 100 points, the same in both."""
+    """Assert that both reports have parts of one whole, and equal deviations within 100 points."""
     for data, due, got in ((night, "share", "part"), (quota, "entitled", "got")):
         rows = [row for row in data["groups"] if row["deviation"] is not None]
         for row in rows:
@@ -97,7 +98,7 @@ def test_an_entitlement_goes_by_what_was_charged_while_others_had_work():
 
 
 def stepped(events, *steps):
-    """The events as a clock that was set has them: from each event number on so much (ms) is added."""
+    """Return the events with a clock that was set: from each event number on so much (ms) is added."""
     return [replace(each, at=Instant(each.at + sum(ms for n, ms in steps if each.n >= n))) for each in events]
 
 

@@ -12,7 +12,7 @@ PARIS = Zone("Europe/Paris")
 
 
 def log_of(centre: Centre, **frame) -> tuple[list[str], list[list[str]]]:
-    """Header and jobs."""
+    """Return the header and the jobs of a log."""
     text = swf_log(centre.journal.events(), SwfFrame("ymp", "nqspy", PARIS, **frame))
     lines = text.splitlines()
     header = [line[2:] for line in lines if line.startswith("; ")]
@@ -20,7 +20,7 @@ def log_of(centre: Centre, **frame) -> tuple[list[str], list[list[str]]]:
 
 
 def lengths(**seconds: float):
-    """Requests run as long as their names say, or a minute."""
+    """Return the run times of requests, as their names say, or a minute."""
     return lambda request: Run(wall=round(1000 * seconds.get(request.name, 60)), memory=4096 * 1024)
 
 

@@ -20,7 +20,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def data(evening):
-    """On two PEs one request runs for half an hour with half its time on the CPU; the night has two hours."""
+    """Return data: on two PEs one request runs for half an hour with half its time on the CPU; the night has
+    two hours."""
     book, one = evening(1, pes=2)
     book.decide(450, one)
     book.end(450 + 1800, one, cpu=900)
@@ -63,7 +64,7 @@ def drawn(data):
 
 
 def boxes(root, kind):
-    """The rectangles of a kind: x, y, width, height."""
+    """Return the rectangles of a kind: x, y, width, height."""
     paths = "".join(each.get("d") for each in root.iter(f"{SVG}path") if each.get("class") == kind)
     return [tuple(map(float, box)) for box in re.findall(r"M(\S+) (\S+?)h(.+?)v(.+?)h-.+?z", paths)]
 

@@ -1,4 +1,4 @@
-"""A real server on a real socket; the tests' own inbox answers what is put into it."""
+"""A real server on a real socket; the tests' own inbox answers its messages."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ Answer = Callable[[Asked], bytes]
 
 
 class Counter:
-    """A server whose requests are answered by a thread of its own, group by group as the daemon does."""
+    """A server whose requests are answered by a thread, group by group as in the daemon."""
 
     def __init__(self, path: Path, answer: Answer, **options: Any) -> None:
         self.inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
@@ -51,7 +51,7 @@ class Counter:
 
 
 class Peer:
-    """A client that speaks bytes."""
+    """A client that sends and reads bytes."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -109,7 +109,7 @@ def peer() -> Iterator[Callable[[Counter], Peer]]:
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Counter, Callable[[Counter], Peer]]]:
-    """One server for all examples of a property, and what connects to it."""
+    """Yield one server for all examples of a property, and a function that connects to it."""
     made = Counter(tmp_path_factory.mktemp("fuzzed") / "nqsd.sock", echo)
     made.start()
     yield made, lambda server: Peer(server.path)

@@ -15,7 +15,7 @@ from nqspy.rpc.submission import submission
 
 
 class Daemon:
-    """Answers as a daemon does; remembers submissions by their key."""
+    """Answers like a daemon; remembers submissions by their key."""
 
     def __init__(self):
         self.by_key = {}

@@ -25,7 +25,7 @@ from nqspy.rpc.submission import submission
 
 
 def peak():
-    """Most memory of this process so far, MB."""
+    """Return the most memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 

@@ -31,7 +31,7 @@ def descriptors():
 
 
 class Ordinary:
-    """Callers by the kernel, but nobody is trusted."""
+    """Names callers as the kernel does, but trusts none."""
 
     def __init__(self, callers):
         self._callers = callers
@@ -43,7 +43,7 @@ class Ordinary:
 
 @pytest.fixture
 def crowd(counter):
-    """A server whose clients are ordinary users."""
+    """Return a server whose clients are ordinary users."""
 
     def make(**options):
         desk = counter(**options)
@@ -253,7 +253,7 @@ class Gate:
 
 
 class InOrder:
-    """The callers are these, in the order in which they connect."""
+    """Names these callers, in the order in which they connect."""
 
     def __init__(self, *callers):
         self._callers = list(callers)

@@ -29,7 +29,7 @@ def test_answers_leave_whole_and_in_their_order(sizes):
 
 
 def gathered(counter, peer, count, **limits):
-    """Clients who have all asked the same."""
+    """Return clients that have all sent the same question."""
     waiting = []
     desk = counter(lambda asked: waiting.append(asked) or b"", limits=Limits(**limits))
     clients = [peer(desk) for _ in range(count)]

@@ -19,7 +19,7 @@ TRACES = ROOT / "tests" / "data" / "traces"
 
 
 def call(*words: object):
-    """The command, in this process."""
+    """Run the command in this process."""
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
@@ -31,7 +31,7 @@ def data_of(*words: object) -> Any:
 
 
 class KeptRun(BatchRun):
-    """A run that keeps its events."""
+    """A run that stores its events."""
 
     def __init__(self, *given: Any) -> None:
         self.events: list[ev.Recorded] = []
@@ -45,7 +45,7 @@ class KeptRun(BatchRun):
 def program(
     *words: object, stdout: BinaryIO | int = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """The command as people call it; ``environment`` comes on top."""
+    """Run the command as a process; ``environment`` is added."""
     return subprocess.run(
         [sys.executable, "-m", "nqspy.sim.command", *map(str, words)],
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
@@ -57,7 +57,7 @@ def program(
 
 
 def refused(*words: object) -> str:
-    """The one line that it says of what is wrong, and nothing else."""
+    """Return the one line of an error, and assert that nothing else is printed."""
     answer = call(*words)
     assert answer.exit_code == 1, answer.output
     assert not answer.stdout
@@ -66,7 +66,7 @@ def refused(*words: object) -> str:
 
 
 def log(path: Path, *jobs: tuple[int, ...]) -> Path:
-    """A log of jobs (submit, run, PEs, by default its run time as estimate, and no memory)."""
+    """Write a log of jobs (submit, run, PEs; run time as estimate by default, no memory)."""
     with path.open("w") as file:
         for n, (submit, run, pes, *more) in enumerate(jobs, 1):
             estimate, memory = [*more, *(run, -1)[len(more) :]]

@@ -20,7 +20,7 @@ from nqspy.sim.workloads.jobs import NotSimulated
 from nqspy.sim.workloads.logs import open_swf
 
 MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
-"""Where logs are that are not ours to copy, with an ``expected`` folder; perhaps they are not here."""
+"""Folder of logs that we may not copy, with a folder ``expected``; it may be missing."""
 
 
 def starts_of(path: Path, policy: str) -> list[tuple[float, float]]:
@@ -63,7 +63,7 @@ def test_so_it_is_in_the_logs_that_are_not_ours_to_copy(trace, policy):
 
 
 def whole_logs() -> list[tuple[str, str, str]]:
-    """Each log and policy with the checksum of its starts; none where the logs are not."""
+    """Return each log and policy with the checksum of its starts; none without the logs."""
     table = MORE / "logs" / "metrics.tsv"
     lines = table.read_text("utf-8").splitlines() if table.exists() else []
     rows = csv.DictReader(lines, delimiter="\t")

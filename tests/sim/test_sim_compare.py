@@ -80,7 +80,8 @@ def test_estimates_are_those_of_students_t():
 
 
 def weeks_of_jobs(path, weeks: int):
-    """Each week has as many jobs as its number, in its first hour; one job ends the log."""
+    """Write a log in which each week has as many jobs as its number, in its first hour; one job ends the
+    log."""
     days = 7 * 86_400
     jobs = [(week * days + n, 60, 1) for week in range(weeks) for n in range(week + 1)]
     return log(path, *jobs, (weeks * days, 60, 1))
@@ -231,7 +232,7 @@ def test_a_terminal_sees_how_far_it_is(words):
 
 
 def _read(screen: BinaryIO) -> bytes:
-    """What comes next; nothing once nobody writes any more, which a terminal tells as an error."""
+    """Return what comes next; empty once no process writes any more, which a terminal reports as an error."""
     try:
         return screen.read(4096)
     except OSError:

@@ -17,7 +17,7 @@ FEW = 500
 
 
 class Watched(KeptRun, GangRun):
-    """A run that keeps its events."""
+    """A run that stores its events."""
 
 
 @pytest.fixture(scope="module")

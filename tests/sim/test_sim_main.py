@@ -63,7 +63,7 @@ class _Broken:
         raise ZeroDivisionError("a bug")
 
     def follow(self, events):
-        """It looks at the site itself."""
+        """Do nothing: it reads the site itself."""
 
 
 def test_a_bug_in_a_pass_ends_the_simulation_with_its_cause():
@@ -90,7 +90,7 @@ def test_hands_that_break_down_end_the_simulation_with_their_cause():
 
 
 def _allocated_by_us() -> int:
-    """Bytes that lines of ours have allocated: other threads of a test run have memory, too."""
+    """Return the bytes that our lines have allocated: other threads of a test run have memory too."""
     ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/nqspy/*")])
     return sum(each.size for each in ours.statistics("filename"))
 

@@ -26,7 +26,7 @@ RECORDED = {
 
 
 def digest(starts: list[str]) -> str:
-    """Of lines `request instant PEs`."""
+    """Return the digest of lines `request instant PEs`."""
     return sha256("\n".join(starts).encode()).hexdigest()[:16]
 
 

@@ -132,7 +132,7 @@ def test_a_workload_without_jobs_is_told_in_a_line(tmp_path, jobs):
 
 
 def many_jobs() -> SimulatedRun:
-    """On 1,000 PEs; what an engine would have made of them does not matter here."""
+    """Return a run of many jobs on 1,000 PEs; an engine's results do not matter here."""
     rng, trail, metrics = Random(1), Trail(1000, 0), Metrics(1000)
     for n in range(20_000):
         begin, run, first = n * 700 + rng.randrange(700), rng.randrange(600_000), rng.randrange(1000)

@@ -33,7 +33,7 @@ def jobselect(request):
 
 
 def asked(exits: RecordedExits, seq: int, seconds: float, now: int) -> tuple[bool, float]:
-    """Whether it failed on that request, and the CPU seconds that took."""
+    """Return True if the exit failed on that request, and the CPU seconds that took."""
     exits.begin(Site())
     request = SimpleNamespace(seq=seq, owner="anne", seconds=seconds, array=None)
     began = time.thread_time()

@@ -1,5 +1,5 @@
-"""What whoever writes exits has in his hands: a site in a few lines, sentences about it, and clear words
-where they do not hold."""
+"""Tools for authors of exits: a site in a few lines, claims about it, and clear errors where they do not
+hold."""
 
 import logging
 import subprocess

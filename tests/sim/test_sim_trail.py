@@ -17,7 +17,7 @@ def stay(number: int, submit: int, begin: int, end: int, pes: tuple[int, ...]) -
 
 @st.composite
 def stays(draw: st.DrawFn) -> list[EndedJob]:
-    """Jobs from a tenth of a second to half a year, in any order."""
+    """Draw jobs from a tenth of a second to half a year, in any order."""
     found = []
     for number in range(draw(st.integers(1, 12))):
         submit = draw(st.integers(0, 10 ** draw(st.integers(2, 10))))

@@ -1,4 +1,4 @@
-"""A site with a long, random but lawful history, and what it means that two sites are the same."""
+"""A site with a long, random but legal history, and what it means that two sites are equal."""
 
 import hashlib
 import random
@@ -29,7 +29,7 @@ BEFORE_START = (State.QUEUED, State.WAITING, State.HELD)
 
 
 def observable(site: Site) -> dict[str, Any]:
-    """Everything of a site that can be seen, accounts in their order too."""
+    """Return all visible data of a site, accounts in their order too."""
     more = {
         "whole settings": site.settings,
         "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
@@ -68,7 +68,7 @@ class Story:
             yield ev.SettingsChanged((ev.Change("create", path, value),), "root")
 
     def tell(self, event: ev.Event) -> None:
-        """Lets one event happen; it is part of the next commit."""
+        """Apply one event; it is part of the next commit."""
         self._at += self._random.choice((0, 0, 1, 250))
         recorded = ev.Recorded(self.site.n + 1, Instant(self._at), event)
         lifecycle.apply(self.site, recorded)
@@ -77,13 +77,13 @@ class Story:
             self.ended[event.seq] = (event, recorded.at)
 
     def commit(self) -> None:
-        """Commits what happened."""
+        """Commit the events so far."""
         batch, self.batch = self.batch, Batch()
         self.journal.commit(batch, self.site)
         self.history += batch.events
 
     def submit(self, **more: Any) -> int:
-        """Submits one request and returns its number."""
+        """Submit one request; return its number."""
         spec = self.spec(**more)
         seq = self.site.next_seq if spec.array is None else array_key(self.site.next_seq)
         state = "held" if spec.held or spec.after else "waiting" if spec.eligible else "queued"
@@ -91,7 +91,7 @@ class Story:
         return seq
 
     def spec(self, **more: Any) -> Spec:
-        """A spec with many different fields set."""
+        """Return a specification with many different fields set."""
         choose = self._random.choice
         values: dict[str, Any] = {
             "owner": choose(OWNERS),
@@ -121,13 +121,13 @@ class Story:
         return (Dependency(self._random.choice(earlier), self._random.choice(("ok", "any", "start"))),)
 
     def keep(self, body: bytes) -> str:
-        """Gives a blob to the next commit."""
+        """Add a blob to the next commit; return its digest."""
         digest = hashlib.sha256(body).hexdigest()
         self.batch.blobs[digest] = self.blobs[digest] = body
         return digest
 
     def go_on(self, events: int) -> None:
-        """Lets random events happen, committed in groups of random size."""
+        """Apply random events, committed in groups of random size."""
         attempts = (
             self._start, self._start, self._exit, self._end, self._end, self._requeue, self._suspend,
             self._memory, self._bump, self._sample,
@@ -301,7 +301,7 @@ class Story:
         self.submit(array=ArraySpec(((1, 9, 2), (20, 22, 1)), self._random.choice((None, 2))))
 
     def _some_of(self, array: Request) -> indices.Runs:
-        """Indices of an array that have not begun."""
+        """Return some indices of an array that have not begun."""
         assert array.array is not None
         left = list(indices.each(array.array.left))
         return indices.of(self._random.sample(left, min(len(left), self._random.choice((1, 2, 9)))))
@@ -335,7 +335,7 @@ class Story:
 
 @pytest.fixture
 def same_site() -> Callable[[Site, Site], None]:
-    """Asserts that two sites cannot be told apart."""
+    """Return a function that asserts that two sites are equal."""
 
     def check(one: Site, other: Site) -> None:
         left, right = observable(one), observable(other)
@@ -350,7 +350,7 @@ def same_site() -> Callable[[Site, Site], None]:
 
 @pytest.fixture(params=["sqlite", "memory"])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """Each journal in turn: the contract holds for both."""
+    """Yield each kind of journal: the contract holds for both."""
     found = SqliteJournal.open(tmp_path / "nqs.db") if request.param == "sqlite" else MemoryJournal()
     yield found
     found.close()
@@ -358,32 +358,32 @@ def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def story(journal: Any) -> Story:
-    """A story at its beginning, over each journal in turn."""
+    """Return a new story over each journal."""
     return Story(journal)
 
 
 @pytest.fixture
 def tell_story() -> Callable[..., Story]:
-    """Begins a story over a journal."""
+    """Return a function that begins a story over a journal."""
     return Story
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the database is."""
+    """Return the path of the database."""
     return tmp_path / "nqs.db"
 
 
 @pytest.fixture
 def sqlite(path: Path) -> Iterator[SqliteJournal]:
-    """A journal on SQLite."""
+    """Yield a journal on SQLite."""
     with SqliteJournal.open(path) as journal:
         yield journal
 
 
 @pytest.fixture
 def told(path: Path, tell_story: Callable[..., Story]) -> Story:
-    """The path of a closed database with a history, and its story."""
+    """Return the story of a closed database with a history."""
     with SqliteJournal.open(path) as journal:
         story = tell_story(journal, 5)
         story.go_on(300)
@@ -392,7 +392,7 @@ def told(path: Path, tell_story: Callable[..., Story]) -> Story:
 
 @pytest.fixture
 def reader(sqlite: SqliteJournal, path: Path) -> Iterator[Reader]:
-    """A reader beside that journal."""
+    """Yield a reader next to that journal."""
     found = Reader(path)
     yield found
     found.close()

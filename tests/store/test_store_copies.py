@@ -205,7 +205,7 @@ class Killed(BaseException):
 
 
 def kill_at_rename(monkeypatch, when, path, file):
-    """A restore that is killed at the first rename for which ``when`` is true."""
+    """Kill a restore at the first rename for which ``when`` is true."""
 
     def replace(old, new, real=os.replace):
         if when(old):

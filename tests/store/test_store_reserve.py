@@ -17,7 +17,7 @@ def reserve(tmp_path):
 
 
 def no_room(reserve, left):
-    """A step that has no room until only so many bytes are held."""
+    """Return a step that fails for lack of room until only so many bytes are held."""
 
     def step():
         if reserve.held > left:

@@ -23,7 +23,7 @@ NEVER = Instant(2**60)
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Small files, so that a short history makes several."""
+    """Make files small, so that a short history has several."""
     for name, size in (("EVENTS", 70), ("REQUESTS", 9), ("BLOBS", 2), ("BATCH", 8)):
         monkeypatch.setattr(rotation, name, size)
     monkeypatch.setattr(rotation, "_OLD_REQUESTS", rotation._OLD_REQUESTS.replace("LIMIT 2000", "LIMIT 9"))
@@ -49,13 +49,13 @@ def lines_of(files):
 
 
 def everything(reader):
-    """All that can be read of the history."""
+    """Return all that can be read of the history."""
     return list(reader.events()), list(reader.ended()), {r["seq"]: r for r in reader.ended()}
 
 
 @pytest.fixture
 def moved(sqlite, tell_story):
-    """A story whose events and ended requests have all moved into files."""
+    """Return a story whose events and ended requests have all moved into files."""
     story = tell_story(sqlite, 3)
     story.go_on(200)
     rotate(sqlite, NEVER)
