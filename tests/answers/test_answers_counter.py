@@ -60,9 +60,9 @@ def test_silent_slow_and_greedy_clients_delay_nobody(live):
     path = str(live.home / "nqsd.sock")
     crowd = [socket.socket(socket.AF_UNIX) for _ in range(60)]
     events, wait = b'{"v":1,"id":1,"cmd":"events","after":0}\n', b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}\n'
-    for each, said in zip(crowd, cycle((b"", b'{"v":1,"id":1,"cm', events * 50, wait)), strict=False):
+    for each, data in zip(crowd, cycle((b"", b'{"v":1,"id":1,"cm', events * 50, wait)), strict=False):
         each.connect(path)
-        each.sendall(said)
+        each.sendall(data)
     id = live.submit("true")
     assert live.ended(id)["exit_status"] == 0
     took = []

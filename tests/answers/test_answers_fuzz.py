@@ -127,9 +127,9 @@ def test_a_percent_sign_is_a_percent_sign(stage):
 
 
 def test_control_characters_of_operators_reach_nobodys_terminal(fresh):
-    _, said = fresh.refusal("root", "qmgr", script='create group d1 members=("a\x1b[31mb")', text="qmgr")
-    assert "control characters" in said
-    assert "\x1b" not in said
+    _, text = fresh.refusal("root", "qmgr", script='create group d1 members=("a\x1b[31mb")', text="qmgr")
+    assert "control characters" in text
+    assert "\x1b" not in text
     assert "31m" not in fresh.qmgr("show groups", by="other")
 
 

@@ -94,11 +94,11 @@ REFUSED = [
 
 
 def test_what_cannot_be_selected_by_is_refused_and_named(inner):
-    for option, value, said in REFUSED:
+    for option, value, message in REFUSED:
         answer = inner.ask("root", "qselect", text="ids", criteria=[[option, value]])
         assert (answer["exit"], answer["out"], answer["err"].count("\n")) == (2, "", 1)
         assert answer["err"].startswith(f"illegal -{option} value")
-        assert said in answer["err"]
+        assert message in answer["err"]
 
 
 def test_a_destination_of_qselect_is_here(choice):

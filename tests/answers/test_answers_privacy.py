@@ -146,15 +146,15 @@ def test_reasons_name_no_hidden_request_and_no_hidden_array(site):
     spec = {"array": {"indices": [[1, 3, 1]], "limit": None}}
     annes, bens = site.submit("owner", **spec)[0], site.submit("other", **spec)[0]
     text = "held by {0}, {1} and {2}".format
-    said = text(annes, annes.replace("[]", "[2]"), annes.replace("[]", "[1-2]"))
+    message = text(annes, annes.replace("[]", "[2]"), annes.replace("[]", "[1-2]"))
     own = text(bens, bens.replace("[]", "[2]"), bens.replace("[]", "[1-2]"))
-    assert Visibility(site.daemon, PEOPLE["other"]).masked(said) == said
+    assert Visibility(site.daemon, PEOPLE["other"]).masked(message) == message
     site.qmgr("set privacy owner")
     visibility = Visibility(site.daemon, PEOPLE["other"])
     assert visibility.masked(f"{site.annes} and {site.bens}") == f"another request and {site.bens}"
     huge = f"it waits for {'9' * 6_000}.{site.daemon.engine.site.name}"
     assert visibility.masked(huge) == huge
-    assert visibility.masked(said) == text(*["another request"] * 3)
+    assert visibility.masked(message) == text(*["another request"] * 3)
     assert visibility.masked(own) == own
     site.result("other", "delete", ids=[bens])
     assert visibility.masked(own) == own
@@ -165,8 +165,8 @@ def test_alarms_name_no_hidden_request(site):
     shift = site.daemon.engine.site.shift
     shift.failed, shift.failed_text = "night", f"it could not be entered: PE 1 is held by {site.bens}"
     for by, name in (("other", site.bens), ("operator", site.bens), ("owner", "another request")):
-        [said] = site.result(by, "status")["alarms"]
-        assert said == f"it could not be entered: PE 1 is held by {name}"
+        [message] = site.result(by, "status")["alarms"]
+        assert message == f"it could not be entered: PE 1 is held by {name}"
 
 
 def test_privacy_is_shown_and_written_by_snap(site):

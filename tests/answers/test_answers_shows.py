@@ -22,15 +22,15 @@ def test_a_name_that_there_is_not_is_called_by_its_kind(inner):
         ("probes disk", "there is no probe disk"),
         ("complex disk", "there is no complex disk"),
     ):
-        said = inner.refusal("root", "qmgr", script=f"show {shown}")[1]
-        assert said.removeprefix("line 1: ") == told
+        message = inner.refusal("root", "qmgr", script=f"show {shown}")[1]
+        assert message.removeprefix("line 1: ") == told
 
 
 def test_a_plan_writes_values_as_they_are_read(fresh):
     fresh.qmgr("set machine pes=8", "create domain big pes=4-7")
     for script, lines in PLANS:
-        said = fresh.result("root", "qmgr", script=script, plan=True)["out"].splitlines()
-        assert said[-len(lines) :] == lines, script
+        message = fresh.result("root", "qmgr", script=script, plan=True)["out"].splitlines()
+        assert message[-len(lines) :] == lines, script
 
 
 def test_the_class_of_jobs_that_name_none_is_not_deleted(fresh):

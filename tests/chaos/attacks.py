@@ -117,13 +117,13 @@ def attempt(attack: Attack) -> tuple[Counter[str], list[str]]:
         if not told.exists():
             return Counter(lost=1), [f"it could not be tried: {(run.stdout + run.stderr)[-2000:]}"]
         cases = list(ElementTree.parse(told).getroot().iter("testcase"))
-    counts, said = Counter[str](), []
+    counts, texts = Counter[str](), []
     for case in cases:
         wrong = [*case.findall("failure"), *case.findall("error")]
         counts["left" if case.find("skipped") is not None else "lost" if wrong else "held"] += 1
         name = f"GOT THROUGH: {attack.name}: {case.get('name')}"
-        said += [f"{name}: {each.get('message')}"[:2000] for each in wrong]
-    return counts, said
+        texts += [f"{name}: {each.get('message')}"[:2000] for each in wrong]
+    return counts, texts
 
 
 def _row(part: str, counts: Counter[str], name: str) -> str:
@@ -143,7 +143,7 @@ def main(parts: Iterable[str], tries: int) -> int:
             results = [attempt(attack) for _ in range(tries)]
             counts = sum((counts for counts, _ in results), Counter[str]())
             every += counts
-            lost += [text for _, said in results for text in said]
+            lost += [text for _, texts in results for text in texts]
             print(_row(attack.part, counts, attack.name), flush=True)
     print(_row("all", every, f"as {'root' if os.geteuid() == 0 else 'a plain user'}"))
     if every["left"]:

@@ -101,10 +101,10 @@ def test_any_options_of_qalter_become_a_message_or_one_line(words):
         found, _ = fast.Parser(table_of("qalter")).parse(words)
         fast.dump(values_of([each for each in found if each.target not in ("help", "eligible")], None))
     except Failure as failure:
-        said = failure.text
+        text = failure.text
     else:
-        said = "a message"
-    assert said
+        text = "a message"
+    assert text
 
 
 LEADING = st.sampled_from(
@@ -118,11 +118,11 @@ def test_any_list_is_read_or_refused_in_one_line(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("list") / "x.list"
     path.write_bytes("\n".join(lines).encode("utf-8", "replace"))
     parser = fast.Parser(table_of("qsub"), interspersed=False)
-    said, items = str(path), []
+    text, items = str(path), []
     try:
         items = read_list(str(path), parser, lambda script, args, options: {"script": script})
     except Failure as failure:
-        said = failure.text
-    assert str(path) in said
+        text = failure.text
+    assert str(path) in text
     for place, item in enumerate(items):
         assert all(0 <= other < place for other, _ in item.get("after", ()))

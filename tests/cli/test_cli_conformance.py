@@ -15,10 +15,10 @@ def meaning(item, here):
     """Return what a request asks for, by field; paths below the current folder begin with ``./``."""
     found = {"umask": os.umask(0), "workdir": here}
     os.umask(found["umask"])
-    said = {name: value for name, value in item["spec"].items() if name not in EVERYWHERE}
-    said = {name: value for name, value in said.items() if found.get(name, ()) != value}
+    asked = {name: value for name, value in item["spec"].items() if name not in EVERYWHERE}
+    asked = {name: value for name, value in asked.items() if found.get(name, ()) != value}
     flat = {}
-    for name, value in said.items():
+    for name, value in asked.items():
         if isinstance(value, dict):
             flat |= {f"{name}.{key}": each for key, each in value.items()}
         elif value != "":

@@ -86,7 +86,7 @@ def test_the_command_tells_what_it_wrote_and_overwrites_nothing(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["jobselct"], "jobselct is not an exit (did you mean jobselect?); exits are elected, jobend, "),
         (["submit", "9lives"], "'9lives' cannot be an exit's name"),
@@ -96,9 +96,9 @@ def test_the_command_tells_what_it_wrote_and_overwrites_nothing(folder):
         ([], "missing argument 'KIND'"),
     ],
 )
-def test_what_is_wrong_is_one_line(folder, words, said):
+def test_what_is_wrong_is_one_line(folder, words, message):
     done = run(*words)
     assert done.returncode != 0
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(folder.iterdir()) == []

@@ -18,8 +18,8 @@ def asked(desk, *words: str, **more: str) -> dict:
     desk.answers["submit"] = lambda id, message: messages.text_answer(id, 1, "", "not today\n")
     done = called(desk, *words, **more)
     assert done.returncode == 1
-    said, loaded = done.stderr.splitlines()
-    assert said == "mpprun: not today"
+    error, loaded = done.stderr.splitlines()
+    assert error == "mpprun: not today"
     assert sorted(set(HEAVY) & set(loaded.split())) == []
     return desk.submitted["spec"]
 
@@ -34,7 +34,7 @@ def test_what_is_not_said_is_one_pe_and_queue_and_class_are_left_to_the_site(des
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "asked_for"),
     [
         ("-n 4", {"pes": 4}),
         ("-n4 -t 1:30 -T 60", {"pes": 4, "wall": 90_000, "best_guess": 60_000}),
@@ -48,9 +48,9 @@ def test_what_is_not_said_is_one_pe_and_queue_and_class_are_left_to_the_site(des
         ("-l barrier=1,gpu=2 -l nfs=3", {"consumables": [["barrier", 1], ["gpu", 2], ["nfs", 3]]}),
     ],
 )
-def test_options_stand_before_the_program(desk, words, said):
+def test_options_stand_before_the_program(desk, words, asked_for):
     spec = asked(desk, *words.split(), "true", "-x", "-debug")
-    assert (spec | spec["ask"]).items() >= said.items()
+    assert (spec | spec["ask"]).items() >= asked_for.items()
 
 
 def test_in_a_batch_request_without_pes_it_says_in_which(desk):
@@ -66,8 +66,8 @@ def test_on_the_pes_of_a_request_nobody_is_asked(desk):
     assert done.returncode == 1
     assert done.stderr.startswith("mpprun: -n 6: ")
     assert not desk.messages
-    for said, size in (("2,4,8", "4"), ("3-9", "5"), ("2", "2")):
-        done = called(desk, "-n", said, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
+    for sizes, size in (("2,4,8", "4"), ("3-9", "5"), ("2", "2")):
+        done = called(desk, "-n", sizes, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
         assert done.stdout == f"{size} {size}\n"
     assert called(desk, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
 

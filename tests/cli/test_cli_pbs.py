@@ -127,7 +127,7 @@ def test_block_waits_for_the_end(desk, screen):
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "said"),
+    ("status", "text", "expected"),
     [
         (170, "Unknown queue x; queues: batch", "qsub: Unknown queue x; queues: batch\n"),
         (206, "--after: Unknown Job Id 9", "qsub: Invalid Job Dependency: --after: Unknown Job Id 9\n"),
@@ -135,10 +135,10 @@ def test_block_waits_for_the_end(desk, screen):
         (1, "nobody submits", "qsub: nobody submits\n"),
     ],
 )
-def test_a_refusal_has_the_status_and_the_text_of_pbs(desk, screen, status, text, said):
+def test_a_refusal_has_the_status_and_the_text_of_pbs(desk, screen, status, text, expected):
     desk.answers["submit"] = lambda id, message: messages.text_answer(id, status, "", text)
     Path("job.sh").write_text("#PBS -N x\n")
-    assert screen.run("qsub job.sh") == (status, "", said)
+    assert screen.run("qsub job.sh") == (status, "", expected)
 
 
 @pytest.mark.parametrize(

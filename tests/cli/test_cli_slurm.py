@@ -159,5 +159,5 @@ def test_no_text_breaks_the_readers(read, text):
 
 
 def test_directives_are_explained_in_the_words_of_pbs():
-    said = meaning(["--time=1-0", "--bogus", "-p night --hold", "--qos=x"])
-    assert said == "--time=1-0 is -l walltime=24:00:00, -p night is -q night, --hold is -h"
+    message = meaning(["--time=1-0", "--bogus", "-p night --hold", "--qos=x"])
+    assert message == "--time=1-0 is -l walltime=24:00:00, -p night is -q night, --hold is -h"

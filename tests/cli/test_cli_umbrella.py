@@ -156,8 +156,8 @@ def test_exits_are_listed_with_what_they_cost(counter):
 def test_a_trace_says_what_each_exit_answered(counter):
     text = run(counter, "exits", "trace", "17").stdout
     assert counter.messages[0]["request"] == "17"
-    for said in ("refuse('later')", "the standard rules", "failed: ZeroDivisionError", "2026-03-02 20:00:00"):
-        assert said in text
+    for word in ("refuse('later')", "the standard rules", "failed: ZeroDivisionError", "2026-03-02 20:00:00"):
+        assert word in text
 
 
 @pytest.mark.parametrize(
@@ -258,19 +258,19 @@ def test_version_and_help():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["foo"], "no such command 'foo'; see `nqspy --help`"),
         (["events", "--bad"], "no such option: --bad; see `nqspy events --help`"),
         (["exits", "trace"], "missing argument 'ID'; see `nqspy exits trace --help`"),
     ],
 )
-def test_a_wrong_command_line_is_one_line_and_status_2(monkeypatch, capsys, words, said):
+def test_a_wrong_command_line_is_one_line_and_status_2(monkeypatch, capsys, words, expected):
     monkeypatch.setattr(sys, "argv", ["nqspy", *words])
     with pytest.raises(SystemExit) as ended:
         umbrella.main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == f"nqspy: {said}\n"
+    assert capsys.readouterr().err == f"nqspy: {expected}\n"
 
 
 @pytest.mark.parametrize(

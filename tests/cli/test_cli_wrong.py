@@ -161,30 +161,30 @@ INDICES = "1," * 300
 
 def rows(table):
     for row in table.splitlines():
-        call, _, said = row.partition(" -> ")
+        call, _, expected = row.partition(" -> ")
         status, _, words = call.partition(" ")
-        yield int(status), words, said
+        yield int(status), words, expected
 
 
 ROWS = [
     *((*row, "true") for row in rows(CALLS)),
-    *((status, f"qsub --dialect pbs {words} job.sh", said, "true") for status, words, said in rows(PBS)),
+    *((status, f"qsub --dialect pbs {words} job.sh", error, "true") for status, words, error in rows(PBS)),
     (2, f"qsub --dialect pbs -J {INDICES}x job.sh",
      f"illegal -J value '{INDICES[:200]}...': 'x' is", ""),
     *((2, f"mpprun -n '{size}' true", f"-n: '{size}' {NO_SIZE}", "") for size in SIZES),
-    *((1, "qsub job.sh", said, text) for text, said in DIRECTIVES),
-    *((1, "qsub --list x.list", f"x.list{said}", text) for text, said in LISTS),
-    *((1, "qsub --dialect slurm job.sh", f"job.sh line 2: {said}", f"\n#SBATCH {option}")
-      for option, said in SLURM),
+    *((1, "qsub job.sh", expected, text) for text, expected in DIRECTIVES),
+    *((1, "qsub --list x.list", f"x.list{expected}", text) for text, expected in LISTS),
+    *((1, "qsub --dialect slurm job.sh", f"job.sh line 2: {expected}", f"\n#SBATCH {option}")
+      for option, expected in SLURM),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "line", "said", "text"), ROWS)
-def test_one_line_says_what_is_wrong_and_nothing_is_sent(desk, screen, status, line, said, text):
+@pytest.mark.parametrize(("status", "line", "expected", "text"), ROWS)
+def test_one_line_says_what_is_wrong_and_nothing_is_sent(desk, screen, status, line, expected, text):
     for name, held in {"job.sh": text, "x.list": text, "ok.sh": "true", "bad.sh": "#\n#QSUB -p x"}.items():
         Path(name).write_text(f"{held}\n" if held else "")
     words = shlex.split(line)
     found, out, err = screen.run(words)
     assert (found, out, err.count("\n")) == (status, "", 1)
-    assert err.startswith(f"{words[0]}: {said}")
+    assert err.startswith(f"{words[0]}: {expected}")
     assert {message["cmd"] for message in desk.messages} <= {"now"}, "of dates the daemon is asked first"

@@ -26,7 +26,7 @@ def whole(id, *attempts):
     return "".join((mark(id, n) if n != attempts[0] else "") + f"attempt {n}\n" for n in attempts)
 
 
-def said(office, id, attempt):
+def await_line(office, id, attempt):
     """Wait until the attempt has written its line."""
     name = id.partition(".")[0].replace("[", "_").replace("]", "")
     folder = office.home / "spool" / f"{name}.{attempt}"
@@ -37,13 +37,13 @@ def said(office, id, attempt):
 
 def rerun(office, id, *attempts):
     for attempt in attempts:
-        said(office, id, attempt)
+        await_line(office, id, attempt)
         office.run("qrerun", id).ok()
 
 
 def lose(office, id, attempt):
     """Kill the shepherd of an attempt."""
-    folder = said(office, id, attempt)
+    folder = await_line(office, id, attempt)
     office.set("stop queue batch")
     os.kill(int((folder / "claim").read_text().split()[1]), signal.SIGKILL)
     until(lambda: office.job(id)["state"] == "queued", "it waits again")
@@ -73,9 +73,9 @@ def test_an_attempt_that_is_run_again_is_appended_to(office, options, name):
     path = office.ended(id)["output"]
     with open(path) as file:
         assert file.read() == whole(id, 1, 2, 3)
-    said = [office.run("qcat", "--attempt", str(n), id).ok().out for n in (1, 2, 3)]
+    outputs = [office.run("qcat", "--attempt", str(n), id).ok().out for n in (1, 2, 3)]
     os.unlink(path)
-    assert said == [f"attempt {n}\n" for n in (1, 2, 3)]
+    assert outputs == [f"attempt {n}\n" for n in (1, 2, 3)]
     assert office.run("qcat", "--attempt", "4", id).status != 0
     assert office.run("qcat", "--attempt", "x", id).status == 2
 

@@ -42,9 +42,9 @@ def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(stopped):
     finally:
         os.killpg(holder.pid, 9)
         holder.wait()
-    said = waiting.communicate(timeout=30)[1]
+    message = waiting.communicate(timeout=30)[1]
     assert waiting.returncode == 1
-    assert [line.startswith("qstat: no nqsd answers") for line in said.splitlines()] == [True]
+    assert [line.startswith("qstat: no nqsd answers") for line in message.splitlines()] == [True]
 
 
 def test_a_person_is_told_that_a_command_waits(shared):

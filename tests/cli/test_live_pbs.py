@@ -111,12 +111,12 @@ INTERPRETERS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "body", "said"), INTERPRETERS)
-def test_the_first_line_of_a_script_decides_who_reads_it(office, first, body, said):
+@pytest.mark.parametrize(("first", "body", "message"), INTERPRETERS)
+def test_the_first_line_of_a_script_decides_who_reads_it(office, first, body, message):
     office.write("named.sh", f"{first}\n#PBS -N named\n{body}")
     job = office.ended(office.run("qsub", "named.sh", "one").ok().lines[0])
     assert job["exit_status"] == 0
-    assert " ".join(office.text(f"named.o{job['seq']}").split()).endswith(said)
+    assert " ".join(office.text(f"named.o{job['seq']}").split()).endswith(message)
 
 
 def test_an_option_or_the_site_decides_before_the_script(office):

@@ -120,9 +120,9 @@ def test_a_plan_says_what_would_change_and_changes_nothing(shared):
     shared.set("stop queue batch")
     waiting = shared.submit("true")
     shared.write("open.qmgr", "set queue batch run_limit=1\nstart queue batch\n")
-    said = shared.run("qmgr", "plan", "open.qmgr").ok().out
-    assert "run_limit" in said
-    assert waiting in said
+    message = shared.run("qmgr", "plan", "open.qmgr").ok().out
+    assert "run_limit" in message
+    assert waiting in message
     assert shared.job(waiting)["state"] == "queued"
     assert shared.run("qmgr", "--json", "-c", "show queue").ok().data["batch"].get("run_limit") is None
     shared.run("qmgr", "apply", "open.qmgr").ok()

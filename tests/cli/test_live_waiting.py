@@ -189,10 +189,10 @@ def test_ranges_patterns_names_states_and_all(office):
 
 
 def test_on_a_terminal_it_asks_back_how_many(office, request):
-    def on_a_terminal(said, *words):
+    def on_a_terminal(message, *words):
         one = Person(office, *words, program="qdel")
         request.addfinalizer(one.leave)
-        one.types(said)
+        one.types(message)
         return one.ends(), one.seen
 
     for _ in range(3):

@@ -49,11 +49,11 @@ class Person:
     def call(self, *words: str | Path, folder: Path | None = None) -> str:
         with self.begin(*words, folder=folder) as run:
             try:
-                said, _ = run.communicate(timeout=2 * PATIENCE)
+                message, _ = run.communicate(timeout=2 * PATIENCE)
             finally:
                 run.kill()
-        assert run.returncode == 0, f"{words} ended with {run.returncode}\n{said}\n{self.live.log}"
-        return said
+        assert run.returncode == 0, f"{words} ended with {run.returncode}\n{message}\n{self.live.log}"
+        return message
 
     def number(self, name: str, run: "subprocess.Popen[str] | None" = None) -> int:
         """The number that a job writes into a file; ``run``: the program without which it will not."""

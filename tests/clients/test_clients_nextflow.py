@@ -59,9 +59,9 @@ def submit(person: Person, kind: Kind, name: str, head: tuple[str, ...], body: s
     directives = [f"#PBS {each}" for each in (f"-N nf-{name}", "-j oe", *head)]
     first, *rest = body.splitlines()
     (folder / ".command.run").write_text("\n".join([first, *directives, f"NXF_CHDIR={folder}", *rest, ""]))
-    said = bash(person, f"qsub -N nf-{name} .command.run", folder)
-    assert len(said.splitlines()) == 1, said
-    return folder, said.strip()
+    message = bash(person, f"qsub -N nf-{name} .command.run", folder)
+    assert len(message.splitlines()) == 1, message
+    return folder, message.strip()
 
 
 def task(person: Person, kind: Kind, name: str, line: str) -> tuple[Path, str]:

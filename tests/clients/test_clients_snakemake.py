@@ -27,9 +27,9 @@ def words(person: Person, *targets: str) -> list[str]:
     ]  # fmt: skip
 
 
-def id_in(said: str) -> str:
+def id_in(message: str) -> str:
     """The identifier of the only job that Snakemake says it has handed in."""
-    [id] = re.findall("external jobid '(.+?)'", said)
+    [id] = re.findall("external jobid '(.+?)'", message)
     return id
 
 
@@ -47,10 +47,10 @@ def test_a_workflow_runs_as_requests(person, status):
 
 def test_a_status_command_tells_that_a_job_failed(person):
     with person.begin(*words(person, "fails"), *STATUS) as run:
-        said, _ = run.communicate(timeout=2 * PATIENCE)
-    assert run.returncode == 1, said
-    assert "Error in rule fails" in said
-    assert person.live.job(id_in(said))["exit_status"] == 1
+        message, _ = run.communicate(timeout=2 * PATIENCE)
+    assert run.returncode == 1, message
+    assert "Error in rule fails" in message
+    assert person.live.job(id_in(message))["exit_status"] == 1
 
 
 def test_who_interrupts_a_workflow_deletes_its_requests(person):
@@ -58,8 +58,8 @@ def test_who_interrupts_a_workflow_deletes_its_requests(person):
         try:
             pid = person.number("slow.pid", run)
             run.send_signal(signal.SIGINT)
-            said, _ = run.communicate(timeout=PATIENCE)
+            message, _ = run.communicate(timeout=PATIENCE)
         finally:
             run.kill()
-    assert person.live.ended(id_in(said))["end_reason"] == "deleted", said
+    assert person.live.ended(id_in(message))["end_reason"] == "deleted", message
     until(lambda: not alive(pid), "the process ends")

@@ -28,11 +28,11 @@ def at_a_terminal(
         called.stdin.write(stdin.encode())
         called.stdin.close()
     shown = _read(master)
-    said = called.stdout.read().decode() if called.stdout is not None else ""
+    message = called.stdout.read().decode() if called.stdout is not None else ""
     if called.stdout is not None:
         called.stdout.close()
     status = called.wait(PATIENCE)
-    done = subprocess.CompletedProcess(words, status, said, shown.replace("\r\n", "\n"))
+    done = subprocess.CompletedProcess(words, status, message, shown.replace("\r\n", "\n"))
     return Done((name, *words), done)
 
 

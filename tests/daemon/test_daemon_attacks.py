@@ -183,10 +183,10 @@ def test_the_page_names_every_attack_and_no_other():
 def test_an_attack_is_beaten_off(house, line):
     before, house.known = house.known or house.state(), None
     run = house.ben.sh(line)
-    said = run.stdout + run.stderr
-    assert "WON" not in run.stdout, said
-    assert SECRET not in said, said
-    assert "Traceback" not in said or "python -" in line, said
+    message = run.stdout + run.stderr
+    assert "WON" not in run.stdout, message
+    assert SECRET not in message, message
+    assert "Traceback" not in message or "python -" in line, message
     after = house.state()
     assert after == before
     house.known = after
@@ -205,8 +205,8 @@ def test_the_same_ways_are_open_to_whom_they_belong(house):
 
 def test_undelivered_output_is_in_its_owners_reach(house):
     seq, spool = house.kept.partition(".")[0], house.live.home / "spool"
-    said = house.anne.ok(f"qstat --why {house.kept}")
-    assert f"qcat {seq} shows it" in " ".join(said.split())
+    message = house.anne.ok(f"qstat --why {house.kept}")
+    assert f"qcat {seq} shows it" in " ".join(message.split())
     assert house.anne.sh(f"cat {spool}/{seq}.1/stdout").returncode != 0, "the spool is root's"
     for word in ("", "-e", "-f", "-e -f"):
         assert house.anne.ok(f"qcat {word} {seq}") == SECRET

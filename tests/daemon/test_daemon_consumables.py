@@ -102,8 +102,8 @@ def test_where_the_driver_is_silent_the_order_of_addresses_tells_which_is_near_t
 
 def test_the_variable_names_the_units_and_a_kill_changes_nothing(lab):
     live = lab.start()
-    said = live.qmgr("create consumable card units=auto env=ROCR_VISIBLE_DEVICES").ok().out
-    assert said == "card: found no device\n"
+    message = live.qmgr("create consumable card units=auto env=ROCR_VISIBLE_DEVICES").ok().out
+    assert message == "card: found no device\n"
     live.qmgr("set consumable gpu offline=(2)").ok()
     tell = "echo ${CUDA_VISIBLE_DEVICES-unset}"
     first = live.submit(f"{tell} > a; {GO}", consumables={"gpu": 1, "matlab": 1})

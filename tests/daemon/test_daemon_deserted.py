@@ -66,7 +66,7 @@ def test_who_was_not_told_by_a_daemon_that_died_asks_the_next_one(make_live):
             live.run("qdel", job.id).ok()
             live.kill()
             live.start()
-            _, said = waiting.communicate(timeout=20)
-            assert (waiting.returncode, len(said.splitlines())) == (1, 1)
+            _, message = waiting.communicate(timeout=20)
+            assert (waiting.returncode, len(message.splitlines())) == (1, 1)
         finally:
             waiting.kill()

@@ -29,8 +29,8 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill_and_are_told_where_th
     live.qmgr("set machine shape=2x2x1 pes_per_node=2").ok()
     assert "2x2x1, nodes 1x2x1 of 2 PEs" in live.qmgr("show machine").ok().out
     here = live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2)
-    said = "echo $NQSPY_BASE $NQSPY_COORDINATE $NQSPY_SHAPE $NQSPY_PES_PER_NODE > told"
-    there = live.submit(f"{said}; while [ ! -e go ]; do sleep 0.05; done", queue="other", pes=2)
+    command = "echo $NQSPY_BASE $NQSPY_COORDINATE $NQSPY_SHAPE $NQSPY_PES_PER_NODE > told"
+    there = live.submit(f"{command}; while [ ! -e go ]; do sleep 0.05; done", queue="other", pes=2)
     live.running(here)
     live.running(there)
     assert (live.job(here)["pes"], live.job(here)["domain"]) == ([0, 2], "application")

@@ -164,16 +164,16 @@ def test_the_first_steps_give_what_they_show(make_live):
     steps = [line for line in _block("First steps").splitlines() if line.strip()]
     assert len(steps) >= 7
     path = ":".join(dict.fromkeys(command(name)[0].rpartition("/")[0] for name in ("nqsd", "qsub")))
-    said = []
+    message = []
     for step in steps:
         done = live.sh(step, PATH=f"{path}:/usr/bin:/bin").ok()
         assert not done.err, done
-        said.append(done.out)
-    shown = "".join(said)
-    identifier = said[1].strip()
+        message.append(done.out)
+    shown = "".join(message)
+    identifier = message[1].strip()
     assert re.fullmatch(r"1\.[\w.-]+", identifier)
     assert f"{identifier}  hello" in shown
-    rule = next(text for step, text in zip(steps, said, strict=True) if "show long queue" in step)
+    rule = next(text for step, text in zip(steps, message, strict=True) if "show long queue" in step)
     assert re.search(r"user[_ ]limit\D+2\b", rule, re.IGNORECASE), rule
 
 

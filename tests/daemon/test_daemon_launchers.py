@@ -108,8 +108,8 @@ def test_an_application_is_told_of_its_own_pes_whatever_its_caller_is_told(site)
     names = (*FILES, "NCPUS", "PET_NPROC_PER_NODE")
     theirs = dict.fromkeys(names, "9") | {"OMP_NUM_THREADS": "3", "HYDRA_LAUNCHER": "ssh"}
     show = "import os; print(*(os.environ.get(name) for name in {!r}.split()), sep='\\n')"
-    said = " ".join((*names, "OMP_NUM_THREADS", "HYDRA_LAUNCHER", "PET_STANDALONE", "NQSPY_OWN"))
-    done = site.run("mpprun", "-n", "2", "python3", "-c", show.format(said), env=theirs).ok()
+    names_shown = " ".join((*names, "OMP_NUM_THREADS", "HYDRA_LAUNCHER", "PET_STANDALONE", "NQSPY_OWN"))
+    done = site.run("mpprun", "-n", "2", "python3", "-c", show.format(names_shown), env=theirs).ok()
     first, *files, ncpus, processes, threads, launcher, alone, own = done.lines
     folder = first.removesuffix("/hosts")
     assert files == [first, f"{folder}/slots", f"{folder}/slots"]
@@ -135,7 +135,7 @@ def test_an_application_of_several_sizes_finds_the_one_it_got(site):
 def test_applications_find_their_units_in_a_variable_and_not_their_callers(site):
     site.set("create consumable barrier count=4 policy=round_robin env=BARRIER_CIRCUIT")
     show, caller = ("sh", "-c", "echo $BARRIER_CIRCUIT $NQSPY_UNITS"), {"BARRIER_CIRCUIT": "9"}
-    said = [site.run("mpprun", "-l", "barrier=1", *show, env=caller).ok().out for _ in range(2)]
-    assert said == ["0 barrier=0\n", "1 barrier=1\n"]
+    outputs = [site.run("mpprun", "-l", "barrier=1", *show, env=caller).ok().out for _ in range(2)]
+    assert outputs == ["0 barrier=0\n", "1 barrier=1\n"]
     assert site.run("mpprun", *show, env=caller).ok().out == "\n"
     gone(site)

@@ -45,12 +45,12 @@ def test_a_job_that_kills_its_own_shepherd_is_held_after_three_times_over_restar
     live.restart()
     live.write("go", "")
     live.until(id, lambda job: job["state"] == "held", "be held")
-    said = "its shepherd was killed 3 times in a row"
-    assert said in str(live.why(id))
-    assert said in " ".join(live.run("qstat", "-f", id).ok().out.split())
+    message = "its shepherd was killed 3 times in a row"
+    assert message in str(live.why(id))
+    assert message in " ".join(live.run("qstat", "-f", id).ok().out.split())
     live.restart()
     assert live.job(id)["state"] == "held"
-    assert said in " ".join(live.run("nqspy", "report", "night").ok().out.split())
+    assert message in " ".join(live.run("nqspy", "report", "night").ok().out.split())
     live.run("qrls", id).ok()
     live.until(id, lambda job: job["state"] == "held" and job["attempt"] == 6, "be held again")
     assert len(live.text("ran").split()) == 6

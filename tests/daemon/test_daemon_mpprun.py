@@ -206,9 +206,9 @@ def test_one_waits_until_pes_are_free_unless_it_is_killed_interrupted_deleted_or
     [job] = waiting(site)
     site.run("qdel", job["id"]).ok()
     assert deleted.ends() == 1
-    [said] = deleted.err.splitlines()
-    assert job["id"] in said
-    assert said.endswith("deleted")
+    [message] = deleted.err.splitlines()
+    assert job["id"] in message
+    assert message.endswith("deleted")
     folder = tmp_path / "folder"
     folder.mkdir()
     folderless, last = call(site, "true", folder=folder), call(site, "-n", "1", *sh("echo mine; exit 4"))
@@ -216,8 +216,8 @@ def test_one_waits_until_pes_are_free_unless_it_is_killed_interrupted_deleted_or
     folder.rmdir()
     go(site, "holds")
     assert (one.ends(), folderless.ends()) == (0, 127)
-    [said] = folderless.err.splitlines()
-    assert str(folder) in said
+    [message] = folderless.err.splitlines()
+    assert str(folder) in message
     assert (last.ends(), last.out) == (4, "mine\n")
     assert not (site.work / "ran").exists()
 

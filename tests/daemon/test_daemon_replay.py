@@ -162,21 +162,21 @@ def at_there(at: int) -> str:
 
 
 def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Path) -> None:
-    def refused(*words: str, said: str) -> None:
+    def refused(*words: str, message: str) -> None:
         done = CliRunner().invoke(app, ["--home", str(night.home), *words])
         assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-        assert said in done.stderr
+        assert message in done.stderr
 
-    refused("-c", "hold request 3", said="'hold request'")
-    refused("-c", "set machine pess=3", said="'pess'")
-    refused("-c", "set queue nowhere run_limit=3", said="nowhere")
-    refused("--exits", str(tmp_path / "none"), said="none")
-    refused("--queues", str(tmp_path), said=".qmgr")
-    refused("--file", "nowhere.qmgr", said="nowhere.qmgr")
-    refused("--since", "whenever", said="'whenever'")
-    refused("--steps", said="--steps")
-    refused("--picture", "night.txt", said="night.txt")
-    refused("--home", str(tmp_path), said="there is nothing to replay")
+    refused("-c", "hold request 3", message="'hold request'")
+    refused("-c", "set machine pess=3", message="'pess'")
+    refused("-c", "set queue nowhere run_limit=3", message="nowhere")
+    refused("--exits", str(tmp_path / "none"), message="none")
+    refused("--queues", str(tmp_path), message=".qmgr")
+    refused("--file", "nowhere.qmgr", message="nowhere.qmgr")
+    refused("--since", "whenever", message="'whenever'")
+    refused("--steps", message="--steps")
+    refused("--picture", "night.txt", message="night.txt")
+    refused("--home", str(tmp_path), message="there is nothing to replay")
 
 
 def test_a_journal_that_lacks_events_is_not_gone_through_again(night: Live, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ class Manager:
         )
 
     def hears(self, word):
-        while (said := self.socket.recv(100).decode()) != word:
-            assert said in ("READY=1", "WATCHDOG=1"), said
+        while (state := self.socket.recv(100).decode()) != word:
+            assert state in ("READY=1", "WATCHDOG=1"), state
 
     def silence(self):
         """Read the messages so far, then wait a second for more."""

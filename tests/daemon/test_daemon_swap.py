@@ -112,9 +112,9 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         until(lambda: stands_still(pid), "its process is stopped")
         why = live.why(id)
         assert why["reason"]["code"] == "MEMORY"
-        said = r"\d+ Mw in memory.* \d+ % in use"
-        assert re.search(said, why["reason"]["text"])
-        assert re.search(said, live.run("qstat", "--why", id).ok().out)
+        message = r"\d+ Mw in memory.* \d+ % in use"
+        assert re.search(message, why["reason"]["text"])
+        assert re.search(message, live.run("qstat", "--why", id).ok().out)
         shown = live.run("qmgr", "-c", "show swap_control").ok().out
         assert re.search(rf"{id} +gave way once \(\d+ Mw\), is away", shown), shown
         late = live.submit("true")

@@ -33,8 +33,8 @@ def test_a_file_of_queues_d_is_named_until_it_is_applied_or_again_what_it_was(li
     assert alarms(live)[0].startswith("queues.d: 20-more.qmgr is new")
     done = live.qmgr("reload queues")
     assert (done.status, "20-more.qmgr, line 2" in done.err) == (1, True)
-    [said] = alarms(live)
-    assert ("20-more.qmgr, line 2" in said, "\n" in said) == (True, False)
+    [message] = alarms(live)
+    assert ("20-more.qmgr, line 2" in message, "\n" in message) == (True, False)
     assert "more" not in live.run("qstat", "-b").out
     file.write_text(GOOD)
     assert live.qmgr("reload queues").ok().out == "applied 20-more.qmgr\n"
@@ -136,8 +136,8 @@ def test_a_full_disk_is_named_until_there_is_room(make_live):
         assert alarms(live) == []
         rest = os.statvfs(live.home)
         (live.home / "big").write_bytes(bytes(rest.f_bavail * rest.f_frsize - 300_000))
-        [said] = [line for line in alarms(live) if "is full" in line]
-        assert str(live.home) in said
+        [message] = [line for line in alarms(live) if "is full" in line]
+        assert str(live.home) in message
         doctor = live.run("nqspy", "doctor")
         assert (doctor.status, "is full" in doctor.out) == (1, True)
         (live.home / "big").unlink()

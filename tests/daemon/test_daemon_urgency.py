@@ -30,7 +30,7 @@ def niceness(pid):
     return os.getpriority(os.PRIO_PROCESS, pid)
 
 
-def said(path):
+def nice_in(path):
     return int(until(lambda: path.exists() and path.read_text(), f"{path.name} is written"))
 
 
@@ -54,4 +54,4 @@ def test_the_daemon_goes_before_jobs_and_jobs_before_nobody_unless_somebody_chos
     assert [niceness(pid) for pid in (live.pid, *kin)] == [chosen or -10] * 3, "daemon, decider, spawner"
     live.ended(live.qsub(NICE.format(job)))
     live.ended(live.qsub(NICE.format(nicer), "-ln", "7"))
-    assert [said(path) for path in (job, nicer, probe, notice)] == [chosen, 7, chosen, chosen]
+    assert [nice_in(path) for path in (job, nicer, probe, notice)] == [chosen, 7, chosen, chosen]

@@ -64,11 +64,11 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("signature", "lines", "said"), UNKNOWN)
-def test_what_nobody_has_and_answers_of_no_hook_are_found_by_line(check, signature, lines, said):
+@pytest.mark.parametrize(("signature", "lines", "message"), UNKNOWN)
+def test_what_nobody_has_and_answers_of_no_hook_are_found_by_line(check, signature, lines, message):
     [problem] = check(hook(signature, *lines))
     assert problem.startswith((f", line {6 + len(lines)}: ", ", line 7: "))
-    assert said in problem
+    assert message in problem
 
 
 RUNS = [
@@ -87,10 +87,10 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize(("signature", "lines", "said"), RUNS)
-def test_each_hook_is_run_once_on_a_made_up_request(check, signature, lines, said):
+@pytest.mark.parametrize(("signature", "lines", "message"), RUNS)
+def test_each_hook_is_run_once_on_a_made_up_request(check, signature, lines, message):
     [problem] = check(hook(signature, *lines))
-    assert said in problem
+    assert message in problem
     assert f"({signature.partition('(')[0]} of mine on" in problem
 
 
@@ -159,7 +159,7 @@ NOTHING_WRONG = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("import ctypes\nctypes.string_at(0)\n", "loading failed: it was ended by SIGSEGV"),
         ("import os\nos._exit(3)\n", "loading failed: it ended with status 3"),
@@ -167,9 +167,9 @@ NOTHING_WRONG = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect
         ("x = bytearray(20 << 30)\n", "line 1: MemoryError"),
     ],
 )
-def test_what_a_candidate_does_while_it_is_loaded_is_told_in_a_line(check, code, said):
+def test_what_a_candidate_does_while_it_is_loaded_is_told_in_a_line(check, code, message):
     [problem] = check(code + NOTHING_WRONG)
-    assert said in problem
+    assert message in problem
     assert "\n" not in problem
 
 

@@ -87,8 +87,8 @@ def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_f
     exits = {"gate": GATE.format(text="gate closed"), "hangs": _hangs(open_folder)}
     live = make_live().site(ONE_QUEUE, exits)
     began = time.monotonic()
-    said = live.run("nqsd", "start").ok()
-    assert "still being loaded" in said.err
+    message = live.run("nqsd", "start").ok()
+    assert "still being loaded" in message.err
     assert live.client.call("status")["pes"]
     assert time.monotonic() - began < 9, "the counter is open before the file is given up"
     live.write("job.sh", "true\n")

@@ -69,11 +69,13 @@ def ahead(make_live):
     return live, holder
 
 
-@pytest.mark.parametrize(("fault", "said"), [("raise", "exit evil"), ("hang", ""), ("leave", "no estimate")])
-def test_an_exit_that_does_wrong_in_a_look_ahead_alone_holds_up_nobody(ahead, fault, said):
+@pytest.mark.parametrize(
+    ("fault", "message"), [("raise", "exit evil"), ("hang", ""), ("leave", "no estimate")]
+)
+def test_an_exit_that_does_wrong_in_a_look_ahead_alone_holds_up_nobody(ahead, fault, message):
     live, holder = ahead
     waiting = live.qsub("exit 7\n", "-N", fault, "-l", "walltime=1:00")
-    assert said in live.why(waiting)["estimate"]["latest"]["basis"]
+    assert message in live.why(waiting)["estimate"]["latest"]["basis"]
     live.run("qsub", "--dry-run", "-N", "plain", "-l", "walltime=1:00", stdin="true\n").ok()
     other = live.qsub("exit 8\n", "-N", "plain", "-l", "walltime=1:00")
     live.run("qdel", "-k", holder).ok()

@@ -103,8 +103,8 @@ def test_bounds_are_taken_of_numbers_that_there_are(field, taken):
 @given(worlds())
 def test_the_reasons_of_any_pass_come_out_as_they_went_in(world):
     def check(told):
-        said = messages.message_of(messages.encode(plans.plan_made(1, told.plan, []))[4:])
-        assert plans.plan_of(said, 1, (), []).reasons == told.plan.reasons
+        message = messages.message_of(messages.encode(plans.plan_made(1, told.plan, []))[4:])
+        assert plans.plan_of(message, 1, (), []).reasons == told.plan.reasons
         assert all(each.text for each in told.plan.reasons.own.values())
 
     live(world, 4, check)

@@ -182,10 +182,10 @@ BAD_FILES = {
 def test_a_file_that_ends_its_process_is_left_out_at_the_start_and_refused_later(make_wild):
     wild = make_wild()
     exits = {name: code for name, (code, _) in BAD_FILES.items()}
-    said = wild.site(ONE_QUEUE, exits | {"wild": WILD}).run("nqsd", "start").ok().err
+    message = wild.site(ONE_QUEUE, exits | {"wild": WILD}).run("nqsd", "start").ok().err
     for name, (_, words) in BAD_FILES.items():
-        assert f"{name}.py" in said
-        assert words in said
+        assert f"{name}.py" in message
+        assert words in message
     assert [each["name"] for each in wild.client.call("exits_list")["exits"]] == ["wild"]
     former = wild.child()
     wild.qmgr("reload exits").refused("exits/", "stay in force")
@@ -277,8 +277,8 @@ def test_nor_does_the_one_that_gives_notices_which_has_the_network(open_folder, 
     live = make_wild(open_folder, calm=True)
     live.site(ONE_QUEUE, {"reaching": reaching(live, IS_TOLD, False)}).start()
     live.ended(live.submit("true"))
-    said = until(lambda: [line for line in live.log.splitlines() if "it reached" in line], "the notice")
-    assert said[0].endswith("it reached network")
+    message = until(lambda: [line for line in live.log.splitlines() if "it reached" in line], "the notice")
+    assert message[0].endswith("it reached network")
 
 
 @ROOT_ONLY

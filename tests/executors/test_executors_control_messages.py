@@ -30,13 +30,13 @@ def adjust(bench, request, **fields):
 
 def test_lines_stand_in_the_errors_in_the_order_in_which_they_were_told(bench):
     request = bench.start(GATE)
-    said = [f"line {number}" for number in range(20)]
-    say(bench, request, *said)  # before it listens
+    message = [f"line {number}" for number in range(20)]
+    say(bench, request, *message)  # before it listens
     errors = bench.spooled(request, "stderr")
     bench.until(lambda: errors.read_text().count("\n") == 20, "they are there")
     bench.go()
     ending = bench.ending(request)
-    assert Path(ending.stderr).read_text().splitlines() == said
+    assert Path(ending.stderr).read_text().splitlines() == message
     assert Path(ending.stdout).read_text() == "up\ndown\n"
 
 
@@ -56,14 +56,14 @@ def test_a_line_goes_between_what_the_job_writes_once(bench, join):
 def test_what_is_written_in_place_is_added_to_in_order_also_at_the_end_and_not_to_a_fifo(bench):
     target = bench.work / "errors"
     request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
-    said = [f"line {number}" for number in range(9)]
-    say(bench, request, *said[:4])
+    message = [f"line {number}" for number in range(9)]
+    say(bench, request, *message[:4])
     bench.until(lambda: target.exists() and target.read_text().count("\n") == 4, "they are there")
     assert target.stat().st_uid == os.geteuid()
-    say(bench, request, *said[4:])
+    say(bench, request, *message[4:])
     bench.go()
     assert bench.ending(request).status == 0
-    assert [line for line in target.read_text().splitlines() if line in said] == said
+    assert [line for line in target.read_text().splitlines() if line in message] == message
     target.unlink()
     os.mkfifo(target)
     (bench.work / "go").unlink()

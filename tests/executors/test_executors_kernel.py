@@ -304,10 +304,10 @@ def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
     bench = make_bench(cgroup=kind)
     give(bench, nodes)
     assert "nvidia0\nnvidia1\n" not in run(bench, list_nodes(nodes))
-    said = run(bench, list_nodes(nodes), "1").splitlines()
-    assert said[0] == "0", "the only one that it can open is the first that its programs see"
-    assert said[-1] == "nvidia1"
-    assert "not permitted" in said[1]
+    output = run(bench, list_nodes(nodes), "1").splitlines()
+    assert output[0] == "0", "the only one that it can open is the first that its programs see"
+    assert output[-1] == "nvidia1"
+    assert "not permitted" in output[1]
     assert run(bench, list_nodes(nodes), "0", "1") == "0,1\nnvidia0\nnvidia1\n"
 
 

@@ -119,8 +119,8 @@ def test_arguments_and_an_environment_of_a_megabyte_arrive_whole(bench):
     sent = "\0".join(f"V{n}={'x' * 1000}{n}" for n in range(1000)).encode()
     script = 'env | grep -c ^V; echo ${V999#xxxx}; printf "%s\\n" "$@"\n'
     bench.run(script, env=sent, args=("one two", "*", "", "é"))
-    said = bench.text("job.o1").split("\n")
-    assert said[:6] == ["1000", "x" * 996 + "999", "one two", "*", "", "é"]
+    message = bench.text("job.o1").split("\n")
+    assert message[:6] == ["1000", "x" * 996 + "999", "one two", "*", "", "é"]
 
 
 @pytest.mark.skipif(not os.access(HOME, os.W_OK), reason="this user has no home folder")

@@ -68,12 +68,12 @@ def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, tmp_p
     password.chmod(0o600)
     password.write_text("\nlate\n")
     os.mkfifo(tmp_path / "fifo", 0o600)
-    for path, said in (
+    for path, message in (
         (password, "has no password"),
         (tmp_path / "fifo", "is not a file"),
         ("/no", "No such"),
     ):
-        with pytest.raises(NotSent, match=said):
+        with pytest.raises(NotSent, match=message):
             deliver(letter(), mail_for(server, "implicit", path), "ymp")
 
 

@@ -114,10 +114,10 @@ def test_hosts_and_comments_stand_below_or_beside_a_job(book):
     assert (hosts[6], hosts[8]) == ("   ymp/0*2", "    -- ")
     beside = alternate([one], Style(hosts=True, one_line=True)).splitlines()
     assert beside[5].endswith(" R 01:01 ymp/0*2")
-    said = alternate([one, two], Style(comments=True)).splitlines()
-    assert said[6] == "    -- "
-    assert said[8].endswith("...")
-    assert len(said[8]) == 3 + 74
+    message = alternate([one, two], Style(comments=True)).splitlines()
+    assert message[6] == "    -- "
+    assert message[8].endswith("...")
+    assert len(message[8]) == 3 + 74
     both = alternate([two], Style(hosts=True, comments=True, one_line=True)).splitlines()
     assert both[5].endswith("  --   -- ")
     assert both[6].startswith("   run limit 1 of")

@@ -108,10 +108,10 @@ def test_what_is_needed_follows_from_the_kind_of_its_reason_else_from_its_code(b
     )
     assert by_kind.needed != NEEDED[by_kind.code]
     assert by_code.needed == NEEDED[by_code.code]
-    for said in (by_kind, by_code):
-        reason = {"reason": json_objects.reason_object(said, PARIS), "needed": said.needed}
+    for cause in (by_kind, by_code):
+        reason = {"reason": json_objects.reason_object(cause, PARIS), "needed": cause.needed}
         [line] = [each for each in why_text(objects(book)[1] | reason).splitlines() if "needed:" in each]
-        assert line.split() == ["needed:", *said.needed.format(id="2.ymp").split()]
+        assert line.split() == ["needed:", *cause.needed.format(id="2.ymp").split()]
 
 
 def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):

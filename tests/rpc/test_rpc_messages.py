@@ -40,8 +40,8 @@ def test_an_undecodable_file_name_does_not_break_the_answer():
 
 
 def test_exceptions_become_errors_with_text_code_and_status():
-    said = {"text": "no such queue x", "code": "no_queue", "status": 170}
-    refused = json.loads(messages.answer_of_error(4, Refusal.received(said)))
+    message = {"text": "no such queue x", "code": "no_queue", "status": 170}
+    refused = json.loads(messages.answer_of_error(4, Refusal.received(message)))
     assert refused["error"] == {"text": "no such queue x", "code": "no_queue", "status": 170}
     assert json.loads(messages.answer_of_error(4, BadValue("5x")))["error"]["code"] == "bad_value"
 

@@ -70,6 +70,6 @@ def log(path: Path, *jobs: tuple[int, ...]) -> Path:
     with path.open("w") as file:
         for n, (submit, run, pes, *more) in enumerate(jobs, 1):
             estimate, memory = [*more, *(run, -1)[len(more) :]]
-            said = f"{n} {submit} -1 {run} {pes} -1 -1 {pes} {estimate} {memory}"
-            file.write(f"{said} 1 {n % 3} 1 -1 1 -1 -1 -1\n")
+            message = f"{n} {submit} -1 {run} {pes} -1 -1 {pes} {estimate} {memory}"
+            file.write(f"{message} 1 {n % 3} 1 -1 1 -1 -1 -1\n")
     return path

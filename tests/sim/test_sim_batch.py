@@ -185,12 +185,12 @@ def test_each_job_is_written_as_it_ends(tmp_path):
 )
 def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, option, name, jobs):
     (tmp_path / name).symlink_to("/dev/full")
-    said = refused("lublin", "--jobs", jobs, option, tmp_path / name)
-    assert f"{tmp_path / name} cannot be written: {os.strerror(errno.ENOSPC)}" in said
+    message = refused("lublin", "--jobs", jobs, option, tmp_path / name)
+    assert f"{tmp_path / name} cannot be written: {os.strerror(errno.ENOSPC)}" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--starts", "mine.swf"], "--starts would overwrite {}/mine.swf, which is the workload"),
         (["--html", "link.html"], "--html would overwrite {}/link.html, which is the workload"),
@@ -202,13 +202,13 @@ def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, option, name, jobs):
         (["--html", "gantt.svg", "--pictures", "gantt.svg"], "gantt.svg, which is what --html writes"),
     ],
 )
-def test_what_is_read_or_written_is_not_overwritten(tmp_path, words, said):
+def test_what_is_read_or_written_is_not_overwritten(tmp_path, words, message):
     content = (OURS / "example.swf").read_text()
     (tmp_path / "mine.swf").write_text(content)
     (tmp_path / "site.csv").write_text(SITE)
     (tmp_path / "link.html").symlink_to("mine.swf")
     named = [word if word.startswith("--") else tmp_path / word for word in words]
-    assert said.format(tmp_path) in refused(tmp_path / "mine.swf", *named)
+    assert message.format(tmp_path) in refused(tmp_path / "mine.swf", *named)
     assert (tmp_path / "mine.swf").read_text() == content
     assert (tmp_path / "site.csv").read_text() == SITE
 
@@ -240,7 +240,7 @@ def test_a_configuration_of_ones_own_is_used(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["nothing"], "there is no workload nothing; there are "),
         (["no.swf"], "no.swf cannot be read: No such file or directory"),
@@ -251,5 +251,5 @@ def test_a_configuration_of_ones_own_is_used(tmp_path):
         ([OURS / "example.swf", "--memory", "much"], "much"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(words, said):
-    assert said in refused(*words)
+def test_what_is_wrong_is_told_in_one_line(words, message):
+    assert message in refused(*words)

@@ -106,8 +106,8 @@ def test_a_log_is_run_over_seeds_where_it_is_long_enough_and_has_the_jobs_that_i
     found = data_of(path, "--pes", 2, "--seeds", 2, "--processes", 1)
     assert {run["workload"] for run in found["runs"]} == {"log.swf-1", "log.swf-2"}
     assert "--jobs" in refused(TRACES / "example.swf", "--jobs", 2)
-    said = refused(TRACES / "example.swf", "--seeds", 3)
-    assert ("example.swf" in said, re.findall(r" \d+ ", said)) == (True, [" 0 ", " 4 "])
+    message = refused(TRACES / "example.swf", "--seeds", 3)
+    assert ("example.swf" in message, re.findall(r" \d+ ", message)) == (True, [" 0 ", " 4 "])
     with pytest.raises(NotSimulated):
         resampled(open_swf(TRACES / "example.swf"), 1)
 
@@ -151,7 +151,7 @@ def test_what_is_no_variation_is_refused_in_a_line(text):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--vary", "sched_factor shore=1,2"], "--vary 'sched_factor shore=1,2', line 1"),
         (["--vary", "sched_factor share=1,x"], "'x' is not a whole number"),
@@ -168,8 +168,8 @@ def test_what_is_no_variation_is_refused_in_a_line(text):
         (["--html", "/none/page.html"], "/none/page.html cannot be written"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(words, said):
-    assert said in refused(*LUBLIN, *words)
+def test_what_is_wrong_is_told_in_one_line(words, message):
+    assert message in refused(*LUBLIN, *words)
 
 
 def test_more_jobs_than_anything_has_are_refused():
@@ -181,8 +181,8 @@ def test_more_jobs_than_anything_has_are_refused():
 def test_an_output_that_is_full_is_told_in_one_line():
     with open("/dev/full", "wb") as full:
         answer = program(TRACES / "example.swf", stdout=full)
-    said = b"nqspy sim: the output cannot be written: No space left on device\n"
-    assert (answer.returncode, answer.stderr) == (1, said)
+    message = b"nqspy sim: the output cannot be written: No space left on device\n"
+    assert (answer.returncode, answer.stderr) == (1, message)
 
 
 def test_names_and_errors_do_nothing_to_a_terminal(tmp_path):

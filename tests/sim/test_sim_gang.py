@@ -118,6 +118,6 @@ def test_the_command_prints_what_programs_read():
 
 
 def test_more_than_anything_has_is_refused_in_a_line():
-    said = program("gang", "--do-not-disturb", 10**24)
-    assert (said.returncode, said.stderr.count(b"\n")) == (2, 1)
-    assert b"invalid value for '--do-not-disturb'" in said.stderr
+    message = program("gang", "--do-not-disturb", 10**24)
+    assert (message.returncode, message.stderr.count(b"\n")) == (2, 1)
+    assert b"invalid value for '--do-not-disturb'" in message.stderr

@@ -47,9 +47,9 @@ def test_it_has_all_metrics_tables_and_pictures(tmp_path):
     path = tmp_path / "page.html"
     call(TRACES / "edge.swf", "--policy", "firstfit,easy", "--html", path)
     wait = data_of(TRACES / "edge.swf")["metrics"]["wait_mean_s"]
-    said = re.findall(r">([^<]+)<", path.read_text())
+    message = re.findall(r">([^<]+)<", path.read_text())
     for text in ("Compared", "by group", "by user", "by size", "wait, mean", f"{wait:.1f} s", "mean wait, s"):
-        assert any(text in each for each in said), text
+        assert any(text in each for each in message), text
     for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
         ET.fromstring(svg)
     ids = re.findall(r' id="([^"]+)"', path.read_text())

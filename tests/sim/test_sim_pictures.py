@@ -58,19 +58,19 @@ def test_a_file_is_one_picture_by_its_name_and_all_of_them_by_any_other(tmp_path
 @pytest.mark.parametrize("path", ["taken/pictures", "taken", "none/gantt.png", "none/of/all.svg"])
 def test_what_cannot_be_written_is_told_before_anything_is_run(tmp_path, path):
     (tmp_path / "taken").write_text("a file")
-    said = refused(TRACES / "example.swf", "--pictures", tmp_path / path)
-    assert str(tmp_path / path) in said
-    assert "cannot be written: " in said or "as a folder for pictures: " in said
+    message = refused(TRACES / "example.swf", "--pictures", tmp_path / path)
+    assert str(tmp_path / path) in message
+    assert "cannot be written: " in message or "as a folder for pictures: " in message
     assert (tmp_path / "taken").read_text() == "a file"
 
 
 def test_a_picture_that_there_is_not_of_these_runs_is_refused(tmp_path):
-    said = refused(TRACES / "example.swf", "--pictures", tmp_path / "comparison.svg")
-    assert "utilisation, gantt, waits" in said
-    said = refused(TRACES / "example.swf", "--pictures", tmp_path / "week.PDF")
-    assert ".svg or .png" in said
-    said = refused("lublin", "--seeds", 2, "--pictures", tmp_path / "gantt.png")
-    assert "there are comparison" in said
+    message = refused(TRACES / "example.swf", "--pictures", tmp_path / "comparison.svg")
+    assert "utilisation, gantt, waits" in message
+    message = refused(TRACES / "example.swf", "--pictures", tmp_path / "week.PDF")
+    assert ".svg or .png" in message
+    message = refused("lublin", "--seeds", 2, "--pictures", tmp_path / "gantt.png")
+    assert "there are comparison" in message
 
 
 def test_without_pillow_png_is_refused_in_a_line_and_svg_drawn(tmp_path, monkeypatch):
@@ -127,8 +127,8 @@ def test_a_machine_on_which_nothing_ever_ran_is_drawn_too(tmp_path):
 @pytest.mark.parametrize("jobs", [[], [(0, 5, 16)]], ids=["an empty log", "only jobs that are too wide"])
 def test_a_workload_without_jobs_is_told_in_a_line(tmp_path, jobs):
     path = log(tmp_path / "log.swf", *jobs)
-    said = refused(path, "--pes", 8, "--policy", "fcfs,easy", "--pictures", tmp_path)
-    assert str(path) in said
+    message = refused(path, "--pes", 8, "--policy", "fcfs,easy", "--pictures", tmp_path)
+    assert str(path) in message
 
 
 def many_jobs() -> SimulatedRun:

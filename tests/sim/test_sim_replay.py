@@ -71,15 +71,15 @@ def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("/nowhere/at/all", "cannot be read: No such file"),
         ("/dev/zero", "is longer than"),
         ("/", "cannot be"),
     ],
 )
-def test_a_file_of_commands_that_is_none_is_refused_in_a_line(file: str, said: str) -> None:
-    with pytest.raises(NotReplayed, match=said):
+def test_a_file_of_commands_that_is_none_is_refused_in_a_line(file: str, message: str) -> None:
+    with pytest.raises(NotReplayed, match=message):
         read_commands(Path(file))
 
 

@@ -112,7 +112,7 @@ def test_a_packed_log_is_read_as_it_is(log, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 2 3", "line 4: 3 fields instead of 18"),
         (line(submit="soon"), "line 4: field 2 is not a number: soon"),
@@ -122,8 +122,8 @@ def test_a_packed_log_is_read_as_it_is(log, tmp_path):
         (line(estimate=10**12), "line 4: a number is too large"),
     ],
 )
-def test_a_bad_line_is_named(log, text, said):
-    with pytest.raises(NotSimulated, match=said):
+def test_a_bad_line_is_named(log, text, message):
+    with pytest.raises(NotSimulated, match=message):
         open_swf(log(text))
 
 
@@ -151,17 +151,17 @@ def test_a_machine_that_is_too_large_is_told(log):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1" * 3_000_000, "is not a log: it has a line longer than 1000000"),
         ("; Note: a\n" * 200_000, "its header is longer than 1000000 characters"),
         ("; more of what stands above\n" * 70_000, "its header is longer than 1000000 characters"),
     ],
 )
-def test_a_line_or_a_header_without_end_is_not_read_to_its_end(tmp_path, text, said):
+def test_a_line_or_a_header_without_end_is_not_read_to_its_end(tmp_path, text, message):
     packed = tmp_path / "log.swf.gz"
     packed.write_bytes(gzip.compress((HEADER + text).encode()))
-    with pytest.raises(NotSimulated, match=said):
+    with pytest.raises(NotSimulated, match=message):
         open_swf(packed)
 
 

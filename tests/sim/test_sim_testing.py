@@ -282,12 +282,12 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "said"), CLAIMS + SLIPS, ids=[said for _, said in CLAIMS + SLIPS])
-def test_what_does_not_hold_or_makes_no_sense_is_told_in_its_words(claim, said):
+@pytest.mark.parametrize(("claim", "message"), CLAIMS + SLIPS, ids=[message for _, message in CLAIMS + SLIPS])
+def test_what_does_not_hold_or_makes_no_sense_is_told_in_its_words(claim, message):
     site = Site(pes=2)
     for name, runs in (("e", 0), ("a", 600), ("b", 60), ("c", 600)):
         site.submit(name, runs=runs)
-    with pytest.raises((AssertionError, BadStory, Refusal), match=said) as wrong:
+    with pytest.raises((AssertionError, BadStory, Refusal), match=message) as wrong:
         claim(site)
     shows_the_story = "2026-03-02 20:00:00  a starts on PEs " in str(wrong.value)
     assert shows_the_story is (wrong.type is AssertionError)

@@ -108,7 +108,7 @@ def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("job,width\n1,2\n", "has no column submit"),
         ("job,width,submit,run\n1,2,0,5\n2,x,0,5\n", "line 3: job, width, submit, run or estimate"),
@@ -119,10 +119,10 @@ def test_what_was_written_of_a_run_can_be_run_again(tmp_path):
         ("\xff\xfe", "not a CSV file"),
     ],
 )
-def test_what_is_wrong_with_a_list_is_told(tmp_path, text, said):
+def test_what_is_wrong_with_a_list_is_told(tmp_path, text, message):
     path = tmp_path / "list.csv"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(NotSimulated, match=said):
+    with pytest.raises(NotSimulated, match=message):
         open_workload(str(path), Wanted())
 
 

@@ -216,17 +216,17 @@ def set_format(path, number):
 
 def test_a_database_of_e13b55b9_says_what_it_said(path, same_site):
     path.write_bytes(gzip.decompress((DATA / "format7.db.gz").read_bytes()))
-    said = json.loads((DATA / "format7.json").read_text())
+    contents = json.loads((DATA / "format7.json").read_text())
     with SqliteJournal.open(path) as journal, Reader(path) as reader:
         site, events, replayed = journal.load(), list(reader.events()), Site()
-        assert (site.n, site.next_seq) == (said["events"], said["next_seq"])
-        assert sorted(site.requests) == said["requests"]
-        assert list(site.settings.queues) == said["queues"]
-        assert sorted(row["seq"] for row in reader.ended()) == said["ended"]
-        assert [each.event.kind for each in events] == said["kinds"]
-        assert [journal.blob(digest) for digest in said["blobs"]]
+        assert (site.n, site.next_seq) == (contents["events"], contents["next_seq"])
+        assert sorted(site.requests) == contents["requests"]
+        assert list(site.settings.queues) == contents["queues"]
+        assert sorted(row["seq"] for row in reader.ended()) == contents["ended"]
+        assert [each.event.kind for each in events] == contents["kinds"]
+        assert [journal.blob(digest) for digest in contents["blobs"]]
         digest, [seq] = journal.find_key("anne", "the key")
-        assert (digest, seq in said["ended"]) == ("the content", True)
+        assert (digest, seq in contents["ended"]) == ("the content", True)
         for each in events:
             assert event_object(each, "ymp", Zone("UTC"))
             lifecycle.apply(replayed, each)
