@@ -20,7 +20,7 @@ MOST = 10_000
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """Yield slices, then the trees of these requests (``ids``)or of all that wait. Raises Refusal."""
+    """Yield slices, then the trees of these requests (``ids``), or of all that wait. Raises Refusal."""
     site, view = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, view, asked.message.get("ids") or ())
     view.need(*asked_for)
