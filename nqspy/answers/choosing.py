@@ -40,7 +40,7 @@ class NameQuery:
         return range(begin, min(end + 1, self.site.next_seq))
 
     def means(self, seq: Seq, spec: Spec, state: State) -> bool:
-        """True if a request is meant."""
+        """True if a request is among those that the query asks for."""
         if spec.owner != self.user or self.state not in (None, state):
             return False
         if self.name and not fnmatchcase(spec.name, self.name):

@@ -211,7 +211,7 @@ def _carry_out(
 
 
 def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
-    """Stop the daemon. Raises Refusal."""
+    """Order the daemon to stop. Raises Refusal if the caller may not."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")
     if mode not in ("leave", "drain", "requeue"):
         raise Refusal("bad_mode", mode=mode)

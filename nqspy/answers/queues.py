@@ -71,7 +71,7 @@ def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
-    """Answer ``qstat -q``."""
+    """Answer ``qstat -q``: limits and counts of the queues."""
     chosen, wrong = _chosen(serving, asked)
     text = pbs_tables.queue_limits(serving.engine.site.name, chosen, counts(serving))
     return _answer(asked, text, wrong)

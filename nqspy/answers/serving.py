@@ -34,7 +34,7 @@ class Readers:
         self._open.append(self.reports)
 
     def close(self) -> None:
-        """Close both readers."""
+        """Close both readers of the store."""
         while self._open:
             self._open.pop(0).close()
 
@@ -55,7 +55,7 @@ class SiteClock(Protocol):
         """Return how many times faster than real time the clock runs."""
 
     def now(self) -> Instant:
-        """Return the site's time."""
+        """Return the site's present time, in ms since the epoch."""
 
 
 class RealRunTimes(Protocol):
@@ -70,7 +70,7 @@ class HomeFolder(Protocol):
 
     @property
     def path(self) -> Path:
-        """Return the home's folder."""
+        """Return the path of the home's folder."""
 
     @property
     def spool(self) -> Path:

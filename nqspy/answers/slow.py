@@ -92,7 +92,7 @@ class SlowAnswers:
             found[1]()
 
     def add(self, asked: rpc.Asked, answer: Work | Steps) -> None:
-        """Add an answer to make and send."""
+        """Add an answer that is made in steps or by work in the reports' thread."""
         if not isinstance(answer, Iterator):
             self._do(person(asked.caller), partial(self._finish, asked, answer))
             return

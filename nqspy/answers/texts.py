@@ -33,7 +33,7 @@ def either(asked: rpc.Asked, data: dict[str, Any], text: str) -> bytes:
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:
-    """Return the answer to a command."""
+    """Return the encoded answer to a command, as data or as text."""
     if reply.refusal is not None:
         return refusal(id, form, reply.refusal)
     if form is None:

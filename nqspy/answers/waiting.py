@@ -301,7 +301,7 @@ class _Page:
         return len(found) == limit
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer's data."""
+        """Return the whole page of events as the answer's data."""
         return {"events": self._objects, "last": self.last}
 
     def rest(self, asked: rpc.Asked, limit: int) -> Iterator[bytes | None]:

@@ -353,5 +353,5 @@ def unknown(flag: str, value: str, right: str) -> Failure:
 
 
 def usage(command: str) -> str:
-    """Return the usage line of a command."""
+    """Return the usage line of a command for its errors."""
     return f"usage: {command} {SUMMARIES[command][0]}"

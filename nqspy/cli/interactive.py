@@ -191,7 +191,7 @@ def _ready(wanted: dict[int, int]) -> dict[int, int]:
 
 
 def _read(source: int) -> bytes:
-    """Read a piece; empty at the end."""
+    """Read a piece from a descriptor; return empty bytes at the end."""
     try:
         return os.read(source, 65536)
     except OSError:

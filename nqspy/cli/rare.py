@@ -26,7 +26,7 @@ NOT_OFFERED = {
 
 
 def add(draft: RequestSheet, given: Given) -> None:
-    """Apply one option. Raises Wrong."""
+    """Apply one rare option to the request. Raises Wrong."""
     kind, value = given.kind, given.value
     if kind in ("refused", "refused_value"):
         raise Wrong(f"{given.target} is not offered here; leave {given.flag} out")

@@ -181,5 +181,5 @@ QALTER: Table = (
 
 
 def table_of(command: str) -> Table:
-    """Return the options of a command."""
+    """Return the table of a command's options."""
     return {**TABLES, "qsub": QSUB, "qalter": QALTER}[command]

@@ -30,7 +30,7 @@ _AS_IT_IS = {
 
 
 def add(sheet: RequestSheet, given: Given) -> None:
-    """Apply one option. Raises Wrong."""
+    """Apply one option of sbatch to the request. Raises Wrong."""
     target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
         raise Wrong(f"it is not offered: {REFUSED[target]}")

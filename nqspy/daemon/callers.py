@@ -59,7 +59,7 @@ class CallerWatch:
         return fd is not None and not readable(fd)
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that watches the commands."""
         if self._thread is not None and self._poll is not None:
             os.write(self._stopper, b"x")
             self._thread.join()

@@ -26,7 +26,7 @@ class Clock(Struct, frozen=True):
     text: str = ""
 
     def now(self) -> Instant:
-        """Return the site's time."""
+        """Return the site's present time, in ms since the epoch."""
         if not self.text:
             return Instant(time.time_ns() // 1_000_000)
         return Instant(self.origin + int((time.time() - self.real) * 1000 * self.speed))
@@ -39,7 +39,7 @@ class Clock(Struct, frozen=True):
 
     @property
     def accelerated(self) -> bool:
-        """True if it is not the wall clock."""
+        """True if the site's clock is not simply the wall clock."""
         return bool(self.text)
 
 

@@ -137,7 +137,7 @@ def status(home: HomeOption = None) -> None:
 
 
 def main() -> None:
-    """Run the command ``nqsd``."""
+    """Run the command ``nqsd`` with this process's arguments."""
     os.environ["PYTHONUTF8"] = "1"  # for the processes of the daemon
     run_program(app, "nqsd")
 

@@ -180,14 +180,14 @@ class SteppedClock(Clock, frozen=True):
     file: Path = Path()
 
     def step(self) -> int:
-        """Return the present error in ms."""
+        """Return the clock's present error in ms, read from the file."""
         try:
             return int(self.file.read_text())
         except (OSError, ValueError):
             return 0
 
     def now(self) -> Instant:
-        """Return the wrong time."""
+        """Return the site's time plus the error."""
         return Instant(Clock.now(self) + self.step())
 
     def real_of(self, at: Instant) -> float:

@@ -13,7 +13,7 @@ _PATIENCE = (5).to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
 
 
 def main() -> None:
-    """Run ``nqsd``."""
+    """Run ``nqsd``: answer ``status`` here, else run the whole command."""
     words = sys.argv[1:]
     named = len(words) == 3 and words[1] == "--home"
     if words[:1] == ["status"] and (named or len(words) == 1):

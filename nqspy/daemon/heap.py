@@ -40,7 +40,7 @@ class Clearance:
         self._due: float | None = None
 
     def sent(self, size: int) -> None:
-        """Note that so many bytes were sent."""
+        """Note that so many bytes were sent: after a large answer, memory is given back soon."""
         self._wanted = self._wanted or size >= BIG
 
     def received(self, size: int) -> None:

@@ -53,7 +53,7 @@ class Inbox:
         self._queue.put(item)
 
     def put_message(self, item: Asked) -> None:
-        """Add a message; from any thread."""
+        """Add a client's message, in the order of its user's; from any thread."""
         self._messages.add(person(item.caller), item, item.size)
         if not self._marked:
             self._marked = True

@@ -90,11 +90,11 @@ class _Rotating(RotatingFileHandler):
         super().doRollover()
 
     def rotation_filename(self, default_name: str) -> str:
-        """Return the name of an old log."""
+        """Return the name of an old log: that of the compressed file."""
         return f"{default_name}.gz"
 
     def rotate(self, source: str, dest: str) -> None:
-        """Rename the log and compress it."""
+        """Rename a full log and have it compressed."""
         plain = dest.removesuffix(".gz")
         os.replace(source, plain)
         self._work = threading.Thread(target=_compress, args=(plain, dest), name="log", daemon=True)

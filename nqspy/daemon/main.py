@@ -336,7 +336,7 @@ class Daemon:
         return self.probes.last(probe)
 
     def sent(self, size: int) -> None:
-        """Note that so many bytes were sent."""
+        """Note that an answer of so many bytes was sent: after large ones, memory is given back."""
         self.clearance.sent(size)
 
     def report_trouble(self, text: str, who: str = "mail") -> None:

@@ -104,7 +104,7 @@ class PressureWatch:
             self._wake.set()
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that checks the memory."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:

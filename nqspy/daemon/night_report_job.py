@@ -64,7 +64,7 @@ class NightReportJob:
         self.check()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Note that another shift is in force."""
+        """Note changes of the shift among these events: they may make a report due."""
         self._due = self._due or any(isinstance(recorded.event, ShiftChanged) for recorded in happened)
 
     def check(self) -> None:

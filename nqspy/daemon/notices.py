@@ -32,7 +32,7 @@ class Notices:
         self._left_out = 0
 
     def start(self, site: Site) -> None:
-        """Start the threads."""
+        """Start the threads for notices and mails."""
         self._thread.start()
         self.mail_queue.start(copy(site.settings.mail), site.name)
 
@@ -48,7 +48,7 @@ class Notices:
             self.mail_queue.send(found, copy(site.settings.mail), site.name)
 
     def follow(self, site: Site) -> None:
-        """Apply changed settings of mail."""
+        """Apply changed settings of mail to the mail queue."""
         self.mail_queue.follow(copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:

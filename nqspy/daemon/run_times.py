@@ -20,7 +20,7 @@ class RunTimes:
         self._offsets: dict[Seq, float] = {}
 
     def begin(self, site: Site) -> None:
-        """Note the attempts that run already."""
+        """Note the attempts that run already when this daemon starts."""
         offset = self._offset()
         self._offsets = dict.fromkeys(site.started, offset)
 

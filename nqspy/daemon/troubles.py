@@ -74,7 +74,7 @@ class Troubles:
         self._folder: FolderCache[dict[str, bytes]] = FolderCache()
 
     def watch(self, happened: Iterable[Recorded]) -> None:
-        """Note failures of exits."""
+        """Note failures of exits among these events."""
         self._forget_if_loaded()
         for recorded in happened:
             event = recorded.event

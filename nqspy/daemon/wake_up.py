@@ -52,6 +52,6 @@ class WakeUpTimer:
         self._wake()
 
     def close(self) -> None:
-        """Stop the timer."""
+        """Stop the timer and its thread."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)

@@ -97,7 +97,7 @@ class DeciderClient:
 
     @property
     def needed(self) -> bool:
-        """True if there is an exit to run."""
+        """True if there is an exit to run, so that a worker is needed."""
         return any(name not in self.backoff.out for name in names(self.sources))
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:

@@ -56,7 +56,7 @@ class Heartbeat(CallWatch):
         _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
 
     def leave(self) -> None:
-        """Note that the code has returned."""
+        """Note that the exit's code has returned."""
         _HEAD.pack_into(self._map, 0, 0, 0)
 
     def read(self) -> Call | None:

@@ -60,7 +60,7 @@ class NoticeRunner:
         LOG.error("exit %s: %s %s", name, hook, how)
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker process for notices."""
         if self._worker is not None:
             self._worker.kill("the daemon ends")
 

@@ -54,7 +54,7 @@ class OpenOrders(dict[int, OpenOrder]):
     """Open orders by identifier, in the engine's thread; 0 is the loading of the exits."""
 
     def add(self, id: int, answer: Answer | None = None) -> None:
-        """Note that an order was given."""
+        """Note that an order was given now; ``answer``: its future answer."""
         self[id] = OpenOrder(time.monotonic(), answer)
 
     @property

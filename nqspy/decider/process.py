@@ -279,7 +279,7 @@ class _Lines:
         self._count = 0
 
     def add(self, data: bytes) -> list[messages.WorkerMessage]:
-        """Log the lines that are complete."""
+        """Add printed bytes, and log the lines that are complete."""
         *lines, rest = (self._partial + data).split(b"\n")
         self._partial = rest[-4096:]
         for line in lines:

@@ -52,7 +52,7 @@ class ExitRegistry:
         )
 
     def settings_of(self, exit: str) -> ExitSettings:
-        """Return the settings of an exit."""
+        """Return the settings of an exit; defaults if it has none."""
         return self._known.get(exit) or ExitSettings(exit)
 
     def has(self, hook: str) -> bool:

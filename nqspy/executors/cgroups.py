@@ -43,7 +43,7 @@ class JobGroup:
         _join(*self.unborn, *self.held.enter)
 
     def pids(self) -> list[int]:
-        """Return all processes of the job."""
+        """Return the pids of all processes of the job."""
         found = proc.descendants(os.getpid())
         return sorted({*members(self.folder), *found}) if self.folder else found
 
@@ -71,7 +71,7 @@ class JobGroup:
                     time.sleep(_MOMENT)
 
     def thaw(self) -> None:
-        """Continue all processes."""
+        """Continue all stopped processes of the job."""
         self.signal(signal.SIGCONT)
 
     def cpu(self) -> float | None:
@@ -88,7 +88,7 @@ class Cgroup(JobGroup):
     (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
-        """Make the directories. Raises OSError."""
+        """Make the job's directories in the tree of cgroups. Raises OSError."""
         super().__init__()
         self.kind, self.folder, self.counter = kind, folder, counter
         for each in filter(None, (folder, counter)):
@@ -140,7 +140,7 @@ class ShepherdCgroup(JobGroup):
     remains. The spawner makes and removes it."""
 
     def __init__(self, kind: str, folder: str) -> None:
-        """Make the directory. Raises OSError."""
+        """Make the directory for a shepherd in the tree of cgroups. Raises OSError."""
         super().__init__()
         os.mkdir(folder, 0o755)
         self.kind = kind

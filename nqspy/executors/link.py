@@ -49,7 +49,7 @@ class SpawnerLink:
 
     @property
     def up(self) -> bool:
-        """True if a spawner is connected."""
+        """True if a spawner process is connected to this daemon."""
         return self._socket is not None
 
     def fileno(self) -> int:

@@ -85,7 +85,7 @@ class LoginServer:
         self._poll.register(reader, select.POLLIN)
 
     def close(self) -> None:
-        """Close all descriptors, in a shepherd."""
+        """Close all descriptors of the spawner's logins, in a newly forked shepherd."""
         for fds in ([*self._done], *self._waiting.values()):
             for fd in fds:
                 os.close(fd)

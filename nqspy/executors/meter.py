@@ -73,7 +73,7 @@ class Meter:
         return max(0.0, min(self.sampled + pace - now, self.wall.remaining(now)))
 
     def sample(self, now: float) -> None:
-        """Measure CPU time and memory now."""
+        """Measure the job's CPU time and memory now, and store the values."""
         self.sampled = now
         pids = self.cgroup.pids()
         found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}

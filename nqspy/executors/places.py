@@ -40,7 +40,7 @@ class SpoolPlace:
             raise
 
     def close(self) -> None:
-        """Close the folder."""
+        """Close the descriptor of the open folder."""
         os.close(self.folder)
 
     def open(self, flags: int) -> int:

@@ -39,7 +39,7 @@ def contents(path: "str | os.PathLike[str]") -> bytes:
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write all bytes. Raises OSError."""
+    """Write all bytes to a descriptor. Raises OSError."""
     while data:
         data = data[os.write(fd, data) :]
 
@@ -69,7 +69,7 @@ def text(path: "str | os.PathLike[str]") -> str:
 
 
 def now() -> float:
-    """Return seconds of a monotonic clock."""
+    """Return real seconds of a clock that is never set (monotonic)."""
     return time.monotonic()  # noqa: TID251 - processes of their own measure real durations
 
 
@@ -193,7 +193,7 @@ def stopped(pids: list[int]) -> set[int]:
 
 
 def all_pids() -> list[int]:
-    """Return all visible processes."""
+    """Return the pids of all processes visible in /proc."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 

@@ -32,11 +32,11 @@ class Finding:
 
     @property
     def used(self) -> Used:
-        """Return the use that was last recorded."""
+        """Return the CPU time, wall time and memory last recorded for the attempt."""
         return Used(*self.record.get("used", ()))
 
     def close(self) -> None:
-        """Close the pidfd."""
+        """Close the pidfd of the attempt's shepherd."""
         if self.pidfd is not None:
             os.close(self.pidfd)
 
@@ -301,7 +301,7 @@ class SpoolCleaner:
             self._wake.set()
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that removes folders."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:

@@ -274,7 +274,7 @@ class Shepherd(AttemptReporter):
             self.childless = True
 
     def _handle_messages(self) -> None:
-        """Handle the daemon's messages."""
+        """Read and carry out the daemon's messages (kill, suspend, resume, changes)."""
         found, self.early = [*self.early, *deadline.messages(self.control)], []
         for message in found:
             match message["do"]:

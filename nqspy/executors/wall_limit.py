@@ -22,12 +22,12 @@ class WallClock:
         self._paused = 0.0
 
     def stop(self, now: float) -> None:
-        """Stop counting: the job is suspended."""
+        """Stop counting the job's wall time: it is suspended."""
         if self.stopped is None:
             self.stopped = now
 
     def resume(self, now: float) -> None:
-        """Count on: the job is resumed."""
+        """Continue counting the job's wall time: it is resumed."""
         if self.stopped is not None:
             self._paused += now - self.stopped
             self.stopped = None

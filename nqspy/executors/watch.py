@@ -184,7 +184,7 @@ class Watch:
             attempt.resume(records.folder_name(*key))
 
     def path(self, key: Key) -> str:
-        """Return the attempt's folder."""
+        """Return the path of the attempt's folder in the spool."""
         return f"{self._spool}/{records.folder_name(*key)}"
 
     # ------------------------------------------------------------ the thread

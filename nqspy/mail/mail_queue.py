@@ -44,7 +44,7 @@ class MailClock(Protocol):
     """The site's clock, by which the hourly limit counts."""
 
     def now(self) -> Instant:
-        """Return the site's time."""
+        """Return the site's present time, in ms since the epoch."""
 
     def real_of(self, at: Instant) -> float:
         """Return the real seconds since the epoch at which the site's clock shows ``at``."""

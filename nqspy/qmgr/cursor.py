@@ -62,7 +62,7 @@ class Cursor:
         return len(self.tokens) - 1 - self.at
 
     def done(self) -> bool:
-        """True at the end of the command."""
+        """True if all tokens of the command have been read."""
         return self.peek().kind == "end"
 
     def skip(self, sign: str) -> bool:

@@ -77,7 +77,7 @@ class Drawing(Struct, frozen=True):
 
 
 def down(shape: Shape, by: float) -> Shape:
-    """Return the shape moved down."""
+    """Return the shape moved down by ``by`` units."""
     if isinstance(shape, Boxes):
         return replace(shape, rectangles=tuple((x, y + by, w, h) for x, y, w, h in shape.rectangles))
     if isinstance(shape, Stroke):

@@ -72,7 +72,7 @@ _HEADS = (
 
 
 def estimates_text(data: Mapping[str, Any]) -> str:
-    """Return the rows as a table."""
+    """Return the accuracy of estimates by user as a table for people."""
     if not data["users"]:
         return "no request has ended yet\n"
     rows = [

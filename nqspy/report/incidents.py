@@ -60,7 +60,7 @@ class IncidentLog:
         self._suspended: dict[Seq, Incident] = {}
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add an event, before the replay does."""
+        """Add an event, before `HistoryReplay` does: it may begin or end an incident."""
         event, at = recorded.event, recorded.at
         if event.kind in _OF_REQUESTS:
             self._add_of_request(event, at)
@@ -158,7 +158,7 @@ class IncidentLog:
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
-        """Note failures of exits."""
+        """Note failures of exits at an instant, by exit."""
         for failure in failures:
             failed = self.exits.setdefault(failure.exit, Failing()).failed
             failed.append((at, self._group(failure.seq), failure.seq, failure.text))

@@ -194,12 +194,12 @@ def reservation_object(start: Reservation, sure: bool, context: AnswerContext) -
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:
-    """Return the objects as JSON."""
+    """Return objects of requests as bytes of JSON."""
     return _encoder.encode(objects)
 
 
 def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
-    """Return a reason as ``reason{}``."""
+    """Return a reason as ``reason{code who text until}``, its instant in the zone."""
     until = zone.stamp(reason.until)
     return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
 

@@ -127,7 +127,7 @@ class Night:
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add one event."""
+        """Add one event to the night's history, incidents and measures."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
         if self._former is None and at >= self.bounds.start:

@@ -97,11 +97,11 @@ class CapacityOverTime:
 
     @property
     def latest(self) -> int:
-        """Return the last number."""
+        """Return the number of PEs or CPUs since the last change."""
         return self._since[-1][1]
 
     def becomes(self, at: Instant, count: int) -> None:
-        """Set the number from an instant on."""
+        """Set the number of PEs or CPUs from an instant on."""
         if count != self.latest:
             self._since.append((at, count))
 

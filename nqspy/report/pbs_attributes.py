@@ -345,7 +345,7 @@ def exit_status(ended: Ended | Deleted | None) -> int | None:
 
 
 def comment_of(ended: Ended | Deleted) -> str:
-    """Return the text on an end."""
+    """Return the comment on how a request ended."""
     if ended.text or isinstance(ended, Ended):
         return ended.text
     return f"deleted by {ended.who}" if ended.who else ""

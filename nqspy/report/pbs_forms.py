@@ -108,7 +108,7 @@ def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = 
 
 
 def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> str:
-    """Return an object as a form writes it."""
+    """Return an object (name and attributes) in a layout's form."""
     middle = [layout.attribute(key, value) for key, value in attributes.items()]
     return "".join([layout.begin(name), "".join(middle)[layout.between :], layout.end()])
 
@@ -221,7 +221,7 @@ class JobWriter:
         self.size = 0
 
     def write(self, subject: Subject) -> bytes:
-        """Return the text of one job."""
+        """Return the text of one job, escaped for the wire."""
         if is_alike(subject):
             known = self._written.of(subject)
             asked, fields = self._fields(subject) if known is None else (known[0], known[1].split(_CUT))

@@ -21,7 +21,7 @@ _TWINS = frozenset({f"QSUB_{name}" for name in (*_FIRST, "USER")})
 
 
 def span(ms: int) -> str:
-    """Return ms as ``HH:MM:SS``."""
+    """Return a time in ms as ``HH:MM:SS``."""
     return clock_span(ms // 1000)
 
 

@@ -195,7 +195,7 @@ class _Run(Struct, eq=False):
             self.since = None
 
     def measured(self, at: int, used: int) -> None:
-        """Note its use at an instant."""
+        """Note the use (ms charged) that was measured at an instant."""
         former, most = self.points[-1]
         if former == at and len(self.points) > 1:
             self.points.pop()

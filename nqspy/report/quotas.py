@@ -291,7 +291,7 @@ def quota_line(data: Mapping[str, Any]) -> str:
 
 
 def quota_text(data: Mapping[str, Any]) -> str:
-    """Return the report as a table."""
+    """Return the quota report as a table for people."""
     span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
     going = ["not over yet"] if data["ongoing"] else []

@@ -116,7 +116,7 @@ class HistoryReplay:
         self.last = self.latest = Instant(0)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Apply one event."""
+        """Apply one event to the histories of its requests."""
         event: Any = recorded.event
         self.last, kind = recorded.at, type(event)
         self.latest = max(self.latest, self.last)

@@ -119,7 +119,7 @@ class _Journal:
         return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Add an event."""
+        """Follow an event: note starts and ends of attempts."""
         event = recorded.event
         if self._then.add(recorded):
             self.pes = max(self.pes, self._then.site.pes())
@@ -236,7 +236,7 @@ def _header(found: _Journal, frame: SwfFrame, zero: int, jobs: Sequence[_Job], r
 
 
 def _plain(name: str) -> str:
-    """Return a name that stays on its line."""
+    """Return a name for a comment of the log, without line breaks."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 

@@ -67,7 +67,7 @@ def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
 
 
 def usage_text(data: Mapping[str, Any]) -> str:
-    """Return the rows as a table."""
+    """Return shares and use of groups and users as a table for people."""
     rows: list[tuple[str, ...]] = []
     for group in data["groups"]:
         indent = "  " * group["depth"]

@@ -159,7 +159,7 @@ class DaemonSocket:
             return True
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the daemon."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self._rest, self.connected = None, b"", False

@@ -80,7 +80,7 @@ class ConnectionTable:
         return self._loop.time()
 
     def forget(self, connection: "ServedConnection") -> None:
-        """Forget a closed connection."""
+        """Remove a closed connection from the table."""
         self.connections.discard(connection)
         self._delayed.discard(connection)
         self.shares.enter(connection.caller, -1)
@@ -152,7 +152,7 @@ class Outbox:
         self.size = 0
 
     def add(self, answer: bytes | memoryview) -> None:
-        """Add an answer, or a part of one."""
+        """Queue an answer, or a part of one, for the client."""
         if answer:
             self._answers.append(memoryview(answer))
             self.size += len(answer)
@@ -210,7 +210,7 @@ class ServedConnection(asyncio.Protocol):
         self.closed = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve the client."""
+        """Begin to serve the client that has just connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.closed = False
@@ -404,7 +404,7 @@ class ServedConnection(asyncio.Protocol):
             self.finish()
 
     def cut_off(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once; unsent answers are lost."""
         self.closed = True
         self.outbox.clear()
         self._transport.abort()
@@ -416,6 +416,6 @@ class ServedConnection(asyncio.Protocol):
         self._close_if_done()
 
     def _close_if_done(self) -> None:
-        """Close once all answers are written."""
+        """Close the connection if no answer is due or unsent."""
         if self._closing_since is not None and not self.outbox.size:
             self._transport.close()

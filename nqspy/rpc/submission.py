@@ -181,7 +181,7 @@ def _in_utf8(value: Any) -> Any:
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not None."""
+    """Return the fields of a message that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

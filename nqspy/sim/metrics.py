@@ -89,7 +89,7 @@ class Metrics:
         self._last = 0
 
     def add(self, ended: EndedJob) -> None:
-        """Count a job."""
+        """Count an ended job: its wait, run time and PEs."""
         job = ended.job
         slowdown = max(1.0, (ended.wait + ended.run) / max(ended.run, TAU))
         self._first = job.submit if self._first is None else min(self._first, job.submit)

@@ -20,7 +20,7 @@ def seconds(ms: int) -> str:
 
 
 def row_of(ended: EndedJob) -> dict[str, str | int | float]:
-    """Return a job as a row with `COLUMNS`."""
+    """Return an ended job as a dictionary of `COLUMNS`; times in seconds."""
     job = ended.job
     times = (job.estimate, job.submit, ended.start, ended.end, ended.run, ended.wait)
     numbers = [ms // 1000 if ms % 1000 == 0 else ms / 1000 for ms in times]
@@ -45,11 +45,11 @@ class Results:
             self._file = path.open("w", encoding="utf-8", newline="")
 
     def add(self, ended: EndedJob) -> None:
-        """Write a job that has ended."""
+        """Write the line of a job that has ended. Raises NotSimulated."""
         self.write(json.dumps(row_of(ended)) + "\n")
 
     def write(self, text: str) -> None:
-        """Add a text."""
+        """Add a text to the file. Raises NotSimulated."""
         with writing(self._path):
             self._file.write(text)
 
@@ -91,7 +91,7 @@ class Table(Results):
         self._writer.writeheader()
 
     def add(self, ended: EndedJob) -> None:
-        """Write a job that has ended."""
+        """Write the row of a job that has ended. Raises NotSimulated."""
         self._writer.writerow(row_of(ended))
 
 

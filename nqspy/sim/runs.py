@@ -87,7 +87,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Return the name for tables."""
+        """Return the name of its variant in tables."""
         other = self.policy or (self.config[0] if self.config is not None else DEFAULT)
         return self.variant.label(other)
 

@@ -78,7 +78,7 @@ class Trail:
         self.boxes: list[PeBox] | None = []
 
     def add(self, ended: EndedJob) -> None:
-        """Add a job."""
+        """Add an ended job's wait and the PEs that it held."""
         self.wait(ended.job.submit, ended.start)
         for held in ended.held:
             self.hold(ended.job.number, held)

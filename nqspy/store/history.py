@@ -55,7 +55,7 @@ class EventHistory:
         self._folder = places.history(path)
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the reader's connection to the database."""
 
     def __enter__(self) -> Self:
         return self

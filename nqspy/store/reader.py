@@ -94,7 +94,7 @@ class Reader(EventHistory):
             return copies.hand_out(self.path, path)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the database."""
         with self._lock:
             self._db.close()
 

@@ -47,7 +47,7 @@ class Reserve:
 
     @property
     def held(self) -> int:
-        """Return the bytes that the reserve has."""
+        """Return the bytes that the reserve takes on the disk now."""
         try:
             return os.stat(self._path, follow_symlinks=False).st_size
         except OSError:

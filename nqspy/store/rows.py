@@ -187,7 +187,7 @@ def account_row(key: str, account: Account) -> tuple[Any, ...]:
 
 
 def event_row(recorded: ev.Recorded) -> Row:
-    """Return the row of ``events``."""
+    """Return an event as a row of the table ``events``."""
     event = recorded.event
     return recorded.n, recorded.at, event.kind, event.version, ev.encode(event).decode()
 
@@ -280,7 +280,7 @@ class SharedSpecs:
         return found
 
     def text(self, value: str) -> str:
-        """Return one object for equal texts."""
+        """Return one shared object for equal texts, which saves memory."""
         return self._shared.one(value)
 
 

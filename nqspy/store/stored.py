@@ -179,5 +179,5 @@ def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None
 
 
 def digests_of(pairs: Set[Pair]) -> set[str]:
-    """Return the digests of these pairs."""
+    """Return the digests in these pairs of owner and digest."""
     return {digest for _, digest in pairs}

@@ -44,7 +44,7 @@ class CommandRunner:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cut(self) -> None:
-        """Kill the running command."""
+        """Kill the running command with its process group."""
         with self.lock:
             if self.process is not None:
                 _kill(self.process)

@@ -32,7 +32,7 @@ Data = dict[str, Any]
 
 
 def fail(text: object, status: int = 1) -> NoReturn:
-    """End with one line on stderr."""
+    """Print one line on stderr and end with a status."""
     print(f"nqspy: {text}", file=sys.stderr)
     raise SystemExit(status)
 
@@ -107,7 +107,7 @@ def asks(
 
 
 def run_tool(name: str, *words: str) -> NoReturn:
-    """Run a command of the daemon's room."""
+    """Run a command of the daemon's room, like ``backup``, in this process's place."""
     become("nqspy.daemon.tools", [name, *words, *with_home()])
 
 

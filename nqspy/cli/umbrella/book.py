@@ -17,7 +17,7 @@ INDEX = "index"
 
 
 def topics(book: Traversable | None = None) -> dict[str, Traversable]:
-    """Return the topics by name, in order."""
+    """Return the manual's topics with their files, by name, in order."""
     book = book if book is not None else files("nqspy") / "manual"
     if not book.is_dir():
         return {}

@@ -40,7 +40,7 @@ class TimeAxis:
         self.end, self._origin = max(end, 1), origin
 
     def x(self, at: float) -> float:
-        """Return the position of a time."""
+        """Return the position (x) of a time (ms) on the axis."""
         return LEFT + min(1.0, max(0.0, at / self.end)) * (WIDTH - LEFT - RIGHT)
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
@@ -58,7 +58,7 @@ class WaitAxis:
         self._longest = max(longest, 1.0)
 
     def x(self, wait: float) -> float:
-        """Return the position of a wait."""
+        """Return the position (x) of a wait (s) on the axis."""
         part = log10(1 + max(0.0, wait)) / log10(1 + self._longest)
         return LEFT + min(1.0, part) * (WIDTH - LEFT - RIGHT - ROOM)
 

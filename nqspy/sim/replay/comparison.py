@@ -104,7 +104,7 @@ class NightComparison:
         return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:
-        """Return a request of either run."""
+        """Return the request with this number, from either run."""
         return (self.was.histories.get(seq) or self.would.histories[seq]).request
 
     def _moved(self) -> Iterator[MovedStart]:
@@ -172,7 +172,7 @@ def _key(recorded: Recorded) -> tuple[Instant, str, str]:
 
 
 def data_of(comparison: NightComparison) -> dict[str, Any]:
-    """Return the data of ``--json``."""
+    """Return a comparison as the data of ``nqspy replay --json``."""
     found, zone = comparison.found, comparison.found.zone
     site = found.site
     return {
@@ -215,7 +215,7 @@ def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) ->
 
 
 def reason_object(reason: Reason) -> dict[str, str]:
-    """Return a reason as a JSON object."""
+    """Return a reason as an object for JSON: code, subject, text."""
     return {"code": reason.code.value, "who": reason.who, "text": reason.text}
 
 

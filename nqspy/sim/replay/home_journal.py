@@ -27,7 +27,7 @@ class HomeJournal:
     """The journal of a home, read beside its daemon or without a daemon."""
 
     def __init__(self, home: Path) -> None:
-        """Open the journal. Raises NotReplayed."""
+        """Open the journal of the home. Raises NotReplayed without one."""
         database = home / "nqs.db"
         if not database.exists():
             raise NotReplayed(f"{database} does not exist: there is nothing to replay")

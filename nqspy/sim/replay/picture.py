@@ -76,7 +76,7 @@ class _Walk:
         self.waits = {seq: begin for seq in before.requests if seq not in started}
 
     def add(self, recorded: Recorded) -> None:
-        """Add an event."""
+        """Follow an event: note changes of held PEs and of waiting requests."""
         event: Any = recorded.event
         at = max(self._begin, recorded.at)
         if isinstance(event, ev.Submitted):

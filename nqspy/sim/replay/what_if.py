@@ -43,7 +43,7 @@ class Alternative:
 
     @property
     def is_empty(self) -> bool:
-        """True if it changes nothing."""
+        """True if it changes neither settings nor exits."""
         return not self.change.commands and self.exits is None
 
 

@@ -39,7 +39,7 @@ class StoryRecord:
     lines: list[tuple[Instant, str]] = field(default_factory=list)
 
     def add(self, happened: Iterable[ev.Recorded]) -> None:
-        """Add these events."""
+        """Add these events to the record."""
         for recorded in happened:
             event, at = recorded.event, recorded.at
             if isinstance(event, ev.Starting):

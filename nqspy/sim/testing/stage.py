@@ -44,7 +44,7 @@ class StoryJob:
 
     @property
     def id(self) -> str:
-        """Return the full identifier."""
+        """Return the request's full identifier, like ``17.ymp``."""
         return self._site.named(self.seq)
 
     @property
@@ -281,7 +281,7 @@ class Stage:
 
     @property
     def _site(self) -> EngineSite:
-        """Return the engine's site."""
+        """Return the present site of the engine."""
         return self._driver.site
 
     @property
@@ -329,7 +329,7 @@ class Stage:
         return rows[0]["request"], "ended"
 
     def named(self, seq: Seq) -> str:
-        """Return a request's full identifier."""
+        """Return the full identifier of the request with this number."""
         return self._site.id_of(seq)
 
     # ------------------------------------------------------------ how it is done

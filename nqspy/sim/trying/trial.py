@@ -203,7 +203,7 @@ class _Examiner:
         self.exits, self.asked = (TriedExits(sources, watch) for _ in range(2))
 
     def examine(self) -> Examination:
-        """Return the result."""
+        """Examine the copied site; return the result by request."""
         result, spent = Examination(), part_of_wait(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.declared() else NoExits()
         lists = queue_lists(self.copy, self.site, exits)

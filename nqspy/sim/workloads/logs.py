@@ -138,7 +138,7 @@ def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJo
 
 
 def _ms(word: str) -> int:
-    """Return seconds as ms."""
+    """Return a text in seconds as whole milliseconds."""
     return int(word) * 1000 if word.isdigit() else round(_number(word) * 1000)
 
 

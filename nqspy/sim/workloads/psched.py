@@ -30,7 +30,7 @@ def psched(wanted: Wanted) -> Workload:
 
 
 def applications(rng: Random) -> Iterator[tuple[int, int]]:
-    """Yield (PEs, seconds), without end."""
+    """Yield (PEs, run time in seconds) of random applications, without end."""
     sizes, weights = list(SIZES), list(SIZES.values())
     while True:
         size = rng.choices(sizes, weights)[0]
