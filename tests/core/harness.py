@@ -80,8 +80,8 @@ class Exits(NoExits):
 
 def reserved_minute(house: "House", seq: Seq) -> float | None:
     """Return the reserved start of a request in minutes from the beginning; None: it has none."""
-    kept = house.request(seq).reservation
-    return None if kept is None or kept.at is None else (kept.at - START) / 60_000
+    reservation = house.request(seq).reservation
+    return None if reservation is None or reservation.at is None else (reservation.at - START) / 60_000
 
 
 def force() -> Answer:

@@ -229,14 +229,14 @@ class Story:
     def reserved(self, *words: str) -> None:
         """Check reserved starts; ``-``: there is none, ``?``: its time is unknown."""
         for name, time in zip(words[::2], words[1::2], strict=True):
-            kept = self.house.request(self[name]).reservation
-            found = "-" if kept is None else "?" if kept.at is None else (kept.at - START) / 60_000
+            start = self.house.request(self[name]).reservation
+            found = "-" if start is None else "?" if start.at is None else (start.at - START) / 60_000
             assert found == (time if time in "-?" else pytest.approx(ms(time) / 60_000, abs=0.001)), name
 
     def late(self, name: str, *words: str) -> None:
         """Check that a reservation is late (``no``: that it is not); ``= X``: its cause names X."""
-        kept = self.house.request(self[name]).reservation
-        late = "" if kept is None else kept.late
+        reservation = self.house.request(self[name]).reservation
+        late = "" if reservation is None else reservation.late
         assert (" ".join(words[1:]) in late) if words[:1] == ("=",) else bool(late) is (not words), late
 
     def given_up(self, name: str, *words: str) -> None:

@@ -199,10 +199,10 @@ def test_what_fits_now_is_what_could_start_at_the_earliest_now(pes, gpus, wanted
 
 @given(st.lists(SPAN, max_size=10), st.lists(st.integers(0, 9), max_size=10))
 def test_what_is_given_back_leaves_no_trace(spans, order):
-    profile, gone = holding(9, pes=spans), {place for place in order if place < len(spans)}
-    for begin, length, count in (spans[place] for place in gone):
+    profile, removed = holding(9, pes=spans), {place for place in order if place < len(spans)}
+    for begin, length, count in (spans[place] for place in removed):
         profile.release(begin, begin + length, {"pes": count})
-    without = holding(9, pes=[span for place, span in enumerate(spans) if place not in gone])
+    without = holding(9, pes=[span for place, span in enumerate(spans) if place not in removed])
     for at in range(2 * HORIZON):
         assert profile.free("pes", at) == without.free("pes", at)
 

@@ -128,13 +128,13 @@ class Story:
 
     def qmgr(self, words: str) -> None:
         """Run qmgr commands as root, or as ``by`` somebody."""
-        caller, kept = self._by(words.split(" "))
-        self.centre.qmgr(" ".join(kept).replace("|", "\n"), caller)
+        caller, rest = self._by(words.split(" "))
+        self.centre.qmgr(" ".join(rest).replace("|", "\n"), caller)
 
     def deny(self, words: str, expected: str) -> None:
         """Check that a qmgr command is refused with this code."""
-        caller, kept = self._by(words.split(" "))
-        refusal = self.centre.refused(self.centre.command(" ".join(kept).replace("|", "\n")), caller)
+        caller, rest = self._by(words.split(" "))
+        refusal = self.centre.refused(self.centre.command(" ".join(rest).replace("|", "\n")), caller)
         assert expected in (refusal.kind, refusal.code), refusal.kind
 
     def submit(self, lines: str) -> None:
@@ -195,8 +195,8 @@ class Story:
         """Check how a request ended: ``dropped`` and by whom, or reason and exit status; then the text."""
         name, *wanted = words.split(" ", 3)
         event = self.centre.end_of(self.seq(name))
-        gone = isinstance(event, ev.Deleted)
-        found = ["dropped", event.who] if gone else [event.end_reason, str(event.exit_status)]
+        deleted = isinstance(event, ev.Deleted)
+        found = ["dropped", event.who] if deleted else [event.end_reason, str(event.exit_status)]
         assert [*found, event.text][: len(wanted)] == wanted, (*found, event.text)
 
     def ran(self, words: str) -> None:

@@ -134,12 +134,12 @@ def with_pes(site, seqs):
 def free_then(site, starts, request):
     """Return the PEs of a request's domain that were free when the first request behind it was chosen,
     counted start by start; None: there was none."""
-    left = site.board(site.domain_of(request.queue).name).free
+    free = site.board(site.domain_of(request.queue).name).free
     for each in (site.requests[start.seq] for start in starts):
         alike = (each.queue, each.group) == (request.queue, request.group)
         if alike and (each.date_in_queue, each.seq) > (request.date_in_queue, request.seq):
-            return left
-        left -= each.spec.ask.pes if site.domain_of(each.queue) == site.domain_of(request.queue) else 0
+            return free
+        free -= each.spec.ask.pes if site.domain_of(each.queue) == site.domain_of(request.queue) else 0
     return None
 
 
@@ -182,9 +182,9 @@ def test_the_reason_is_the_limit_that_was_reached_when_its_turn_came(limits, ask
     centre.later(minutes=1)
     assert centre.starts() == [1, 3]
     events = centre.journal.events()
-    [kept] = [each for e in events if isinstance(e.event, Decided) for each in e.event.wait if each[0] == 2]
-    assert kept[1:3] == ("LIMIT", "queue batch")
-    assert limits.split("_")[0] in kept[3].lower(), kept
+    [row] = [each for e in events if isinstance(e.event, Decided) for each in e.event.wait if each[0] == 2]
+    assert row[1:3] == ("LIMIT", "queue batch")
+    assert limits.split("_")[0] in row[3].lower(), row
     night = night_bounds(events, zone_of("Europe/Paris"), centre.sim.now)
     assert night_report(events, centre.site, night, centre.sim.now)["order_kept"]
 

@@ -83,8 +83,8 @@ def test_a_restart_after_a_sleep_over_the_change_enters_only_what_is_due(start, 
     place.sim.restart()
     assert [each.rpartition(" ")[2] for each in switches(place)[before:]] == ["report"]
     place.sim.run(end_of(start))
-    left = expected[expected.index(next(e for e in expected if e.startswith("Mon") and "08:30" in e)) :]
-    assert switches(place)[before + 1 :] == left
+    rest = expected[expected.index(next(e for e in expected if e.startswith("Mon") and "08:30" in e)) :]
+    assert switches(place)[before + 1 :] == rest
     place.is_sound()
 
 

@@ -117,8 +117,8 @@ def test_devices_that_are_found_later_are_units_then(lab):
     assert consumables.rows(lab.site, ("card",))[0]["units"] == ["0"]
     (a,) = lab.submit("anne card=1")
     lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory)])
-    there, gone = (each.text for each in lab.events(ev.Alarm))
-    assert ("card 0 added" in there, "card 0 removed" in gone) == (True, True)
+    added, removed = (each.text for each in lab.events(ev.Alarm))
+    assert ("card 0 added" in added, "card 0 removed" in removed) == (True, True)
     assert units(lab, a) == {"card": ["0"]}, "it goes on"
     lab.is_sound()
 

@@ -211,9 +211,9 @@ def rewound(minutes, *lines):
     """Return a site whose journal is set back by so many minutes; its jobs stay as they are."""
     centre = Centre(PLAIN, pes=1, length=600)
     centre.submit(*lines)
-    kept = copy.deepcopy(centre.journal.__dict__)
+    stored = copy.deepcopy(centre.journal.__dict__)
     centre.later(minutes=minutes)
-    centre.journal.__dict__.update(kept)
+    centre.journal.__dict__.update(stored)
     return centre
 
 
@@ -267,13 +267,13 @@ def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
     assert centre.sim.executor.begun == [(1, 1)]
 
 
-def night(spare):
+def night(limit):
     """Return what a night starts, in order, and how many names are remembered at its end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "LEAST_NAMES", spare)
+        patch.setattr(columns, "LEAST_NAMES", limit)
         settings = PLAIN + "set sched_factor share 20\ncreate group d1 share=30 members=(anne)\n"
         centre = Centre(settings, pes=2, length=300)
-        centre.site.numbers.limit = spare
+        centre.site.numbers.limit = limit
         for number in range(12):
             centre.submit(f"anne name=a{number}", f"ben name=b{number}", f"cleo name=c{number % 3}")
             centre.later(minutes=7)

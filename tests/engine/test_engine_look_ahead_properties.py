@@ -214,5 +214,5 @@ def test_a_start_reserved_beside_one_that_a_shift_suspends_is_met():
     ]
     put(centre, [one | each for each in list_of])
     check_estimates(centre)
-    promises = [each.event.starts for each in centre.journal.events() if isinstance(each.event, ev.Reserved)]
-    assert not [kept.late for starts in promises for kept in starts.values() if kept and kept.late]
+    starts = [start for event in centre.events(ev.Reserved) for start in event.starts.values()]
+    assert not [start.late for start in starts if start and start.late]

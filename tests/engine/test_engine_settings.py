@@ -56,8 +56,8 @@ def test_stories(title):
 def test_a_group_that_comes_back_in_the_same_step_may_go():
     centre = Centre(PLAIN + "create group d1 members=(anne)\n")
     centre.submit("anne held")
-    gone = ("delete group d1", "create group d1 share=3 members=(anne)")
-    centre.ask(cm.Configure(tuple(c for text in gone for c in centre.command(text).changes)))
+    commands = ("delete group d1", "create group d1 share=3 members=(anne)")
+    centre.ask(cm.Configure(tuple(c for text in commands for c in centre.command(text).changes)))
     assert centre.site.settings.groups["d1"].share == 3
 
 

@@ -140,7 +140,7 @@ def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(pol
         assert waited <= (met[seq][1] + 1) * times * longest(stream)
 
 
-def promises(policy: str) -> int:
+def reservations_of(policy: str) -> int:
     """Return the number of reservations of a queue with this policy."""
     found = re.search(r"\breserve=(\d)", policy)
     return int(found[1]) if found else 0
@@ -160,7 +160,7 @@ def test_beside_queues_with_reservations_each_waits_for_these_as_well(policy, be
         queue, found = met[seq]
         own, other = (policy, before) if queue == "back" else (before, policy)
         if "reserve" in own and "reserve=all" not in other:
-            assert waited <= (found + 1) * (1 + promises(other)) * longest(front, back)
+            assert waited <= (found + 1) * (1 + reservations_of(other)) * longest(front, back)
 
 
 @settings(max_examples=examples(12), phases=AS_DRAWN)

@@ -304,8 +304,8 @@ def test_how_the_limits_are_written(written, changes):
 
 def test_many_identifiers_that_name_nothing_cost_one_question_to_the_store(monkeypatch):
     centre, asked = centre_with(), []
-    gone, waiting = centre.submit("anne", "anne")
-    centre.ask(cm.Delete((centre.id(gone),)), ANNE)
+    deleted, waiting = centre.submit("anne", "anne")
+    centre.ask(cm.Delete((centre.id(deleted),)), ANNE)
     ended = centre.journal.ended
     monkeypatch.setattr(centre.journal, "ended", lambda seqs: asked.append(seqs) or ended(seqs))
     failed = centre.ask(cm.Delete(tuple(str(n) for n in range(1, 500))), ANNE)["failed"]

@@ -41,7 +41,7 @@ def known_of_all(columns: Columns, numbers: Dictionary) -> tuple:
     counted, summed = columns.by_pair(), columns.pes_by_pair()
     pairs, pair = columns.pairs(numbers), columns.pair
     asked, groups = ("date", "cpu", "pes", "rank"), zip(pairs.groups, pairs.rows, strict=True)
-    kept = (
+    figures = (
         [columns.most(name) for name in asked], [columns.least(name) for name in asked],
         counted.tolist(), summed.tolist(), pairs.keys,
         sorted((owner, group, row) for group, of_group in groups for owner, row in of_group.items()),
@@ -55,7 +55,7 @@ def known_of_all(columns: Columns, numbers: Dictionary) -> tuple:
         [int(columns.pes[pair == number].sum()) for number in range(len(summed))],
         keys, sorted((*key, row) for row, key in enumerate(keys)), [group for _, group in keys],
     )  # fmt: skip
-    return kept, found
+    return figures, found
 
 
 def expected(each: Request) -> tuple:
@@ -104,8 +104,8 @@ def test_rows_are_what_was_put_in_and_not_taken_out(steps):
             columns.redate([one], which)
         assert columns.version > version
         assert len(columns) == len(there)
-        kept, found = known_of_all(columns, numbers)
-        assert kept == found
+        figures, found = known_of_all(columns, numbers)
+        assert figures == found
     assert rows(columns, numbers) == {expected(each) for each in there}
     assert sorted(columns.seqs()) == sorted(each.seq for each in there)
 
@@ -123,8 +123,8 @@ def test_many_at_once_are_the_same_as_one_by_one(many, before):
     two.extend([request(500)], others)
     one.add(request(500), numbers)
     assert rows(one, numbers) == rows(two, others)
-    kept, found = known_of_all(two, others)
-    assert kept == found
+    figures, found = known_of_all(two, others)
+    assert figures == found
 
 
 def test_a_name_keeps_its_number():
@@ -146,14 +146,14 @@ def test_names_that_nobody_bears_are_forgotten_and_no_row_changes(steps):
             there.append((columns, request(number, f"o{which}")))
             columns.add(there[-1][1], numbers)
     before = [rows(columns, numbers) for columns in queues]
-    assert all(kept == found for kept, found in (known_of_all(columns, numbers) for columns in queues))
+    assert all(figures == found for figures, found in (known_of_all(columns, numbers) for columns in queues))
     orders = [[columns.owner.argsort(kind="stable").tolist() for columns in queues]]
     versions = [columns.version for columns in queues]
     compact(numbers, queues)
     assert [rows(columns, numbers) for columns in queues] == before
     for columns in queues:
-        kept, found = known_of_all(columns, numbers)
-        assert kept == found
+        figures, found = known_of_all(columns, numbers)
+        assert figures == found
     assert [columns.owner.argsort(kind="stable").tolist() for columns in queues] == orders[0]
     assert set(numbers.owners.names) == {one.owner for _, one in there}
     assert set(numbers.pairs.names) == {f"{one.group}:{one.owner}" for _, one in there}

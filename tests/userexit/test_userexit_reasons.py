@@ -192,12 +192,12 @@ def check_reasons(house):
     for request in [r for r in site.requests.values() if r.slot >= 0]:
         why = house.why(request.seq)
         if why.code is ReasonCode.NO_PES:
-            expected = (0, why.values[1]) if why.kind == "no_pe_free" else why.values[1:3]
-            assert expected == (free, site.pes()), why.text
+            counts = (0, why.values[1]) if why.kind == "no_pe_free" else why.values[1:3]
+            assert counts == (free, site.pes()), why.text
         elif why.code is ReasonCode.LIMIT:
-            kept = gate.closed(request.queue) or gate.limit(request)
-            assert kept is not None, why.text
-            assert why.text.split(";")[0] == kept.text
+            reason = gate.closed(request.queue) or gate.limit(request)
+            assert reason is not None, why.text
+            assert why.text.split(";")[0] == reason.text
         elif why.code is ReasonCode.EXIT:
             check_exit(house, request, why)
 

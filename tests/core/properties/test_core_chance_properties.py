@@ -108,8 +108,9 @@ def look(house: House, before: dict[Seq, set[Seq]], reserved: dict[Seq, Instant]
     for seq in without:
         before.setdefault(seq, {*house.site.started, *order[: order.index(seq)]})
         passed = [other for other in house.site.started if other not in before[seq]]
-        for most, kept, held in zip((PES, UNITS), amounts(house, [seq]), amounts(house, passed), strict=True):
-            assert not kept or held <= most - kept, f"{seq} waits for what {passed} hold"
+        wanted, held = amounts(house, [seq]), amounts(house, passed)
+        for most, need, use in zip((PES, UNITS), wanted, held, strict=True):
+            assert not need or use <= most - need, f"{seq} waits for what {passed} hold"
     check_reservations(house, reserved)
 
 

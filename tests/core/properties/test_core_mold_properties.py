@@ -90,10 +90,10 @@ def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
 def check_sizes(house: House) -> None:
     """Check that each reservation and each running request has one of its sizes, with that size's time."""
     for request in house.site.requests.values():
-        kept, shape = request.reservation, request.spec.mold
-        if kept is not None and kept.at is not None:
-            assert kept.at >= house.now, f"{request.seq} should have started"
-            assert kept.pes in ((0,) if shape is None else shape.sizes)
+        reservation, shape = request.reservation, request.spec.mold
+        if reservation is not None and reservation.at is not None:
+            assert reservation.at >= house.now, f"{request.seq} should have started"
+            assert reservation.pes in ((0,) if shape is None else shape.sizes)
         if request.started is not None and shape is not None:
             assert request.spec.ask.pes == len(request.pes)
             assert request.spec.ask.wall == shape.wall_on(len(request.pes))
