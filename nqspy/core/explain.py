@@ -180,8 +180,8 @@ class Explanation:
 
 
 def behind(closing: Reason) -> Reason:
-    """Return the reason of candidates behind one that would delay a reservation, without the wall limit of
-    that one. The reason of a blocker stays as it is."""
+    """Return the reason of candidates behind one that would delay a reservation: as of that one, without its
+    wall limit. If a blocker closed the queue, its reason is returned unchanged."""
     if closing.kind == IN_LINE.name:
         return closing
     return _BEHIND(closing.who, closing.values[-1], until=closing.until)

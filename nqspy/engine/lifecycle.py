@@ -133,7 +133,7 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
 
 
 def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """Change requests that from now on count in another queue, or as fewer."""
+    """Change requests and count them anew, because their queue or the number of their indices changes."""
     return _change(
         site, event, at, lambda _, r, *more: site.tally.leave(r), lambda _, r, *more: site.tally.enter(r)
     )

@@ -129,7 +129,7 @@ class Board:
         return made
 
     def slots(self) -> int:
-        """Return the number of PEs with room plus the number of held slots, both without offline PEs."""
+        """Return the number of usable PEs with a free slot plus the number of held slots on usable PEs."""
         return self.free + int(self.held[self.usable].sum())
 
     def open(self) -> Ints:

@@ -83,7 +83,7 @@ class Dictionary:
         return Dictionary(owners, groups, names, pairs, needs, self.limit)
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
-        """Return the numbers with the column for which each is used."""
+        """Return the names of each column that holds names as numbers, with the column's own name."""
         return (
             ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
             ("needs", self.needs),
@@ -392,7 +392,7 @@ class Columns:
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
-        """Return a copy whose rows are the requests of the same numbers among these."""
+        """Return a copy of the columns whose rows are the requests of the same numbers in ``requests``."""
         made = Columns(0)
         made._hold([table.copy() for table in self._tables])
         made._rows = [requests[seq] for seq in self.seqs()]
@@ -413,7 +413,7 @@ class Columns:
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
     """Drop the names that no row of ``every`` (all columns of the site) uses. The others keep their order, so
-    that nothing sorted by number changes. It reads each row, so it runs only after as many new names."""
+    nothing sorted by number changes. It reads each row, so it runs only once the names have doubled."""
     columns = list(every)
     for name, known in numbers.by_column():
         used = np.unique(np.concatenate([getattr(each, name) for each in columns]))

@@ -118,7 +118,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
             settings.of_features[self.head] = value
 
     def is_joined(self, path: str) -> bool:
-        """True if a setting is right or wrong only together with others. Amounts name consumables."""
+        """True if this setting must be checked together with others, or has names of consumables."""
         info = self.known.get(path)
         return self.joined == ALL or path in self.joined or (info is not None and info.unit == "amounts")
 

@@ -51,8 +51,9 @@ class Sizes(Struct, frozen=True):
         return self.walls[self.sizes.index(pes)] if self.walls else self.base
 
     def expected_on(self, pes: int, wall: int | None) -> int | None:
-        """Return the expected run time (ms) on one of its sizes, where ``wall`` is the limit in force: that,
-        or without times of its own, as if work were divided evenly and the smallest size needed all of it."""
+        """Return the expected run time (ms) on a size of ``pes`` PEs: the limit in force ``wall``; if the
+        sizes have one common limit, this much on the smallest size, and less on others as if work were
+        divided evenly."""
         if wall is None or self.walls:
             return wall
         return -(-wall * self.sizes[0] // pes)

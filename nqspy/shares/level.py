@@ -301,7 +301,8 @@ class Level:
             self._enter((name,), terms)
 
     def _add(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> bool:
-        """Add to the work of one member. Return True if it thereby enters W, which the caller must do."""
+        """Add to the work of one member. Return True if the member thereby enters W, to which the caller must
+        add it."""
         work = self.work.get(name)
         if work is None:
             work = self.work[name] = Work()

@@ -164,7 +164,8 @@ class Gate:
         return self._masks[key]
 
     def missing(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that no end lets start: more PEs than the domain has, a broken resource."""
+        """Return the rows that could not start even if all requests ended: they ask for more PEs than the
+        domain has, or need a broken resource."""
         if queue not in self._missing:
             wide = wider(columns, size_of(self.site, queue))
             self._missing[queue] = any_of((wide, blocked_mask(self.site, columns)))

@@ -46,7 +46,7 @@ class Contiguous(Placement):
     in_a_row = True
 
     def room(self, board: Board) -> int:
-        """Return the size of the largest block."""
+        """Return the size (PEs) of the largest block of neighbouring free PEs."""
         return int(blocks(board.open())[1].max(initial=0))
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:

@@ -229,8 +229,8 @@ class Timeline:
         return self.profile.fits(self._lasting(request, claims), FOREVER)
 
     def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
-        """Return the first start that is at most a moment after ``at``, the reserved time; None: there is
-        none. There is room up to the end of the reservation, where other reservations may begin."""
+        """Return the first possible start at most `_moment` ms after ``at``, the reserved time; None: there
+        is none. Room is needed only up to the end of the reservation, where others may begin."""
         earliest = self.profile.earliest
         if length >= FOREVER:
             return None

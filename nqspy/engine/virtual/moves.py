@@ -46,7 +46,7 @@ class OutOnly(StateMoves):
         self._per_pe = per_pe
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Return the end of the move: leaving takes its time, coming back none."""
+        """Return when the move ends: ``back`` at once, out after the time for its PEs."""
         return now if back else Instant(now + round(pes * self._per_pe))
 
 
@@ -68,7 +68,7 @@ class Channel(StateMoves):
         self.idled = 0
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Add a move behind all others; `done` reports its end."""
+        """Append a move to the list of waiting moves; return None, because `done` reports its end."""
         self._pass_to(now)
         self._moves = [move for move in self._moves if move.key != key]
         self._moves.append(_Move(key, pes, round(pes * self._per_pe / self._rate * _SECOND)))
