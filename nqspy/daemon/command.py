@@ -33,9 +33,7 @@ ExitsOption = Annotated[
 ClockOption = Annotated[
     str | None, typer.Option("--clock", help='accelerated clock: "2026-03-02T20:55:00+01:00 x360"')
 ]
-SiteOption = Annotated[
-    str | None, typer.Option("--site", help="what a new home is filled with: day-night or plain")
-]
+SiteOption = Annotated[str | None, typer.Option("--site", help="settings of a new home: day-night or plain")]
 
 
 def _site(name: str | None) -> Any:
@@ -86,8 +84,8 @@ def start_or_run(
 @app.command()
 def stop(
     home: HomeOption = None,
-    drain: Annotated[bool, typer.Option("--drain", help="wait for running requests first")] = False,
-    requeue: Annotated[bool, typer.Option("--requeue", help="queue running requests again")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="wait until running jobs have ended")] = False,
+    requeue: Annotated[bool, typer.Option("--requeue", help="end running jobs and queue them again")] = False,
 ) -> None:
     """Stop nqsd. Running jobs continue, and the next start finds them again."""
     where = home_of(home)

@@ -160,7 +160,7 @@ def attempt(probe: Probe, runner: CommandRunner) -> Result:
         if kind == "tcp":
             host, port = address_of(value) or ("", 0)
             connection(host, port, end).close()
-            return True, "it takes a connection"
+            return True, "it accepts a connection"
         if kind == "http":
             return _fetch(value, end)
         if kind == "file":

@@ -86,10 +86,10 @@ class Backoff:
         self._until = time.monotonic() + pause
         counts = Counter(self._row)  # at most DEADLY of each owner count, and all without an owner
         if counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values()) >= GIVE_UP:
-            text = f"the process of the user exits was lost {len(self._row)} times in a row, last: {how}"
+            text = f"the process of the user exits ended {len(self._row)} times in a row; last time: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
         if call is None:
-            return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
+            return Loss("", "", None, f"the process of the user exits ended: {how}", ())
         about = f" about {call.owner}" if call.owner and call.seq is None else ""
         text = f"{call.hook}{about} ended the process of the exits: {how}"
         self.skips = [skip for skip in self.skips if Mark(skip.at).holds(now)]
@@ -100,7 +100,7 @@ class Backoff:
         self._died[call.exit] = [*recent, (real, call.owner)]
         owners = [owner for _, owner in self._died[call.exit]]
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
-            return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
+            return self._leave_out((call.exit,), call, f"{text}, for the second time within an hour")
         in_a_row = self._row.count(call.owner) >= GIVE_UP
         owner = call.owner if in_a_row or owners.count(call.owner) >= DEADLY else ""
         if owner:
@@ -113,7 +113,7 @@ class Backoff:
         self.backoffs = [each for each in held if each.owner != owner or each.exit not in exits]
         self.backoffs += [OwnerBackoff(name, owner, now) for name in exits]
         who = " and ".join(exits)
-        return f"; again on a request of {owner}: about theirs {who} is not asked for five minutes"
+        return f"; it happened again for {owner}: {who} is not called for {owner} for 5 minutes"
 
     def _leave_out(self, exits: tuple[str, ...], call: Call | None, text: str) -> Loss:
         for name in exits:

@@ -231,7 +231,7 @@ class DeciderClient:
             try:
                 self.worker = self.fork(sources, self.registry.counted())
             except OSError as error:
-                how = f"it cannot be begun: {error}"
+                how = f"it cannot be started: {error}"
                 self._report(self.backoff.lost(None, how, names(sources), self._now()))
                 return None
             self._open.add(0)  # until it reports that the exits are loaded
@@ -383,7 +383,7 @@ class DeciderClient:
             if call is not None and call.hook != "load":
                 limit = self.registry.settings_of(call.exit).budget / 100 + GRACE
             if call is not None and now - self._observed[1] >= OBSERVED and call.age() > limit:
-                worker.kill(f"it did not come back within {call.age():.1f} s")
+                worker.kill(f"it did not return within {call.age():.1f} s")
             elif self._open.age() > PASS:
                 worker.kill(f"it did not answer within {PASS:.0f} s")
         if self.loading is not None:
@@ -428,8 +428,8 @@ class DeciderClient:
     def state(self) -> str:
         """Return one line on where passes and exits run, and how often the worker was lost."""
         if not self.needed:
-            return "passes run in the daemon: there is no user exit to run"
+            return "passes run in nqsd itself, because no user exit is loaded"
         who = f" as {self.user[0]}" if self.user is not None else ""
-        lost = f"; lost {self.backoff.losses} times" if self.backoff.losses else ""
-        where = f"process {self.worker.pid}" if self.worker else "a process that is begun when needed"
+        lost = f"; losses of this process: {self.backoff.losses}" if self.backoff.losses else ""
+        where = f"process {self.worker.pid}" if self.worker else "a process that starts when needed"
         return f"passes and exits run in {where}{who}{lost}"

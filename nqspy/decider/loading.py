@@ -49,7 +49,7 @@ class Loading:
         try:
             self.process = self.client.fork(self.sources, forgiving=self.strict)
         except OSError as error:
-            self.problems.append(f"no process can be begun for the exits: {error}")
+            self.problems.append(f"no process can be started for the exits: {error}")
             self._end()
 
     def _end(self) -> None:

@@ -41,8 +41,8 @@ class NoticeRunner:
         try:
             answer = worker.ask(messages.GiveNotice(next(self._ids), 0, hook, arguments)).result(seconds)
         except TimeoutError:
-            self._failed(worker, hook, f"did not come back within {WALL:.0f} s")
-            worker.kill("a notice did not come back")
+            self._failed(worker, hook, f"did not return within {WALL:.0f} s")
+            worker.kill("a notice did not return")
             return
         if answer is None:
             self._failed(worker, hook, f"ended its process: {worker.how}")
@@ -101,7 +101,7 @@ class NoticeRunner:
                 self._worker = WorkerProcess("notices", work, box, lambda process, what: None)
                 self._born_with = born
             except OSError as error:
-                LOG.error("a notice is not given: no process for it can be begun: %s", error)
+                LOG.error("a notice was not given, because no process can be started for it: %s", error)
 
     def _born(self) -> tuple[tuple[Source, ...], dict[str, tuple[bool, dict[str, str]]]]:
         known = self._client.site.settings.exits

@@ -290,7 +290,7 @@ class _Lines:
             if self._count <= PRINTED:
                 LOG.info("%s: %s", self._name, line[:1000].decode("utf-8", "replace"))
             elif self._count == PRINTED + 1:
-                most = "%s: it prints more than %d lines a minute; the rest is left out"
+                most = "%s: it prints more than %d lines a minute; the rest is not logged"
                 LOG.info(most, self._name, PRINTED)
         return []
 

@@ -131,7 +131,7 @@ class RemoteExits(NoExits):
         """Return the worker's answer and note failures in it; ``silent`` (standard rule) if it is late."""
         found, registry = self._client.query(order, silent, self._wall(hook)), self._client.registry
         for name in registry.of(hook) if found is silent else ():
-            text = f"{hook} was not answered in time; the stock rule counts"
+            text = f"{hook} did not answer in time; the standard rule is used"
             self._failures.append(ExitFailure(name, None, text))
             registry.failed(name)
         self._failures += plans.known_failures(found.failures, registry.names)

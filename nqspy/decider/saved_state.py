@@ -115,4 +115,4 @@ class SavedState:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            LOG.warning("exits.strikes of the home counts for nothing: %s", error)
+            LOG.warning("exits.strikes of the home is ignored: %s", error)

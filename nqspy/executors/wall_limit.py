@@ -51,7 +51,7 @@ class WallClock:
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
         if hole is not None and hole / 1000 / self._speed <= now - self.started:
-            return "contract", f"it ran longer than its backfill hole of {seconds(hole)}"
+            return "contract", f"it ran longer than its gap of {seconds(hole)} before a reservation"
         return None
 
 

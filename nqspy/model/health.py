@@ -18,7 +18,7 @@ class Probe:
 
     name: str
     command: str | None = setting(
-        "text", None, "command that succeeds (status 0) while the resource is well",
+        "text", None, "command that exits with status 0 while the resource works",
         guard="it names a program that the daemon runs",
     )  # fmt: skip
     tcp: str | None = setting("text", None, "HOST:PORT that accepts a connection")

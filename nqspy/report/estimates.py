@@ -83,7 +83,7 @@ def estimates_text(data: Mapping[str, Any]) -> str:
         )
         for each in data["users"]
     ]  # fmt: skip
-    head = f"run times by what was said before, at {short(data['at'])}\n\n"
+    head = f"run times and how well they were estimated, at {short(data['at'])}\n\n"
     return head + grid(_HEADS, rows)
 
 

@@ -78,18 +78,18 @@ def period_of(
     latest time in which ``shift`` (default: the night) was in force, as `night_bounds` has it. Raises
     BadValue, also if both are given."""
     if begin is not None and shift is not None:
-        raise BadValue("a shift's time has its own beginning: give --shift or --from, not both")
+        raise BadValue("give --shift or --from, not both")
     last = Instant(max(0, min(end, now))) if end is not None else now
     if begin is None:
         bounds = night_bounds(events, zone, last, shift=shift or NIGHT)
         if shift is not None and bounds.shift is None:
-            raise BadValue(f"shift {shift} was not in force in what the journal has")
+            raise BadValue(f"shift {shift} was never in force, according to the journal")
         begin, shift = bounds.start, bounds.shift
         last = min(last, bounds.end) if bounds.end is not None else last
     else:
         begin, shift = min(_LATEST, max(begin, events[0].at if events else last)), None
     if begin >= last:
-        raise BadValue(f"nothing lies between {short(zone.text(begin))} and {short(zone.text(last))}")
+        raise BadValue(f"the time from {short(zone.text(begin))} to {short(zone.text(last))} is empty")
     return Period(begin, last, shift, last == now)
 
 
@@ -286,7 +286,7 @@ def quota_line(data: Mapping[str, Any]) -> str:
     if data["deviation"] is None:
         return f"quotas: {TOO_LITTLE if data['little_use'] else 'nothing was used'}"
     hour = data["hour_deviation"]
-    text = f"{hour:.1f} points over an hour" if hour is not None else "no hour was full of work"
+    text = f"{hour:.1f} points over an hour" if hour is not None else "no hour had enough work"
     return f"quotas: largest deviation {data['deviation']:.1f} points, {text}"
 
 

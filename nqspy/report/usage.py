@@ -78,7 +78,7 @@ def usage_text(data: Mapping[str, Any]) -> str:
         rows.append((indent + group["name"], share, limit, *entitled, *_use(group), ratio))
         rows += [(f"{indent}  - {user['name']}", "", "", "", "", *_use(user), "") for user in group["users"]]
     half_life = format_time(round(data["half_life_s"] * 1000))
-    head = f"use at {short(data['at'])}: {charge_words(data['charge'])}, half forgotten in {half_life}\n\n"
+    head = f"use at {short(data['at'])}: {charge_words(data['charge'])}, half-life {half_life}\n\n"
     return head + grid(("GROUP", "SHARE", "LIMIT", "ENTITLED %", "NOW %", "USE s", "USE %", "E/U"), rows)
 
 

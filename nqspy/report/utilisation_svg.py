@@ -100,7 +100,7 @@ def _description(data: Mapping[str, Any]) -> str:
     what = "quarter hours" if data["step_s"] == QUARTER // 1000 else "hours"
     return (
         f"{len(steps)} {what} from {data['from'][11:16]} to {data['until'][11:16]}: PEs allocated "
-        f"{mean * 100:.0f} % on the mean, CPU time used {used * 100:.0f} %; least allocated "
+        f"{mean * 100:.0f} % on average, CPU time used {used * 100:.0f} %; least allocated "
         f"{low['allocated'] * 100:.0f} % at {low['at'][11:16]}. Incidents: {len(data['story'])}."
     )
 

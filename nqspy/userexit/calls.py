@@ -125,4 +125,4 @@ def back_off_text(owner: str, mark: Mark | None, zone: str) -> str:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)
     on = f"requests of {owner} that ended its process" if mark.lost else f"five requests of {owner} in a row"
-    return f"on {on}; it is asked about theirs again at {when:%H:%M}"
+    return f"on {on}; it is called for {owner} again at {when:%H:%M}"

@@ -125,7 +125,7 @@ def tried(timeout=5_000, **what):
 def test_a_port_is_tried():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert tried(tcp=f"127.0.0.1:{port}") == (True, "it takes a connection")
+        assert tried(tcp=f"127.0.0.1:{port}") == (True, "it accepts a connection")
     good, text = tried(tcp=f"127.0.0.1:{port}")
     assert (good, "refused" in text) == (False, True)
 

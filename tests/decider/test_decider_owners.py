@@ -39,7 +39,7 @@ def submit(request):
         os._exit(3)
     return refuse("no bad names") if request.name == "bad" else None
 """
-RESTS = f"on requests of {ANNE_NAME} that ended its process; it is asked about theirs again at"
+RESTS = f"on requests of {ANNE_NAME} that ended its process; it is called for {ANNE_NAME} again at"
 
 
 @pytest.fixture

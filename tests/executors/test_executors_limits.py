@@ -63,7 +63,9 @@ def in_a_hole(bench, until, **spec):
 
 def test_one_in_a_hole_is_ended_where_that_ends_also_while_it_is_suspended(bench):
     ending = bench.ending(in_a_hole(bench, 300, ask=Ask(wall=60_000)))
-    ended(bench, ending, "contract", signal.SIGTERM, "it ran longer than its backfill hole of 0.3 s")
+    ended(
+        bench, ending, "contract", signal.SIGTERM, "it ran longer than its gap of 0.3 s before a reservation"
+    )
     assert 300 <= ending.used.wall < 3000
     request = in_a_hole(bench, 1500)
     bench.expect(ObservedRunning, request)

@@ -25,6 +25,7 @@ from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
     format_seconds,
+    format_span,
     format_size,
     format_time,
     parse_count,
@@ -94,6 +95,8 @@ def test_how_values_are_printed():
     assert {ms: format_time(ms) for ms in times} == times
     assert [format_size(size) for size in (0, 1, 1536, 8 * 115 * K**2)] == ["0b", "1b", "1536b", "920mb"]
     assert [format_seconds(ms) for ms in (600_000, 1_250, None)] == ["600 s", "1.25 s", "unlimited"]
+    spans = [format_span(ms) for ms in (-5, 12_900, 200_000, 7_200_000, 100_800_000)]
+    assert spans == ["0 s", "12 s", "3 min 20 s", "2 h 0 min", "1 d 4 h"]
     assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
 
 

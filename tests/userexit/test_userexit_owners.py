@@ -16,7 +16,7 @@ def jobselect(request):
     return refuse("the site's rule")
 """
 LOOP = "@userexit\ndef jobselect():\n    while True: pass\n"
-RESTING = "exit gate failed on five requests of anne in a row; it is asked about theirs again at 00:22"
+RESTING = "exit gate failed on five requests of anne in a row; it is called for anne again at 00:22"
 
 
 @pytest.fixture
@@ -162,9 +162,7 @@ def test_marks_may_come_in_any_order_of_time(order):
 def test_after_lost_processes_one_owners_are_not_asked_about(gate, house, req, a_pass):
     a_pass(gate)
     gate.lost([], [OwnerBackoff("gate", "anne", house.now), OwnerBackoff("unknown", "anne", house.now)])
-    text = (
-        "exit gate failed on requests of anne that ended its process; it is asked about theirs again at 00:22"
-    )
+    text = "exit gate failed on requests of anne that ended its process; it is called for anne again at 00:22"
     assert gate.jobselect(req(1), house).text == text
     assert gate.jobselect(req(2, "ben"), house).text == "the site's rule"
     assert gate.asks_again() == house.now + RETRY
