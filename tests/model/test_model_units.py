@@ -25,8 +25,8 @@ from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
     format_seconds,
-    format_span,
     format_size,
+    format_span,
     format_time,
     parse_count,
     parse_size,
@@ -96,7 +96,7 @@ def test_how_values_are_printed():
     assert [format_size(size) for size in (0, 1, 1536, 8 * 115 * K**2)] == ["0b", "1b", "1536b", "920mb"]
     assert [format_seconds(ms) for ms in (600_000, 1_250, None)] == ["600 s", "1.25 s", "unlimited"]
     spans = [format_span(ms) for ms in (-5, 12_900, 200_000, 7_200_000, 100_800_000)]
-    assert spans == ["0 s", "12 s", "3 min 20 s", "2 h 0 min", "1 d 4 h"]
+    assert spans == ["0 s", "13 s", "3 min 20 s", "2 h", "28 h"]
     assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
 
 
