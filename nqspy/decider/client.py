@@ -430,6 +430,7 @@ class DeciderClient:
         if not self.needed:
             return "passes run in nqsd itself, because no user exit is loaded"
         who = f" as {self.user[0]}" if self.user is not None else ""
-        lost = f"; losses of this process: {self.backoff.losses}" if self.backoff.losses else ""
+        count = self.backoff.losses
+        lost = f"; lost {count} time{'s' * (count != 1)}" if count else ""
         where = f"process {self.worker.pid}" if self.worker else "a process that starts when needed"
         return f"passes and exits run in {where}{who}{lost}"

@@ -98,7 +98,7 @@ def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make):
     assert RESTS in live.run("qstat", "--why", later[0]).ok().out, "nor in a look ahead"
     goes_on(live, bad)
     assert live.losses() == 2
-    assert "for five minutes" in deaths(live)[1]
+    assert "for 5 minutes" in deaths(live)[1]
     live.kill()
     live.start()
     goes_on(live, bad)
