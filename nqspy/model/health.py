@@ -31,7 +31,9 @@ class Probe:
     fails: int = setting(
         "number", 3, "failed tries in a row after which it counts as broken", low=1, high=1000
     )
-    recovers: int = setting("number", 2, "good tries in a row after which it is well again", low=1, high=1000)
+    recovers: int = setting(
+        "number", 2, "good tries in a row after which it counts as working", low=1, high=1000
+    )
     units: str | None = setting("name", None, "consumable to try unit by unit; no request gets a broken unit")
     running: str = setting(
         "name", "hold", "action for running requests that need it while it is broken",
