@@ -187,8 +187,8 @@ def digests(
     return found
 
 
-def _message(data: dict[str, Any], whom: str, address: str) -> MailMessage:
+def _message(data: dict[str, Any], part: str, address: str) -> MailMessage:
     day, requests, well = data["date"], data["requests"], data["ended_ok"]
-    subject = f"nqspy: night of {day}, {whom}: {requests} requests, {well} ended well"
-    text, id = pages.night_text(data, ROWS), f"{NIGHT_MAIL}{day}.{whom}.{address}"
+    subject = f"nqspy: night of {day}, {part}: {requests} requests, {well} ended well"
+    text, id = pages.night_text(data, ROWS), f"{NIGHT_MAIL}{day}.{part}.{address}"
     return MailMessage(address, subject, text, id)

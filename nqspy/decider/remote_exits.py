@@ -93,7 +93,7 @@ class RemoteExits(NoExits):
         failures, self._failures = tuple(self._failures), []
         return failures
 
-    # ------------------------------------------------------------ somebody waits
+    # ------------------------------------------------------------ questions of a waiting client
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """Return the submit exits' answer; None (accepted as it is) if it does not come in time."""

@@ -212,7 +212,7 @@ def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
     if not os.read(gate, 1):
         _unmake_scratch(order)
-        os._exit(127)  # it must not begin, or its shepherd is gone
+        os._exit(127)  # it must not begin, or its shepherd has ended
     _run(order, program, os.execve, program, words, environment)
 
 

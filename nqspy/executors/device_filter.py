@@ -1,4 +1,4 @@
-"""Devices that a cgroup2 may open, told to the kernel as a program (BPF). Standard library only."""
+"""Devices that a cgroup2 may open, denied by a program in the kernel (BPF). Standard library only."""
 
 import ctypes
 import os

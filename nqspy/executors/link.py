@@ -157,7 +157,7 @@ class SpawnerLink:
                 except BlockingIOError:
                     return False
                 except OSError:
-                    return True  # the spawner is gone; the reader finds out
+                    return True  # the spawner has ended: the reader notices
                 self._outbox.popleft()
                 if fd is not None:
                     os.close(fd)

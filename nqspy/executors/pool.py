@@ -117,7 +117,7 @@ class Offer:
             try:
                 socket.send_fds(self._offers, [self._offer], [theirs.fileno()], socket.MSG_DONTWAIT)
             except OSError:
-                mine.close()  # the spawner is gone or busy
+                mine.close()  # the spawner has ended or is busy
                 return
         self._channel = mine
 

@@ -128,7 +128,7 @@ _LONG = 60.0
 
 def clear(path: str, uid: int) -> None:
     """Remove a folder that its shepherd could not remove, in a process of its owner: whatever is in its place
-    then is the owner's. Do nothing if it is gone, has mounts, is no folder, or another user's."""
+    then is the owner's. Do nothing if it does not exist, has mounts, is no folder, or is another user's."""
     try:
         found = os.lstat(path)
     except OSError:

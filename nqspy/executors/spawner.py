@@ -133,7 +133,7 @@ class _Spawner:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
             pidfd = []  # no descriptor is free
-        with contextlib.suppress(OSError):  # the daemon is gone; the next read shows that
+        with contextlib.suppress(OSError):  # the daemon has ended: the next read shows it
             socket.send_fds(self.orders, [head], pidfd)
         for fd in (*pidfd, *fds):
             os.close(fd)

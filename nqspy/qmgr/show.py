@@ -48,7 +48,7 @@ def show_sched_factor(settings: Settings) -> str:
     return "\n\n".join(parts)
 
 
-def _weights(whom: str, weights: Weights) -> str:
+def _weights(scope: str, weights: Weights) -> str:
     rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
     notes = [f"  {bound(weights)}"]
     if weights.share and weights.time:
@@ -57,7 +57,7 @@ def _weights(whom: str, weights: Weights) -> str:
             "  share_rule deficit: the share factor beats the time term once what two departments are "
             f"owed (K)\n  differs by {bounds:.3g} b, b being what all PEs do in the mean time of a run"
         )
-    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, *map(folded, notes)])
+    return "\n".join([f"Job Initiation Weighting Factors {scope}", *rows, *map(folded, notes)])
 
 
 def bound(weights: Weights) -> str:

@@ -1,4 +1,4 @@
-"""A site for tests of exits: built in a few lines, told what happens, asked what it did, with claims about
+"""A site for tests of exits: built in a few lines, with events, lists of what happened, and claims about
 it. It is the daemon's own engine, with its queues, limits, shares and shifts.
 
 >>> site = StorySite(exits="quiet.py", pes=2)
