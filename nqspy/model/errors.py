@@ -201,10 +201,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         " this array counts as {number}",
     },
     ("queued_limit", 198): {
-        "user_queued_limit": _FULL + "{user} has {have} requests {there};"
-        " a user may have at most {most} (set {where} user_queued_limit={most}){asked}",
+        "user_queued_limit": _FULL + "{user} has {have} of at most {most} requests {there}"
+        " (set {where} user_queued_limit={most}){asked}",
         "many_waited_for": _FULL + "commands wait for {most:,} requests of {user}, the most allowed",
-        "queued_limit": _FULL + "there are {have} requests {there}, at most {most} are allowed"
+        "queued_limit": _FULL + "there are {have} of at most {most} requests {there}"
         " (set {where} queued_limit={most}){asked}",
     },
     ("user_spool", 198): {
@@ -310,10 +310,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_settings": "{reason}",
         "bad_shift": "shift {shift}: {reason}",
         "group_is_parent": "group {group} is the parent of {below}; delete or move the groups below it first",
-        "group_has_requests": "group {group} still has {count} requests; they must end or be deleted first",
+        "group_has_requests": "group {group} still has requests ({count}); they must end or be deleted first",
         "pe_is_held": "PE {pe} of domain {domain} is held by {holder}; only a free PE can change its domain",
-        "pe_has_holders": "domain {domain}: PE {pe} has {count} holders, more than depth={depth};"
-        " one of them must end first",
+        "pe_has_holders": "domain {domain}: PE {pe} has more holders ({count}) than depth={depth};"
+        " let one of them end first",
         "queue_holds_pes": "{held} PEs of domain {domain}; stop the queue and let them end first",
     },
     # ------------------------------------------------------------ user exits

@@ -273,7 +273,7 @@ def test_the_refusal_names_the_setting_as_qmgr_reads_it():
 def test_the_limit_counts_by_owner_whoever_hands_in():
     centre = centre_with("set global queued_limit user=2")
     centre.ask(hand_in(centre, 2, user="ben"), MAX)
-    assert "whoever has 2 requests" in str(centre.refused(hand_in(centre, 1, user="ben"), MAX))
+    assert "whoever has 2 of" in str(centre.refused(hand_in(centre, 1, user="ben"), MAX))
     centre.submit("max", "max", "anne")
     centre.is_sound()
 
@@ -283,7 +283,7 @@ def test_what_a_key_repeats_is_no_more_and_a_dry_run_reports_it_too():
     one = item("anne", centre.sim.now)
     first = centre.ask(cm.Submit((one,), "k"), ANNE)
     assert centre.ask(cm.Submit((one,), "k"), ANNE)["ids"] == first["ids"]
-    with pytest.raises(Refusal, match="anne has 1 requests"):
+    with pytest.raises(Refusal, match="anne has 1 of"):
         centre.ask(cm.Submit((one,), dry_run=True), ANNE)
 
 

@@ -150,7 +150,7 @@ def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
         if settings.queues[name].enabled or settings.queues[name].started:
             raise BadValue(f"queue {name} must be disabled and stopped before it is deleted")
         if count := tx.site.count(name):
-            raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
+            raise BadValue(f"queue {name} still has requests ({count}); move or delete them first")
     elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(tx, settings, change)
 
