@@ -185,7 +185,7 @@ def test_a_damaged_database_names_the_backup_and_the_command_that_bring_it_back(
     live.ended(id)
     live.run("nqspy", "backup").ok()
     live.stop()
-    live.run("nqspy", "restore", "nowhere.db").refused("nowhere.db", "no file")
+    live.run("nqspy", "restore", "nowhere.db").refused("nowhere.db")
     live.run("nqspy", "restore", str(live.write("text", "no database" * 99))).refused("cannot be restored")
     live.run("nqspy", "restore", "x", "--home", str(live.work / "none")).refused("does not exist")
     (live.home / "nqs.db").write_bytes(b"")

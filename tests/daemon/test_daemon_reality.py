@@ -83,7 +83,7 @@ def test_cpus_that_go_and_come_are_noticed_and_told(make_live):
     until(lambda: len(live.events("machine_found")) == 2, "the loss is seen")
     (event,) = live.events("machine_found")[1:]
     assert (event["cpus"], event["offline"]) == (cpus, [0])
-    assert [a for a in live.events("alarm") if f"CPU {cpus[0]} gone" in a["text"]]
+    assert [a for a in live.events("alarm") if f"CPU {cpus[0]} removed" in a["text"]]
     assert live.job(busy[0])["state"] == "running"
     late = live.submit("exit 0")
     (live.work / "go").touch()
@@ -106,6 +106,6 @@ def _ring(live) -> None:
 
 def test_doctor_says_what_keeps_each_limit_and_what_giving_way_means_here(live):
     told = [(each["what"], each["text"]) for each in live.run("nqspy", "doctor", "--json").ok().data]
-    for what in ("memory of a request: ", "PEs of a request: ", "CPU time: ", "reach: "):
+    for what in ("memory of a job: ", "PEs of a job: ", "CPU time: ", "all processes of a job: "):
         assert [text for _, text in told if text.startswith(what)], told
     assert ("no swap" in dict(told)["memory"]) == (memory.read().swap == 0)
