@@ -32,7 +32,7 @@ def test_who_hides_has_ended_before_the_request_runs_again(live):
     live.start()
     live.until(id, lambda job: job["attempt"] == 2, "its second attempt")
     assert not alive(hidden)
-    assert "it is run again" in live.events("alarm")[-1]["text"]
+    assert "it is queued again" in live.events("alarm")[-1]["text"]
     live.run("qdel", "-k", id).ok()
     live.ended(id)
 
