@@ -214,8 +214,8 @@ class Answer(Struct, frozen=True):
 
 
 class OfferRound(Struct, frozen=True):
-    """Offers of a queue's candidates that take several passes. ``since``: `Site.changed` at the first offer;
-    ``refused``: candidates refused so far."""
+    """Offers of a queue's candidates to exits that a pass did not finish, and the next one continues.
+    ``since``: `Site.changed` at the first offer; ``refused``: answers to the candidates refused so far."""
 
     since: int
     refused: Mapping[Seq, Answer]

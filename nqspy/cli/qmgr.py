@@ -129,7 +129,8 @@ def _read(file: str) -> str:
 
 
 def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
-    """Prompt for commands until ``exit`` or the end; send blocks as one. Return the last exit status."""
+    """Prompt for commands and send each, a block up to its ``end`` as one, until ``exit``, ``quit`` or end
+    of input. Return the exit status of the last one sent."""
     from nqspy.qmgr.parser import opens_block
 
     lines: list[str] = []

@@ -103,7 +103,7 @@ def _has_host(url: str) -> bool:
 _WORDS = Words(
     "Probes",
     "what a probe tries, how often",
-    "probes: what they found last, since when, and when they were tried last",
+    "what each probe found last, since when, and when it was tried last",
     create="a check of a resource that requests need, repeated beside the daemon",
     usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
     delete="a probe that no queue and no request needs",
@@ -131,7 +131,7 @@ def tried(site: Site) -> dict[str, Probe]:
 
 
 def tried_by(site: Site, probe: Probe) -> dict[str, Probe]:
-    """Return one probe by the resources that it tries: a probe of units once for each unit."""
+    """Return a probe by the name of the resource that it tries; of a probe of units a copy for each unit."""
     if probe.units is None:
         return {probe.name: probe}
     consumable = site.settings.consumables.get(probe.units)

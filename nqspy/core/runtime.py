@@ -72,7 +72,7 @@ def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: in
 
     1. The owner's best guess, corrected by the owner's former guesses.
     2. The last requests like it that ran longer, in proportion to the wall limit if there is one.
-    3. The law of lifetimes (see above).
+    3. The law of lifetimes (see above); for a request that has not run, its limit.
     """
     most = most_wall(settings, request)
     expected = _guessed(past, request, ran)

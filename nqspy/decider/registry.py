@@ -42,7 +42,8 @@ class ExitRegistry:
         return sorted(self._rows)
 
     def follow(self, site: Site, out: Mapping[str, str]) -> None:
-        """Note which exits are switched on by the site's settings, without those in ``out``."""
+        """Take the site's settings of exits, and note the hooks of the exits that are switched on; ``out``:
+        exits that are not loaded, with the reason."""
         self._known = site.settings.exits
         self._active = frozenset(
             hook

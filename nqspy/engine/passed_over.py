@@ -25,8 +25,8 @@ _Place = tuple[Instant, Seq]
 
 
 def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
-    """Return the requests that wait ahead of a plan's starts in their lists (queue and group), with
-    reasons."""
+    """Return the requests that wait ahead of a plan's starts in the same queue and group, with their reasons;
+    `MOST` at most."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)
     for seq in starts:

@@ -247,7 +247,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "unknown_prerequisite": "--after: Unknown Job Id {id}",
         "bad_prerequisite": "--after: {name!r} is not a request identifier; write it like 17",
         "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",
-        "unequal_indices": "--after {id}:each: it has the indices {theirs}, this array has {own};"
+        "unequal_indices": "--after {id}:each: {id} has the indices {theirs}, this array has {own};"
         " they must be equal",
     },
     ("bad_value", 165): {"bad_signal": "Unknown/illegal signal name: {signal}"},

@@ -198,7 +198,8 @@ def _gaps(out: Run, step: int) -> Iterable[Run]:
 
 
 def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
-    """Return runs, given in order of their firsts, as a set without interleaving; ``most``: see `_loose`."""
+    """Return as a set the indices in runs that may overlap, given in order of their first indices. ``most``
+    and BadValue: as in `_loose`."""
     found: list[Run] = []
     tangle: list[Run] = []
     end = -1
@@ -222,7 +223,10 @@ def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
     if whole is not None:
         return (whole,)
     if (number := count(tangle)) > most:
-        raise BadValue(f"{number} indices are in ranges that overlap or interleave; separate the ranges")
+        raise BadValue(
+            f"at most {most} indices may be in ranges that overlap or interleave, not {number};"
+            " write ranges that end before the next begins"
+        )
     return _packed(sorted(set(each(tuple(tangle)))))
 
 

@@ -81,7 +81,7 @@ NEEDED = {
     "NO_PES": "enough PEs must become free",
     "NO_UNITS": "requests that hold units must end",
     "DEPENDENCY": "that must happen, or an operator must release it: qrls -h s {id}",
-    "EXIT": "the user exit must let it start",
+    "EXIT": "the user exit must let it start; later passes ask it again",
     "LINE_CLOSED": "the request in front must start",
     "SHIFT": "a shift that lets it run must begin",
     "HELD": "it must be released: qrls {id}",

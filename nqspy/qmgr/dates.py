@@ -202,5 +202,5 @@ def _year(digits: str) -> int:
     """Return a year of four or two digits: 69 to 99 are 1969 to 1999 (POSIX)."""
     value = int(digits)
     if len(digits) not in (2, 4):
-        raise BadValue(f"{digits} is not a year")
+        raise BadValue(f"the year {digits} must have two or four digits")
     return value if len(digits) == 4 else value + (1900 if value >= 69 else 2000)

@@ -71,8 +71,8 @@ class RpcServer(ConnectionTable):
         self._soon(deliver)
 
     def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        """Send one answer to many handles, with their numbers; ``data`` has the first one's. From any
-        thread."""
+        """Send one answer to many handles, each with the id of its own call; ``data``: the line for one of
+        them, which begins with its id. May be called from any thread."""
 
         def deliver() -> None:
             rest = memoryview(data)[data.index(b",") :]

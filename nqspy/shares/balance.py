@@ -145,7 +145,8 @@ class Balance:
                 self.change(group, owner, ready=pes - before)
 
     def startable(self) -> Mapping[str, int]:
-        """Return what the last pass found startable: PEs by ``GROUP:USER``; others have none."""
+        """Return the PEs of waiting requests that could start, as the last pass reported them, by
+        ``GROUP:USER``; others have none."""
         return self._ready
 
     def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:

@@ -96,8 +96,8 @@ class EventHistory:
     def _events(
         self, after: int, size: int, query: Any, first: Any, since: int, kinds: Sequence[str] | None = None
     ) -> Iterator[Recorded]:
-        """Yield events with numbers above ``after``: the first slice by the query ``first``, others by
-        ``query``. ``since`` and ``kinds`` (None: all) are the same conditions for events in files."""
+        """Yield events with numbers above ``after``: the first ``size`` rows by the query ``first``, others
+        by ``query``. Those in files must be from the instant ``since`` on, and of ``kinds`` (None: all)."""
         while True:
             found = self._fetch(first.where(_E.n > after).limit(size))
             # Numbers have no gaps: rows that follow on what was read are not in a file.

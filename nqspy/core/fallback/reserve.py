@@ -59,7 +59,7 @@ class ReserveStarts(Skip):
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield rows that got no reservation because the queue had all it may, once a start has used one."""
+        """Yield rows that got no reservation because the queue had as many as it may, once it has fewer."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.removed():

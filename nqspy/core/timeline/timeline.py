@@ -245,8 +245,8 @@ class Timeline:
         return MOMENT + self._site.settings.server.grace
 
     def until(self, request: Request, claims: Claims) -> int:
-        """Return the instant up to which these claims are free from now on for a request that is ended then;
-        now if a shift suspends it before, and it would keep what others need."""
+        """Return the instant up to which these claims are free from now on, for a request that is ended then.
+        It is now if a shift suspends the request before, and what it then keeps is not free for ever."""
         end, length = self.profile.until(claims), length_of(self._site, request)
         if not is_suspended(self._site, request, self._now, min(end, self._now + length)):
             return end

@@ -74,7 +74,8 @@ class SubmissionFailures:
     each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
 
     def collect(self, tx: Transaction) -> None:
-        """Record the failures of exits for the latest request."""
+        """Keep the failures of exits since the last call as those of the last request in ``each``, until
+        `report`."""
         failures = tx.exits.failures()
         if failures:
             self.each[-1].append(failures)

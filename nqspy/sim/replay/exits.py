@@ -170,7 +170,8 @@ class RecordedExits(SiteExits, ExitHistory):
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """Have exits skip requests on which they failed shortly before the beginning, except new exits."""
+        """Have exits go on skipping the requests and owners on which they failed shortly before the replay
+        begins. Exits whose files differ from the recorded ones skip none."""
         for at, each in failures:
             request, mark = site.requests.get(each.seq or 0), Mark(at, each.text, each.lost)
             owner = each.rests if each.lost or request is None else request.owner

@@ -143,7 +143,7 @@ def _what_if(found: Replayed, other: Alternative, done: Progress) -> None:
 def exits_of(folder: Path) -> Choice:
     """Return a choice of the files in a folder of exits for all times. Raises NotReplayed for no folder."""
     if not folder.is_dir():
-        raise NotReplayed(f"{folder} is not a folder of user exits")
+        raise NotReplayed(f"{folder} is not a folder; name one with files of user exits (*.py)")
     sources = files_in(folder)
     return lambda files: sources
 
