@@ -17,7 +17,8 @@ _LEAST = 0.5
 
 
 def body(words: list[str]) -> int:
-    """Run ``qwait``; return its exit status."""
+    """Run ``qwait`` with these arguments; return 0 if all requests (``--any``: the first) ended by themselves
+    with 0, 1 if one did not, and the status of the refusal, like 153, if one is unknown."""
     given, _, ids = request_commands.read("qwait", words, least=0)
     daemon, first = DaemonConnection(given.get("home")), "any" in given
     if "timeout" in given:  # the command ends after that time at the latest

@@ -144,7 +144,7 @@ class Draft:
     # ------------------------------------------------------------ proposals
 
     def is_short(self, queue: str) -> bool:
-        """True if some request waits only for PEs of the domain of that queue."""
+        """True if a request of any queue in that queue's domain is recorded as waiting only for PEs."""
         return bool(self.short_domains) and self.board(queue).domain.name in self.short_domains
 
     def say_short(self, queue: str) -> None:

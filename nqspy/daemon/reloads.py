@@ -71,7 +71,8 @@ class Reloads:
         return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:
-        """Load the files in the background, then call ``go``; it returns True if it calls `over` itself."""
+        """Load the files in the background, after those loads that wait, and call ``go`` once they are loaded
+        or refused. ``go`` returns True if it will call `over` itself, else that is called after it."""
         self._waiting.append(go)
         if len(self._waiting) == 1:
             self._begin()

@@ -103,7 +103,8 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
 
 
 def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
-    """Return why the indices of an array wait: each reason with its indices, that of the array first."""
+    """Return the reasons why indices of an array wait, each with its indices: first that of the array itself,
+    if it waits. Empty for any other request; of indices with a request of their own, the first `_INDICES`."""
     site = engine.site
     array = site.requests.get(seq)
     if array is None or array.array is None:

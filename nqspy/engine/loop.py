@@ -450,9 +450,9 @@ class Engine:
             self.log(text)
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
-        """Undo a group that could not be committed: the site is rebuilt from the rows, callers get a refusal
-        (busy, if ``passing``: they ask again), and observations are applied again, except one that broke its
-        handler."""
+        """Undo a group that could not be committed: rebuild the site from the rows, and refuse its commands
+        with ``text`` (as busy, so that callers ask again, if the cause is ``passing``, like a lock).
+        Observations are applied again, except readings of use, notes, and one that broke its handler."""
         self.log(text)
         unapplied = [
             e for e in inputs if isinstance(e, _NEWS) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))

@@ -23,7 +23,8 @@ Sources = dict[str, int | None]
 
 
 def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
-    """Deliver both streams; return where they lie, ``text`` (what went wrong) ``kept`` (one stayed)."""
+    """Deliver the streams of a record of the spool. Return the path at which each now lies by its name, with
+    ``text``: what went wrong (empty: nothing), and ``kept``: True if one stays in the spool."""
     sources: Sources = dict.fromkeys(_streams(record))
     with contextlib.ExitStack() as opened:
         for name in sources:

@@ -278,7 +278,7 @@ class MailQueue:
         self.failing = f"mail cannot be sent: {error}"
         if self._trial is None and item.tries > len(PAUSES):
             self._trial = item
-            LOG.warning("mail cannot be sent: %s; it stays in %s", error, self._folder)
+            LOG.warning("mail cannot be sent: %s; all stay in %s and are sent later", error, self._folder)
             self._trouble(f"mail cannot be sent: {error}; all mails are stored and sent later")
         pause = TRIAL if item is self._trial else math.inf
         item.due = time.monotonic() + (pause if self._trial is not None else PAUSES[item.tries - 1])

@@ -282,7 +282,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "not_modifiable": "{path} of a request cannot be modified",
         "bad_modification": "{value!r} is not a valid {name} of a request",
         "bad_use": "{value} ms is not a use of a group; write 0 to {most} ms",
-        "bad_until": "until must be in the future and at most a year ahead",
+        "bad_until": "until= of switch shift must be in the future and at most 366 days ahead",
         "bad_next": "next must be a time of at most 366d, in ms",
         "many_switches": "there are more than {most:,} switches until then; choose a shorter time",
         "bad_setting": "{reason}",

@@ -222,7 +222,8 @@ class Ending(Struct, frozen=True):
 
 
 class AttemptOutput(Struct, frozen=True, omit_defaults=True):
-    """Paths of the output of an attempt that was run again; empty: unknown, None: there is none."""
+    """Paths of the output of an attempt that was run again. Without a known path ``stdout`` is empty and
+    ``stderr`` None: nothing was written, or it is not known where."""
 
     attempt: int
     stdout: str | None = None

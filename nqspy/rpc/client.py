@@ -102,7 +102,8 @@ class ClientRequest:
         return state
 
     def refresh(self) -> Mapping[str, Any]:
-        """Ask the daemon for the data, and return them. Raises Refusal if it knows no such request."""
+        """Ask the daemon for the request's data, keep them in ``data`` and return them. Raises Refusal if it
+        knows no such request."""
         self.data = self._client.requests(self.id)[0].data
         return self.data
 

@@ -250,7 +250,8 @@ class FairShare:
     # ------------------------------------------------------------ the share term
 
     def stock(self, owner: str | None, group: str) -> float:
-        """Return the stock share term of a user in a group, or of a group, by ``set global share_rule``."""
+        """Return the stock share term (0: no share, to 1) of a user in a group, or of the group (``owner``
+        None): that by ``set global share_rule``, whatever an exit gives."""
         return self.stocks.value(owner, group)
 
     @cached_property

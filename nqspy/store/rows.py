@@ -119,8 +119,9 @@ class RowChanges:
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
-    """Return all rows for ``batch`` and ``site.touched``. The digests in ``blobs`` and the first ``accounts``
-    accounts have rows already. Raises ValueError, TypeError or OverflowError for unwritable values."""
+    """Return all rows to write for ``batch`` and ``site.touched``: no bytes whose digests are in ``blobs``,
+    and of the first ``accounts`` accounts, which have rows already, only touched ones. Raises ValueError,
+    TypeError or OverflowError for unwritable values."""
     touched, known = site.touched, site.lifetimes.known
     requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):
@@ -313,7 +314,7 @@ def event_of(row: Row) -> ev.Recorded:
 
 
 def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:
-    """Return the queued requests by queue."""
+    """Return the requests in state ``queued`` by queue, in the given order, without queues that have none."""
     found: dict[str, list[Request]] = {}
     for request in requests:
         if request.state is State.QUEUED:

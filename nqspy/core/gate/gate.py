@@ -113,7 +113,8 @@ class Gate:
         return gravest(reasons) if reasons else None
 
     def never(self, ask: Request) -> Reason | None:
-        """Return the limit under which a request cannot start unless the limit is raised; None: no limit."""
+        """Return the limit that holds a request even when nothing else runs, until a person or a shift
+        raises it or the request asks for less. None: there is none, though others may be reached now."""
         return gravest(each for each in self._reasons(ask) if each.needed in _LASTING)
 
     def closed(self, queue: str) -> Reason | None:

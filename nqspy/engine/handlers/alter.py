@@ -99,8 +99,9 @@ def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> Non
 
 
 def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owner: Any) -> None:
-    """Raise Refusal for another owner (``USER`` or ``USER@HOST``), an array limit for a request that is no
-    array, or a rerun of an application: its caller serves one run only, so another would hold PEs in vain."""
+    """Raise Refusal if ``owner`` (``USER`` or ``USER@HOST``; None: not given) is not the request's present
+    owner, if a request that is no array gets an array limit, or if an application becomes rerunnable: its
+    caller serves one run only, so another would hold PEs in vain."""
     id = tx.site.id_of(request.seq)
     if owner is not None and request.owner not in (owner, str(owner).partition("@")[0]):
         raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])

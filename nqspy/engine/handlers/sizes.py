@@ -41,11 +41,11 @@ def shaped(site: Site, spec: Spec) -> Spec:
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    """Return ``spec`` after ``values`` (by path) changed it. Its layout follows its PEs, unless ``values``
-    have another one.
+    """Return ``spec``, which is ``former`` with ``values`` (by path), with what follows from them: a layout
+    for its PEs, unless ``values`` have one, and the times of a moldable request.
 
-    One number of PEs makes a moldable request fixed, with the wall limit given with it, if any. Otherwise a
-    new wall limit is for all its sizes (with a speedup for one PE). Raises Refusal.
+    ``ask/pes`` makes a moldable request fixed; its wall limit is that in ``values``, else that of its size.
+    Without ``ask/pes`` a new wall limit is for all sizes (with a speedup: for one PE). Raises Refusal.
     """
     sizes = values.get("mold") is not None
     if values.get("layout") is None and (sizes or spec.ask.pes != former.ask.pes):

@@ -59,7 +59,8 @@ class StoryJob:
 
     @property
     def state(self) -> str:
-        """Return ``queued``, ``held``, ``waiting`` (for a date), ``running``, ``suspended``, ``ended`` ..."""
+        """Return ``arriving``, ``routing``, ``queued``, ``held``, ``waiting`` (for a date), ``running``,
+        ``suspended``, ``exiting`` or ``ended``."""
         return self._site.found(self.seq)[1]
 
     @property
