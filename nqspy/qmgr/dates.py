@@ -200,7 +200,7 @@ def _month(word: str) -> int:
 
 def _year(digits: str) -> int:
     """Return a year of four or two digits: 69 to 99 are 1969 to 1999 (POSIX)."""
-    value = int(digits)
-    if len(digits) not in (2, 4):
+    if len(digits) not in (2, 4) or not digits.isdecimal():  # `int` would take a sign
         raise BadValue(f"the year {digits} must have two or four digits")
+    value = int(digits)
     return value if len(digits) == 4 else value + (1900 if value >= 69 else 2000)

@@ -89,7 +89,7 @@ def test_the_end_of_a_day_is_the_beginning_of_the_next(day, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "25:00", "02/30/2026", "13pm", "1:2:3:4", "noon 21:00", "2/30", "-"]
+    "text", ["", "soon", "25:00", "02/30/2026", "13pm", "1:2:3:4", "noon 21:00", "2/30", "-", "03/14/-5"]
 )
 def test_what_is_no_date_is_refused_in_one_line(text):
     with pytest.raises(Wrong, match="is not a date") as caught:
