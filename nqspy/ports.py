@@ -100,10 +100,11 @@ class Executor(Protocol):
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
         """Return what became of each expected attempt (request -> attempt) after a restart: exactly one
-        observation each, then an ObservedStray for each other attempt that was found.
+        observation each, then an ObservedStray for each other attempt that had begun, and for each attempt
+        that runs under a later nqspy.
 
-        Before it returns, every attempt that has not begun is claimed as void, so that it can never start
-        later."""
+        Before it returns, every attempt that has not begun is claimed as void, or removed if it was not
+        expected, so that it can never start later."""
 
 
 # ---------------------------------------------------------------- Exits

@@ -38,7 +38,8 @@ def body(words: list[str]) -> int:
 
 
 def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> int:
-    """Show delivered output with the caller's own rights, from a file; ``one_attempt``: only its part."""
+    """Show the rest of delivered output from its file, with the caller's own rights; return the exit status.
+    ``offset``: bytes already shown; ``one_attempt``: only the part of the answer's attempt."""
     path = answer.text("path")
     if not path:
         return 0

@@ -38,8 +38,8 @@ class _Message:
 
 
 class Inbox:
-    """Queue with many writers, one reader: `drain` returns all but messages, `next_message` these by
-    turns."""
+    """Queue with many writers and one reader. `drain` returns all but clients' messages; `next_message`
+    returns those one at a time, each user in turn."""
 
     def __init__(self, limit: int = 512) -> None:
         # Only this kind of queue may be written by a signal's handler while its reader reads.

@@ -74,7 +74,7 @@ class RemoteExits(NoExits):
         return text
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the text of each loaded exit, by name."""
+        """Return the source text of each loaded exit, by its name without ``.py``."""
         return {source.path.stem: source.text for source in self._client.sources}
 
     def listing(self) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ class WallClock:
             self.stopped = None
 
     def ran(self, now: float) -> float:
-        """Return the real seconds that it has run."""
+        """Return the real seconds that the job has run until ``now``, without the time suspended."""
         return (self.stopped if self.stopped is not None else now) - self.started - self._paused
 
     def remaining(self, now: float) -> float:

@@ -243,7 +243,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "so_many_awaited": "--after: a request may wait for at most {most} others, not {count}",
         "bad_dependency": "--after: {text!r} is not a dependency;"
         " write it like 17, 17:ok, 17:any, 17:fail, 17:start or 17[]:each",
-        "bad_place": "a request can wait only for earlier requests of its list, not for number {place}",
+        "bad_place": "a request can wait only for earlier requests of its list,"
+        " not for place {place} (the first is 0)",
         "unknown_prerequisite": "--after: Unknown Job Id {id}",
         "bad_prerequisite": "--after: {name!r} is not a request identifier; write it like 17",
         "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",
@@ -266,7 +267,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_address": "{address!r} is not a mail address; write a local user's name or NAME@DOMAIN",
         "many_addresses": "a request may mail to at most {most} addresses, not {count}",
         "no_pe": "a request needs at least 1 PE",
-        "no_such_limit": "{limit!r} is not a limit of a request",
+        "no_such_limit": "{limit!r} is not a limit of a request; write it like per_request/cpu_limit",
         "small_limit": "{limit} must be at least {least}, not {value}",
         "asks_nothing": "a request with no {what} cannot run; ask for more, or leave the limit to the queue",
         "bad_guess": "a best guess must be a run time, such as best_guess=1:30:00",

@@ -106,7 +106,8 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
 
 
 def fits(request: Request, event: ev.Event) -> bool:
-    """True if an event can have happened to a request in its state."""
+    """True if an event can happen to a request in its present state. One of an attempt must be of the latest
+    attempt."""
     kind = type(event)
     number = event.attempt if kind in _OF_ATTEMPTS else None  # type: ignore[attr-defined]
     if request.array is not None:

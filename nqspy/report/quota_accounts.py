@@ -105,7 +105,7 @@ class QuotaAccounts:
                 self._measured(request.seq, event.used)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that a request waits or runs from now on."""
+        """Count a request's PEs for its group if it is queued or runs now, from the last `advance` on."""
         work, spec = self._of(request), request.spec
         if request.state is State.QUEUED:
             work.change(spec.group, work.wait(spec, spec.ask.pes * request.multiplicity))

@@ -47,7 +47,8 @@ class Zone:
         return f"{begin}{rest // 1000:02d}.{rest % 1000:03d}{offset}"
 
     def ctime(self, at: int) -> str:
-        """Return ``Mon Mar  2 20:55:00 2026``, as C's ``ctime`` writes it."""
+        """Return an instant (ms) as C's ``ctime`` writes it, without a line break: in this zone, as
+        ``Mon Mar  2 20:55:00 2026``."""
         minute, rest = divmod(at, MINUTE)
         _, _, begin, year = _parts(self.info, minute)
         return f"{begin}{rest // 1000:02d}{year}"

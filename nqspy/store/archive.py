@@ -108,7 +108,8 @@ def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
 
 
 def read(path: Path) -> list[bytes]:
-    """Return the lines of a file, checked by its checksum. Raises StoreError if missing or damaged."""
+    """Return the lines of a file with their line breaks, without its last line. Raises StoreError if it is
+    missing, cut off, or damaged by gzip's checksum; only `check` compares the digest."""
     try:
         with gzip.open(path, "rb") as file:
             lines = file.read().splitlines(keepends=True)

@@ -34,7 +34,7 @@ def log(path: Path) -> Path:
 
 
 def log_size(path: Path) -> int:
-    """Return the bytes of the write-ahead log: 0 if the database was closed properly."""
+    """Return the bytes of a database's write-ahead log: 0 if the database was closed properly."""
     try:
         return log(path).stat().st_size
     except FileNotFoundError:

@@ -93,7 +93,8 @@ class StoredBytes:
         return connection.execute(_ONE, (owner, digest)).fetchone() is not None
 
     def step(self, events: Iterable[Recorded], site: Site) -> CommitStep:
-        """Return the changes of a commit with these events and with the requests that end in it."""
+        """Return what a commit changes in the stored bytes: by its events, and by the requests that end in it
+        (``site.touched.ended``)."""
         step = CommitStep()
         for recorded in events:
             if isinstance(recorded.event, Submitted):

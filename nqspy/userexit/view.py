@@ -115,9 +115,9 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return found
 
     def once(self, make: Callable[["View"], T]) -> T:
-        """Return a function's result for the view, computed once for all calls of this exit, and again after
-        the pass has changed something. The function may read only the view and settings; callers must not
-        change its result."""
+        """Return ``make(view)``, computed once for all calls of this exit until the pass changes something.
+        ``make``, the same function each time, may read only the view and settings; callers must not change
+        its result."""
         version, aheads = getattr(self._site, "version", None), self._aheads
         stored = self._made.get(make)
         if stored is not None and version is not None and stored[0] == version:

@@ -26,7 +26,7 @@ _STAYS, _WILL_REST, _WILL_END = reason_kinds(
 def verify(settings: Settings, site: Site) -> list[str]:
     """Return a line for each shift with a ``spill`` without effect, because its commands stop no queue."""
     return [
-        f"shift {shift.name}: spill={shift.spill} means nothing, its commands stop no queue"
+        f"shift {shift.name}: spill={shift.spill} has no effect until its commands stop a queue"
         for shift in settings.shifts.values()
         if shift.spill != "leave" and not any(map(shift.leaving().stops, settings.queues))
     ]

@@ -111,7 +111,8 @@ class Spans:
 
 
 def headroom_of(amount: Amount) -> Amount:
-    """Return the amount that counts the headroom of another amount."""
+    """Return the amount under which a profile counts the headroom of another amount: what reservations
+    without a time would leave of it."""
     return "headroom", amount
 
 

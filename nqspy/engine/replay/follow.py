@@ -235,7 +235,8 @@ class Follower:
         self._then.expect(event.failures, started)
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
-        """Return the plan that arrives now as input, or the order to make one at once."""
+        """Return the input that causes a Decided event: the plan of its pass if that was asked for earlier,
+        else the order to make one at once."""
         alone = self.place + 1 == len(self.events) or not of_pass(self.events[self.place + 1].event)
         reports = bool(event.failures or event.ready) or not alone
         short = self._short if reports else not event.short_of_pes

@@ -111,7 +111,7 @@ def time_asked(
     if span is not None:
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(
-                f"{span!r} is not a time: write it like 03:10..03:20, without --since and --until"
+                f"{span!r}: write the time like 03:10..03:20, or give --since and --until, not both"
             )
         since, _, until = span.partition("..")
     begin = parse_since(since, past.zone, past.last) if since else None

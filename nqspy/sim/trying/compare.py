@@ -115,7 +115,8 @@ def _rows(
 
 
 def _words(side: _Side, horizon: int | None, zone: Zone) -> str:
-    """Return ``starts`` or ``waits``; for a waiting one its place, and when it starts if that is known."""
+    """Return ``starts``, or words such as ``waits, place 3, starts 2026-03-02 21:00:00``. Without a start
+    they are ``starts after`` the horizon (end of the simulated time), or ``never starts`` if that is None."""
     if side.at_once:
         return "starts"
     place = [] if side.place is None else [f"place {side.place}"]
