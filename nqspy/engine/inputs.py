@@ -1,4 +1,4 @@
-"""Inputs of the engine, and the result of a call for its driver."""
+"""Inputs of the engine (`Engine.feed`), and the result of a call for its driver (`Outcome`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from nqspy.model.requests import Used
 
 
 class CommandAsked(Struct, frozen=True):
-    """A command with its caller's identity. The reply comes back with ``handle`` (None: no caller waits)."""
+    """A command with its caller's identity. Its reply is returned with the same ``handle`` (None: no caller
+    waits)."""
 
     command: cm.Command
     caller: Caller
@@ -25,16 +26,17 @@ class CommandAsked(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """A plan sent by a decider in another process; None: there is none, and it must be asked again."""
+    """A plan made by a decider in another process; None: the pass failed there, and a new one must be asked
+    for."""
 
     plan: Plan | None
 
 
 class Between(Struct, frozen=True):
-    """State of an engine between two passes beside its site. ``due``: a pass is due or under way.
-    ``wake_at``: when the last plan wants a pass; ``woken``: the last such instant that was handled.
-    ``short_of_pes``: as in `Plan`. ``samples``: use of running attempts. ``moved``: how far (ms) the clock
-    was set while attempts ran."""
+    """State of an engine between two passes that is not in its site. ``due``: a pass is due or under way.
+    ``wake_at``: instant of the next pass by the last plan; ``woken``: the last such instant for which a pass
+    was made due. ``short_of_pes``: as in `Plan`. ``samples``: last reported use of running attempts, by
+    request. ``moved``: how far (ms) the clock was set while an attempt ran, by request."""
 
     due: bool = True
     wake_at: Instant | None = None
@@ -46,28 +48,28 @@ class Between(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Recorded events, which happen again with all that follows. No person or exit is asked again, and
-    nothing is refused."""
+    """Recorded events to be applied again with all that follows from them. No user exit is asked again, no
+    right is checked, and nothing is refused."""
 
     events: tuple[ev.Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of many running attempts so far, by request, with the number of the attempt."""
+    """Use of many running attempts since their starts, by request, each with the number of the attempt."""
 
     uses: Mapping[Seq, tuple[int, Used]]
 
 
 class PassDue(Struct, frozen=True):
-    """Order to run a pass now, for drivers that determine when (`Engine.by_hand`)."""
+    """Order to run a pass now, from a driver that decides when passes run (`Engine.by_hand`)."""
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
 
 
 def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
-    """Yield inputs, and append each to ``received`` when it is yielded."""
+    """Yield the inputs of ``asked`` one by one, and append each to ``received`` when it is yielded."""
     for each in asked:
         received.append(each)
         yield each
@@ -76,9 +78,10 @@ def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
 class Outcome(Struct):
     """Result of a call of `Engine.feed` for its driver: replies and notices to send, and when to call again.
 
-    ``again``: at once (a pass is due). ``wake_at``: at that instant at the latest. ``pending``: applied
-    events for which no caller waits are not committed yet: call `Engine.flush` soon unless more inputs come.
-    ``happened``: what was committed.
+    ``again``: call at once, because a pass or a retry is due. ``wake_at``: call at that instant at the
+    latest; None: only for new inputs. ``pending``: applied events are not committed yet, as no caller waits:
+    call `Engine.flush` soon unless more inputs come. ``replies``: each with the handle of its command.
+    ``happened``: the events of this commit.
     """
 
     replies: list[tuple[Any, Reply]] = []

@@ -66,29 +66,32 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 }
 
 SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
-"""Commands after which a plan in flight is void, and the shifts are checked again."""
+"""Commands after which a plan that is still being made is dropped, and the due shift is determined again."""
 
 
 _RESETTLING = (ev.SettingsChanged, ev.FilesApplied, ev.ShiftChanged, ev.ShiftFailed)
-"""Events with the same effect."""
+"""Events with the same effect as these commands, where recorded events are applied again."""
 _RECORDS = (ev.Alarm, ev.DaemonStarted, ev.Reported)
-"""Events that change nothing that a pass examines."""
+"""Events that change nothing that a pass reads, so none is due after them."""
 _NEWS = (ob.Observation, ob.SiteObservation)
 _APPLIED = (Notify, Redate, Reserving, Move, Hold, Promise)
-"""Actions without work for the executor."""
+"""Actions whose effect is their event or a mail: the executor gets no order."""
 
 INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
-"""Time (ms) after a failed commit until the next try."""
+"""Time (ms) after a failed commit in which new inputs are processed, but no pass, no due date or shift, and
+no repeated observation."""
 FIRST_PAUSE, LONGEST_PAUSE = 1_000, 64_000
-"""Back-off (ms) until the next pass while plans have actions that do not stand: doubled each time."""
+"""Shortest and longest back-off (ms) to the next pass while the re-check drops actions of plan after plan:
+doubled with each plan."""
 
 
 class Engine:
-    """The engine owns the site. ``failed`` gets each internal error before it is logged; if it raises, the
-    call ends. ``patient``: replies may wait for the pass that follows. ``plan``: of the last pass; its
-    reasons answer *why not*. ``paused``: no pass is run (the daemon stops); ``by_hand``: only those that the
-    driver orders (`PassDue`). ``notes``: notes of the executor on started attempts; ``samples``: last
+    """Turns inputs into events, commits them, and owns the site that results. ``failed``: gets each internal
+    error before it is logged; if it raises, the call ends. ``patient``: a due pass runs before the replies of
+    a call are returned, else in the next call. ``plan``: of the last pass; ``qstat --why`` shows its reasons.
+    ``paused``: no pass is run (the daemon stops); ``by_hand``: passes run only when the driver orders one
+    (`PassDue`). ``notes``: texts of the executor about started attempts, by request; ``samples``: last
     reported use of running ones; ``commits``: number of commits."""
 
     def __init__(
@@ -138,13 +141,14 @@ class Engine:
         self._shift_at: Instant | None = None
 
     def go_on(self, between: Between) -> None:
-        """Continue where another engine was between two passes."""
+        """Start from the state of another engine between two passes (its `between`); the site is copied
+        separately."""
         self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
         self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
 
     @property
     def between(self) -> Between:
-        """State between two passes, for `go_on`."""
+        """State of this engine between two passes that is not in its site; for `go_on` of another engine."""
         used, due = tuple(self.samples.items()), self._dirty or self._asked
         moved = tuple(self.clock_moved().items())
         return Between(due, self.plan.wake_at, self._woken, self.plan.short_of_pes, used, moved)
@@ -152,8 +156,9 @@ class Engine:
     # ------------------------------------------------------------ feeding
 
     def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
-        """Process inputs at ``now``, then those of ``asked``, and return the outcome. A commit that fails
-        refuses the whole group."""
+        """Process ``inputs`` at ``now``, then those of ``asked``, each read when it is processed. Commit all
+        events if there is a reply or an action, else keep them (`Outcome.pending`). If anything fails, undo
+        the whole group and refuse its commands."""
         tx = self.transaction(now)
         group, received = tx.group, list(inputs)
         try:
@@ -199,18 +204,20 @@ class Engine:
         return self._dirty and not self._asked and not self.paused and not self.by_hand
 
     def _waits(self, now: Instant) -> bool:
-        """True if a commit failed just now: commands are tried all the same, the rest later."""
+        """True within `RETRY_COMMIT` after a failed commit: new inputs are processed, all else waits."""
         at = self._again_at
         return at is not None and at - RETRY_COMMIT <= now < at
 
     def _watch(self, events: Sequence[ev.Recorded], begin: int) -> None:
-        """Record the requests concerned by events while a plan is in flight."""
+        """Record the requests of these events, from place ``begin`` on, as changed since the plan was asked
+        for."""
         for recorded in events[begin:]:
             event: Any = recorded.event
             self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
     def flush(self, now: Instant) -> Outcome:
-        """Commit events for which no caller waits."""
+        """Commit the pending events, for which no caller waits. If that fails, undo them and apply their
+        observations again later."""
         group = self._group
         try:
             self._commit(group)
@@ -220,7 +227,8 @@ class Engine:
         return self._outcome(group, now, True)
 
     def note(self, event: ev.Event, now: Instant) -> Outcome:
-        """Record an event of the driver (an alarm); it is committed with the next group."""
+        """Apply an event of the driver (a start, an alarm) and log an alarm's text; the next commit stores
+        the event."""
         tx = self.transaction(now)
         tx.emit(event)
         if isinstance(event, ev.Alarm):
@@ -228,7 +236,7 @@ class Engine:
         return self._outcome(tx.group, now, False)
 
     def transaction(self, now: Instant) -> Transaction:
-        """Return a transaction of the group that is being collected."""
+        """Return a transaction whose events and actions belong to the group of the next commit."""
         return Transaction(
             self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples
         )
@@ -281,7 +289,8 @@ class Engine:
             self._pass(tx)
 
     def happen_again(self, tx: Transaction, events: Sequence[ev.Event]) -> None:
-        """Apply recorded events again, with all that follows from each."""
+        """Apply recorded events again (a replay, a restart), with the passes, shift checks and dependencies
+        that they cause."""
         for event in events:
             tx.emit(event)
         submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
@@ -301,7 +310,8 @@ class Engine:
         self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
-        """Apply an observation of a scan after a restart, or one whose commit failed."""
+        """Apply an observation of a scan after a restart, or one whose commit failed, and repeat orders
+        (kill, suspend, resume) that the executor may have missed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})
         self._observe(tx, observation, observations.adopt)
@@ -345,7 +355,8 @@ class Engine:
     # ------------------------------------------------------------ time
 
     def _time(self, tx: Transaction) -> None:
-        """Apply what is due by time alone: dates that have come, shifts."""
+        """Apply what is due at this instant without any input: dates of requests, shifts, the pass for which
+        the last plan asked."""
         first = self.site.next_date()
         if first is not None and first <= tx.now:
             tx.emit(ev.Eligible(self.site.due(tx.now)))
@@ -383,8 +394,9 @@ class Engine:
             self._carry_out(tx, plan, None)
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
-        """Apply a plan that comes late. One that was not asked for, or from before a change of settings, is
-        dropped except for its failures; others are re-checked, because another process made them."""
+        """Carry out a plan that another process made, after a re-check of each action. Of a plan from before
+        a change of settings only the exits' failures are reported, and a pass is due again (also if ``plan``
+        is None). A plan that was not asked for is ignored."""
         if not self._asked:
             return
         self._asked = False
@@ -401,7 +413,8 @@ class Engine:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
-        """Turn a plan into events and orders, action by action; each is re-checked if the plan comes late."""
+        """Turn the actions of a plan into events and orders. ``recheck`` drops actions that no longer fit the
+        site; None: the plan was made just now, so all fit."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not is_recorded(plan, short_before):
             self._drops = 0
@@ -422,9 +435,9 @@ class Engine:
             self._decide_again(recheck.fallen, tx.now)
 
     def _decide_again(self, fallen: Mapping[Seq, Reason], now: Instant) -> None:
-        """Order another pass because of actions that do not stand: at once after one plan, as something may
-        have changed since it was asked for; with a growing back-off while plan after plan has such actions.
-        """
+        """Make another pass due, because the re-check dropped actions: at once after the first such plan,
+        after a growing back-off while further ones follow. ``fallen``: the dropped starts, with the reasons
+        to show until then."""
         if self._drops == 0:
             self._mark()
         pause = min(FIRST_PAUSE << self._drops, LONGEST_PAUSE)
@@ -437,7 +450,7 @@ class Engine:
         self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own={**reasons.own, **waiting}))
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:
-        """Return when the pass of the present plan was asked for, if at another instant; else None."""
+        """Return when the pass of the present plan was asked for; None: at the instant of ``tx``."""
         return self._asked_at if self._asked_at != tx.now else None
 
     # ------------------------------------------------------------ committing
@@ -450,9 +463,9 @@ class Engine:
             self.log(text)
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
-        """Undo a group that could not be committed: rebuild the site from the rows, and refuse its commands
-        with ``text`` (as busy, so that callers ask again, if the cause is ``passing``, like a lock).
-        Observations are applied again, except readings of use, notes, and one that broke its handler."""
+        """Undo a group that could not be committed: read the site again from the database, and refuse the
+        group's commands with ``text`` (``passing``: as busy, so that clients repeat them). Observations are
+        applied again later, except readings of use, notes, and one whose handler raised an error."""
         self.log(text)
         unapplied = [
             e for e in inputs if isinstance(e, _NEWS) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))

@@ -1,5 +1,5 @@
-"""Outages: times in which commands were refused because nothing could be stored; reported when they are
-over."""
+"""Outages: times in which commands were refused because the database could not be written or its disk was
+full. Each is reported to the managers once it is over."""
 
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model.actions import Notify
@@ -9,8 +9,8 @@ from nqspy.model.units import format_span
 
 
 class Outage:
-    """State of an outage. ``since``: the first instant at which a commit failed, with the error; None:
-    commits work."""
+    """State of an outage. ``since``: instant and error of the first failed commit that is not reported yet;
+    None: there is no such commit."""
 
     def __init__(self) -> None:
         self.since: tuple[Instant, str] | None = None
@@ -19,22 +19,24 @@ class Outage:
         self._reporting: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
 
     def failed(self, error: str, now: Instant) -> None:
-        """Record that a commit failed."""
+        """Record that a commit failed at ``now``; if it contained the report of an outage, that outage lasts
+        on."""
         since, full = self._reporting
         self.since = self.since or since or (now, error)
         self._full = self._full or full
         self._reporting = (None, None)
 
     def full(self, now: Instant) -> None:
-        """Record that a submission was refused because the disk is full."""
+        """Record that a submission was refused at ``now`` because the disk is full."""
         self._full = self._full or now
 
     def committed(self) -> None:
-        """Record that the report is committed."""
+        """Record that a commit succeeded, so that a report in it need not be repeated."""
         self._reporting = (None, None)
 
     def report(self, tx: Transaction) -> None:
-        """Report an outage that is over, in the first group that may be committed again."""
+        """Emit an alarm with a mail about an outage that is over; do nothing while it lasts or without one.
+        Call it in the first group that may be committed again."""
         if self.since is None and (self._full is None or tx.journal.low()):
             return
         self._reporting, since, full = (self.since, self._full), self.since, self._full

@@ -1,5 +1,5 @@
-"""Reasons of requests that wait while a later one of their own list is started. They are recorded with the
-pass, so that the night report can check the order of lists (semantics.md 1)."""
+"""Reasons of requests that wait while a later request of the same queue and group starts. The journal stores
+them with the pass, so that the night report can check the order within a queue and group (semantics.md 1)."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ _Place = tuple[Instant, Seq]
 
 
 def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
-    """Return the requests that wait ahead of a plan's starts in the same queue and group, with their reasons;
-    `MOST` at most."""
+    """Return the requests that wait ahead of a plan's starts in the same queue and the same group, each with
+    its reason; `MOST` at most."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)
     for seq in starts:
@@ -61,8 +61,9 @@ def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
 def _in_their_turns(
     site: Site, plan: Plan, passed: Iterable[Request], gate: Gate
 ) -> dict[Seq, tuple[str, str, str]]:
-    """Return the reasons of requests at the moment when the first of their list behind them was chosen: too
-    few PEs, or a limit. Later another limit may be reached by those that started past them."""
+    """Return code, source and text of the reason of each request in ``passed`` (too few PEs, or a limit) at
+    the moment when the plan chose the first request behind it. Later reasons could name a limit that only
+    those starts reached."""
     lists: dict[_List, deque[Request]] = defaultdict(deque)
     for request in sorted(passed, key=_place):
         lists[_list(request)].append(request)
@@ -82,7 +83,8 @@ def _in_their_turns(
 
 
 def _in_line(site: Site, seq: Seq) -> Request | None:
-    """Return the request that waits for this number: for an index that has not begun its array."""
+    """Return the request with this number; for an index that has not begun its array, in whose place it
+    waits; None: it has ended."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 
@@ -95,7 +97,8 @@ def _place(request: Request) -> _Place:
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Return the queued requests of the same list ahead of one, in order, a bounded number of them."""
+    """Return the queued requests of the same queue and group ahead of ``last``, in order; 2 * `MOST` at
+    most."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.spec.group)
     date, turn = columns.date, columns.turn
     # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.

@@ -16,5 +16,5 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def local(at: Instant, zone: str) -> datetime:
-    """Return an instant as local time of a zone."""
+    """Return an instant (ms) as local time of the zone with that name. Raises BadValue."""
     return datetime.fromtimestamp(at / 1000, zone_of(zone))
