@@ -119,7 +119,7 @@ class Selection(Protocol):
         """Return the numbers of these requests."""
 
     def reach(self) -> tuple[Seq, ...]:
-        """Return the requests whose dates change with the selection's: its own, and those with the same
+        """Return the requests with dates that change with the selection's: its own, and those with the same
         properties that wait for other requests."""
 
 
@@ -312,8 +312,8 @@ class Exits(Protocol):
         """Store rounds of offers that a pass did not finish; return False if this object stores none."""
 
     def asks_again(self) -> Instant | None:
-        """Return the instant at which an exit is asked again about an owner whose requests this pass left
-        out, because it had failed on five of them; None if there is none."""
+        """Return the instant at which an exit is asked again about an owner. This pass left the owner's
+        requests out, because the exit had failed on five of them. None: there is no such owner."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """Let questions leave no mark (statistics, trace, failures) in the block, for looks ahead from

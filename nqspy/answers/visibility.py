@@ -1,4 +1,4 @@
-"""What a caller may see of others' requests (``set privacy``): a hidden request is like an unknown one."""
+"""Visibility of others' requests (``set privacy``): a hidden request is like an unknown one."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -92,7 +92,7 @@ class Visibility:
         return {group.name for group in named if self._caller.user in group.members}
 
     def users(self) -> set[str] | None:
-        """Return the users whose figures are shown: the caller; with privacy ``group`` fellows; None: all."""
+        """Return the users with visible figures: the caller; with privacy ``group`` fellows; None: all."""
         if self.all:
             return None
         fellows: set[str] = {self._caller.user}

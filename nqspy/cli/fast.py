@@ -348,7 +348,7 @@ def missing(what: str, command: str) -> Failure:
 
 
 def unknown(flag: str, value: str, right: str) -> Failure:
-    """Return the failure of an option whose value is none of the known words."""
+    """Return the failure of an option with a value that is none of the known words."""
     return Failure(f"{flag}: {value!r} is unknown; write {right}", 2)
 
 

@@ -168,7 +168,7 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
 
 
 def reason_of_held(held: HeldIndices) -> Reason:
-    """Return the reason of held indices: who holds them, or a dependency that can never be met."""
+    """Return the reason of held indices: their holder, or a dependency that can never be met."""
     holder = _HOLDERS.get(held.letters[:1], "system")
     return depend.hopeless(held.never) if held.never else quoted(ReasonCode.HELD, holder, held.text)
 

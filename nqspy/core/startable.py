@@ -69,8 +69,8 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     """Return the startable PEs that differ from the last report of a pass, by account
-    (`domains.account_key`). An owner whose waiting requests cannot start is reported once with 0, for the
-    journal."""
+    (`domains.account_key`). If no waiting request of an owner can start, the owner is reported once with
+    0, for the journal."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []

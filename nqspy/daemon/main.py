@@ -349,7 +349,7 @@ class Daemon:
         exits_desk.report_lost(tx, loss.exit, loss.seq, loss.text, loss.off, loss.owner)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Delete a request whose waiting command has ended; a running job notices that itself."""
+        """Delete a request after the end of its waiting command; a running job notices that itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)

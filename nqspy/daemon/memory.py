@@ -67,7 +67,7 @@ Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
 class _Task(Struct, frozen=True):
-    """What to watch: settings, attempts by request, the last level; ``away``: True while requests gave
+    """Data to watch: settings, attempts by request, the last level; ``away``: True while requests gave
     way."""
 
     control: swap.SwapControl

@@ -63,7 +63,7 @@ class Loss(Struct, frozen=True):
 class Backoff:
     """State of the back-off. ``out``: reason why each exit is left out; ``off``: reason why each exit was
     switched off, until a person switches it on; ``skips``: subjects that ended an exit, for which it is not
-    called again; ``backoffs``: owners for whom exits are not called; ``losses``: number of lost workers;
+    called again; ``backoffs``: owners that exits are not called for; ``losses``: number of lost workers;
     ``files``: content hash of each exit at that time."""
 
     out: dict[str, str] = field(default_factory=dict)

@@ -74,7 +74,7 @@ def _check(reasons: Iterable[Reason]) -> None:
 
 
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
-    """Yield the entries whose fields exist. Raises BadWorkerMessage."""
+    """Yield the entries with fields that exist. Raises BadWorkerMessage."""
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):

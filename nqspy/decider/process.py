@@ -111,7 +111,7 @@ class WorkerProcess:
             raise OSError(errno.EAGAIN, f"it cannot be listened to: {error}") from error
 
     def _give_up(self) -> None:
-        """End a worker whose pipes cannot be read, and release all of its resources."""
+        """End a worker with pipes that cannot be read, and release all of its resources."""
         self.dead = True
         os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):

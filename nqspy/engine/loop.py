@@ -310,7 +310,7 @@ class Engine:
         self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
-        """Apply an observation of a scan after a restart, or one whose commit failed, and repeat orders
+        """Apply an observation of a scan after a restart, or one with a failed commit, and repeat orders
         (kill, suspend, resume) that the executor may have missed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})

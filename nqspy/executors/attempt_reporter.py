@@ -1,4 +1,4 @@
-"""What shepherds share, and an attempt's records and reports: on the disk before they are reported."""
+"""Data that shepherds share, and an attempt's records and reports: on the disk before they are reported."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ _LEAST_PROCESSES = 64
 
 
 class Station:
-    """What the spawner has prepared for its shepherds: spool, lock, sockets, cgroups."""
+    """Things that the spawner has prepared for its shepherds: spool, lock, sockets, cgroups."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket

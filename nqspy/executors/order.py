@@ -321,8 +321,8 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Finds outputs whose path an earlier request writes: ``set output_clash`` decides about these second
-    outputs. In an array each is second if all indices share one path."""
+    """Finds outputs with a path that an earlier request writes: ``set output_clash`` decides about these
+    second outputs. In an array each is second if all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}

@@ -20,7 +20,7 @@ Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "lat
 
 @dataclass(slots=True)
 class Finding:
-    """What was found out about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``: its
+    """Facts found out about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``: its
     story as far as known; ``rebooted``: True if it is from an earlier boot; ``over``: True if its job has
     ended and its output is still to be delivered."""
 
@@ -209,7 +209,7 @@ def spooled(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Write the story of an attempt whose output stays in the spool; return it. Raises OSError."""
+    """Write the story of an attempt with output that stays in the spool; return it. Raises OSError."""
     found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}

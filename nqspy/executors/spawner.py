@@ -170,7 +170,7 @@ _SLOW = 1.0
 
 
 class Reaper:
-    """Shepherds by pid, and attempts whose shepherd was killed. The spawner is the subreaper above its
+    """Shepherds by pid, and attempts with a killed shepherd. The spawner is the subreaper above its
     shepherds, as each shepherd is above its job. So what remains of the job of a killed shepherd becomes a
     child of the spawner, even in another session and without marks. All children that are no shepherds are
     killed; when none remains, the attempt's folder gets the record ``swept``."""
@@ -187,7 +187,7 @@ class Reaper:
         self._update_list()
 
     def busy(self) -> bool:
-        """True if there are shepherds, or attempts whose processes must be killed."""
+        """True if there are shepherds, or attempts with processes to kill."""
         return bool(self._shepherds or self._lost)
 
     def wait(self) -> float | None:

@@ -331,7 +331,7 @@ class Watch:
     # ------------------------------------------------------------ ends of attempts
 
     def _settle(self, key: Key, reported: bool = False) -> None:
-        """Examine the records of an attempt whose shepherd has ended, or has ``reported`` the end."""
+        """Examine the records of an attempt with a shepherd that has ended, or has ``reported`` the end."""
         try:
             self._conclude(key, reported)
         except OSError:

@@ -154,7 +154,7 @@ class Notify(Action):
 
 @dataclass(frozen=True, slots=True)
 class Forget(OfAttempt):
-    """Remove the spool of an ended attempt, whose end is committed."""
+    """Remove the spool of an ended attempt after its end was committed."""
 
 
 class ExitFailure(Struct, frozen=True):

@@ -392,7 +392,7 @@ class Columns:
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
-        """Return a copy of the columns whose rows are the requests of the same numbers in ``requests``."""
+        """Return a copy of the columns; its rows are the requests with the same numbers in ``requests``."""
         made = Columns(0)
         made._hold([table.copy() for table in self._tables])
         made._rows = [requests[seq] for seq in self.seqs()]

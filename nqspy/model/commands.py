@@ -52,7 +52,7 @@ class Submission(Struct, frozen=True):
 
 
 class Submit(Command, frozen=True):
-    """Submit these requests in order, all or none. A user who repeats a ``key`` gets the first answer."""
+    """Submit these requests in order, all or none. A repeated ``key`` of a user gets the first answer."""
 
     items: tuple[Submission, ...]
     key: str = ""

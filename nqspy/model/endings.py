@@ -1,4 +1,4 @@
-"""How requests ended: every caller that must know if an end was good asks here."""
+"""Ends of requests: every caller that must know if an end was good asks here."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class Redated(RequestsEvent, frozen=True):
 
 
 class DependencyMet(RequestsEvent, frozen=True):
-    """These requests no longer wait for ``prerequisite`` (conditions ``words``); one that waits for nothing
+    """End of these requests' wait for ``prerequisite`` (conditions ``words``); one that waits for nothing
     more is queued. ``aging``: as in `Released`; ``what``: how the prerequisite ended."""
 
     prerequisite: Seq

@@ -34,7 +34,7 @@ _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
 
 
 class Lived(NamedTuple):
-    """One run: wall time (ms), the part of its wall limit (thousandths; 0: no limit), and the part of its
+    """Ended run: wall time (ms), the part of its wall limit (thousandths; 0: no limit), and the part of its
     owner's best guess (thousandths; 0: no guess)."""
 
     wall: int

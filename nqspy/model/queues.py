@@ -44,7 +44,7 @@ class Weights(Struct, frozen=True):
     def tau_max(self) -> float | None:
         """Return the greatest ratio of the wait of the queue's longest waiting request to that of a request
         that overtakes it, ``T/(T-S-C-M)``; None: no bound (seed 003, 6.1). It holds only against the longest
-        waiting one, whose time factor is 1, so what overtakes it has a factor of at least 1/tau_max. Two
+        waiting one. That has the time factor 1, so what overtakes it has one of at least 1/tau_max. Two
         others may both have a small one (waits of 10 s and 5 min beside one of 10 min)."""
         rest = self.time - self.share - self.cpu - self.memory
         return self.time / rest if rest > 0 else None

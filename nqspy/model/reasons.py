@@ -101,7 +101,7 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
 class Reason(Struct, frozen=True):
-    """Why a request does not start. ``kind``: name of a kind; ``who``: source (a queue, ``complex x``, an
+    """Reason why a request waits. ``kind``: name of a kind; ``who``: source (a queue, ``complex x``, an
     exit); ``values``: for its sentence; ``until``: end, if known; ``ahead``: how many wait ahead of it."""
 
     kind: str

@@ -199,7 +199,7 @@ def objects() -> Iterable[SettingsObject[Any]]:
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:
-    """Return the kind of object whose paths begin with this word; None: there is none."""
+    """Return the kind of object with paths that begin with this word; None: there is none."""
     return _objects.get(head)
 
 

@@ -90,7 +90,7 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
-    """Where output goes. Paths are absolute, or None for the default. ``join``: stderr goes into the file of
+    """Paths of output. They are absolute, or None for the default. ``join``: stderr goes into the file of
     stdout. ``keep_*``: it stays in the owner's home. ``direct_*``: it is written in place while the job runs.
     ``log``: the job log has its own file, at ``log_path`` if given, or follows the output."""
 
@@ -106,7 +106,7 @@ class Output(Struct, frozen=True, omit_defaults=True):
 
 
 class MailWishes(Struct, frozen=True, omit_defaults=True):
-    """When a request sends mail (at begin, end, rerun, transfer, abort), and to whom."""
+    """Events at which a request sends mail (begin, end, rerun, transfer, abort), and the recipient."""
 
     begin: bool = False
     end: bool = False
@@ -231,8 +231,8 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
 
 
 class Redating(Struct, frozen=True):
-    """A date in queue set by an exit at ``at``, when ``cause`` started. ``place``: the number at whose place
-    it stands among requests of that date (None: its own)."""
+    """A date in queue set by an exit at ``at``, when ``cause`` started. ``place``: it stands among
+    requests of that date as if it had this number (None: its own)."""
 
     at: Instant
     who: str
@@ -268,8 +268,8 @@ class EndOrder(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """Back-off of a request whose attempt could not begin, for a cause outside the queue. ``at``: earliest
-    next attempt; ``times``: attempts in a row that failed so; ``text``: the cause."""
+    """Back-off of a request after an attempt that could not begin, for a cause outside the queue. ``at``:
+    earliest next attempt; ``times``: attempts in a row that failed so; ``text``: the cause."""
 
     at: Instant
     times: int
@@ -388,7 +388,7 @@ class Request(Struct):
 
     @property
     def run(self) -> Attempt:
-        """Its present attempt. Raises BrokenSite if there is none."""
+        """Present attempt of the request. Raises BrokenSite if there is none."""
         if self.attempt is None:
             raise BrokenSite(f"request {self.seq} is {self.state} and has no attempt")
         return self.attempt
@@ -423,7 +423,7 @@ class Request(Struct):
 
     @property
     def pause(self) -> Pause | None:
-        """Its present suspension; None: it is not suspended."""
+        """Present suspension of the request; None: it is not suspended."""
         return self.attempt.pause if self.attempt is not None else None
 
     @property

@@ -87,7 +87,7 @@ MOST_RANKS = 1_000_000
 
 
 class Layout(Struct, frozen=True):
-    """How the PEs of a request are laid out. ``text``: as asked for (``select=2:ncpus=4``,
+    """Layout of a request's PEs. ``text``: as asked for (``select=2:ncpus=4``,
     ``nodes=1:ppn=4``); ``chunks``: parts or nodes; ``ranks``: MPI processes, a line each in the file of
     hosts; ``cpus``: of the first chunk; ``threads``: of each rank, if asked for; ``place``: PBS's placement.
     """

@@ -359,7 +359,7 @@ class Site:
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Return the requests whose dates have come, by date and sequence number."""
+        """Return the requests with past dates, by date and sequence number."""
         found, todo = set(), [0]
         while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()

@@ -47,7 +47,7 @@ class Transition(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """How an event changes a request. ``states``: in which the event fits; ``make``: the change; ``stays``:
+    """Change of a request by an event. ``states``: in which the event fits; ``make``: the change; ``stays``:
     place in the queue and state do not change."""
 
     states: tuple[State, ...]

@@ -205,7 +205,7 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def snap(cursor: Cursor, form: Form) -> commands.Command:
-    """Read ``snap [FILE]``: the client writes the file, whose name is the option ``file``."""
+    """Read ``snap [FILE]``: the client writes the file; the option ``file`` is its name."""
     if cursor.done():
         return commands.ShowObject("snap")
     return commands.ShowObject("snap", (), {"file": cursor.name("the name of a file")})

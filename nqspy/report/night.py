@@ -46,7 +46,7 @@ def night_bounds(
     to leaving the shift. ``changes``: the journal's `ShiftChanged` events; others are skipped.
 
     An unfinished night is not that of a day to come. A night that was interrupted by hand counts as one.
-    Without such a shift it is noon to noon of that day; the latest is that whose 21:00 has come."""
+    Without such a shift it is noon to noon of that day; the latest is the last with a past 21:00."""
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
         return nights[-1] if nights else _noon_to_noon(None, zone, now)

@@ -49,7 +49,7 @@ _WIDE = Shape(
 
 
 def shape(server: str, *, wide: bool = False, done: bool = False) -> Shape:
-    """Return the default table's widths for a server, whose first label ends the identifiers."""
+    """Return the default table's widths for a server; its first label ends the identifiers."""
     found = _WIDE if wide else _NARROW
     head = found.head.replace("Time Use", " % done ") if done else found.head
     return found._replace(head=head, label=server.partition(".")[0], done=done)

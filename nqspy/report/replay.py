@@ -169,7 +169,7 @@ class HistoryReplay:
         return history
 
     def _unseen(self, seq: Seq, event: Any) -> RequestHistory | None:
-        """Return a history, which does not count, for a request whose submission was not among the events."""
+        """Return a history, which does not count, for a request without a submission among the events."""
         request = self.known.get(seq)
         if request is None:
             return None

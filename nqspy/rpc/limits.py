@@ -70,7 +70,7 @@ NAMELESS = -1
 
 
 def person(caller: Caller) -> int:
-    """Return the number of the user whose share a caller uses: its own, or `NAMELESS`."""
+    """Return the number of the user for the share that a caller uses: its own, or `NAMELESS`."""
     return NAMELESS if caller.nameless else caller.uid
 
 

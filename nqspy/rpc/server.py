@@ -155,7 +155,7 @@ class RpcServer(ConnectionTable):
             self._admit(client)
 
     def _admit(self, client: socket.socket) -> None:
-        """Ask the kernel who the peer is, and refuse it if it may not be served."""
+        """Ask the kernel for the peer's identity, and refuse it if it may not be served."""
         try:
             caller = self.callers.of(client)
         except OSError as error:

@@ -34,7 +34,7 @@ from nqspy.shares.level import UNKNOWN_RUN, Divide, Level, Terms
 
 class Balance:
     """Accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
-    ``groups``: level of the groups; ``changed``: keys of accounts whose rows must be written."""
+    ``groups``: level of the groups; ``changed``: keys of accounts with rows to write."""
 
     def __init__(self, site: Site, domain: str) -> None:
         self._accounts, self._domain = site.accounts, domain

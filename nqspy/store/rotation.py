@@ -94,7 +94,7 @@ class Rotated:
 
 
 class Rotation:
-    """One round over the database at ``path``; use it in the thread that makes it. ``turn``: the journal's
+    """Round over the database at ``path``; use it in the thread that makes it. ``turn``: the journal's
     lock. ``forget``: gets the digests of deleted blobs. ``pause``: called between two writes; an exception of
     it ends the round. ``failpoint``: called with the name of each step done (for tests)."""
 

@@ -11,7 +11,7 @@ class Unsafe(Exception):
 
 
 class NotRegular(Unsafe):
-    """It is no regular file."""
+    """The file is not a regular one."""
 
 
 def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:

@@ -27,7 +27,7 @@ LONGEST_TEXT = 500
 
 
 class Mark(Struct, frozen=True):
-    """When an exit's back-off on a subject or owner began, with its error. ``lost``: because its process was
+    """Begin of an exit's back-off on a subject or owner, with its error. ``lost``: because its process was
     lost, which the parent process remembers; else because it failed."""
 
     at: Instant
@@ -240,7 +240,7 @@ class Skipped(Struct, frozen=True):
 
 
 class OwnerBackoff(Struct, frozen=True):
-    """Owner whose requests ended the process of an exit more than once, with the back-off that began."""
+    """Owner with requests that ended an exit's process more than once, and the back-off that began."""
 
     exit: str
     owner: str

@@ -1,4 +1,4 @@
-"""Texts about errors of exits (whose own text is site code), and about files that are no exits."""
+"""Texts about errors of exits (their own text is site code), and about files that are no exits."""
 
 import traceback
 from collections.abc import Sequence

@@ -84,7 +84,7 @@ def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
     owners that differ in nothing that it takes, if the file can store nothing of its own.
 
     Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
-    the stock rule (``set global share_rule``), whose value is ``view.stock_shrpri(owner, group)``. The first
+    the stock rule (``set global share_rule``), that is ``view.stock_shrpri(owner, group)``. The first
     answer other than None counts; loading reports files after it. Fallback: the stock rule.
     """
 

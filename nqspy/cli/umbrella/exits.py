@@ -75,7 +75,7 @@ def exits_try(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Try a file on those that wait now, or came lately, on a copy: who would start, wait, change place."""
+    """Try a file on waiting or past requests, in a copy of the site: which start, wait or change place."""
     words = [str(file), *(["--all"] if every else []), *(["--json"] if as_json else [])]
     words += ["--since", since] if since is not None else []
     become("nqspy.sim.trying.command", [*words, *with_home()])

@@ -262,7 +262,7 @@ class Preempt(Skip):
         return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
 
     def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
-        """Suspend one holder of the block whose do-not-disturb time is over, and record when that of the
+        """Suspend one holder of the block after its do-not-disturb time, and record when that of the
         others ends. While one moves out the others go on: the disk serves one move at a time."""
         draft, moving = self._draft, any(map(self._leaves, holders))
         for holder in holders:

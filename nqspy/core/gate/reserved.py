@@ -75,7 +75,7 @@ class Reservations(StandingReservations):
 
     @property
     def giving_way(self) -> Collection[Seq]:
-        """Running requests that give way, and whose PEs the timeline counts as free."""
+        """Running requests that give way: the timeline counts their PEs as free."""
         return self.leaving if self._known_timeline is None else self._known_timeline.leaving
 
     def _claims_of(self, request: Request, suspended: bool) -> Iterator[Claim]:

@@ -261,8 +261,8 @@ class Timeline:
         self.spans.add(request.seq, self._held(request, begin, turn, passing))
 
     def place_over(self, requests: Iterable[Request]) -> None:
-        """Hold room anew for each request whose reserved time has come or cannot be kept, from its first
-        possible start. Nothing else is held for these requests."""
+        """Hold room anew for each request with a reserved time that has come or cannot be kept, from its
+        first possible start. Nothing else is held for these requests."""
         over = sorted(filter(self._is_over, requests), key=_due_first)
         for request in over:
             self.spans.lift(request.seq)

@@ -109,7 +109,7 @@ def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun
 
 
 def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
-    """Hold requests until they are released; the letters determine by whom."""
+    """Hold requests until they are released; the letters determine who may release them."""
     alter.check_letters(tx, command.letter, caller)
 
     def one(request: Request) -> None:

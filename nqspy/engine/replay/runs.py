@@ -29,7 +29,7 @@ _OWN_ENDS = ("exit", "signal", "memory_limit", "file_limit", "process_limit")
 
 
 class RecordedRuns:
-    """Attempts found in ``events``. ``limited``: requests whose last attempt was ended by a limit; ``lost``:
+    """Attempts found in ``events``. ``limited``: requests with a last attempt that a limit ended; ``lost``:
     attempts with an unseen end; ``not_started``: attempts that could not be started, and why; ``killing``:
     median time (ms) from the order to kill an attempt to its end."""
 

@@ -15,7 +15,7 @@ ENDLESS = 1 << 62
 
 
 class Run(Struct, frozen=True):
-    """What an attempt would do if it had the machine alone: wall and CPU time in ms (the difference is its
+    """Run of an attempt as if it had the machine alone: wall and CPU time in ms (the difference is its
     wait for disks), exit status, memory in bytes. ``unlimited``: no limit ends it earlier; ``ending``:
     reported at its own end. A wall time of `ENDLESS`: it never ends by itself."""
 

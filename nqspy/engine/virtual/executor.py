@@ -51,9 +51,9 @@ _due = attrgetter("due")
 
 
 class VirtualExecutor:
-    """Executor whose attempts run side by side, as fast as ``processors`` allow; a suspended one makes no
+    """Executor with attempts that run side by side, as fast as ``processors`` allow; a suspended one makes no
     progress. ``lengths`` gives the `Run` of each; ends come through the heap, and move there when rates
-    change (`_endless`: attempts whose end must still be put there). If rates depend on all attempts, only the
+    change (`_endless`: attempts with an end still to be put there). If rates depend on all attempts, only the
     first end is put there: the others change when it comes. ``moves``: times to leave PEs and come back.
     ``begun``: the last attempts that began (request, attempt), in order; ``moved``: number of moves off PEs.
     """
@@ -335,7 +335,7 @@ class VirtualExecutor:
         return self._spent + sum([each.demand * each.rate * (now - each.since) for each in running])
 
     def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
-        """End these attempts, whose time has come; the ends are stored until the engine forgets them."""
+        """End these attempts: their time has come; the ends are stored until the engine forgets them."""
         for end in ends:
             attempt = self._attempts.get(end.seq)
             if attempt is not None and attempt.end is end:

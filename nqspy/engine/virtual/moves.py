@@ -25,7 +25,7 @@ class StateMoves:
         return None
 
     def done(self, now: Instant) -> Sequence[Key]:
-        """Return the attempts whose moves ended since the last call."""
+        """Return the attempts with moves that ended since the last call."""
         return ()
 
 
@@ -84,7 +84,7 @@ class Channel(StateMoves):
         return Instant(self._at + self._moves[0].remaining) if self._moves else None
 
     def done(self, now: Instant) -> Sequence[Key]:
-        """Return the attempts whose moves ended since the last call, in order."""
+        """Return the attempts with moves that ended since the last call, in order."""
         self._pass_to(now)
         done, self._done = self._done, []
         return done

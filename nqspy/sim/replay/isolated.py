@@ -29,8 +29,8 @@ Progress = Callable[[int], None]
 
 def isolated(work: Callable[[Progress], Any], events: int = 0, heartbeat: Heartbeat | None = None) -> Any:
     """Return the result of ``work``, which must fit into JSON; it runs in a fork that can read only files
-    that everybody can read. A terminal shows how many of ``events`` are done; ``heartbeat``: shows which exit
-    is at work. Raises NotReplayed with the refusal, or if the process was lost."""
+    that every user can read. A terminal shows how many of ``events`` are done; ``heartbeat``: shows which
+    exit is at work. Raises NotReplayed with the refusal, or if the process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()

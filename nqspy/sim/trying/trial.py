@@ -191,8 +191,8 @@ def _tried(copy: SiteCopy, candidate: Source, watch: CallWatch) -> Tried:
 
 
 class _Examiner:
-    """One examination. Each request is asked about with other exit objects than those of the simulation, so
-    that failures do not change it."""
+    """Examiner of a site. Each request is asked about with other exit objects than those of the
+    simulation, so that failures do not change it."""
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], watch: CallWatch, name: str = "") -> None:
         self.copy, self.omitted = copy, beyond(copy.site, MOST)

@@ -3,7 +3,7 @@ characteristics of rigid jobs", J. Parallel Distrib. Comput. 63, 2003), with its
 types.
 
 Widths: serial with a fixed probability, else 2 to the power of a number that is uniform in two stages,
-rounded for most. Run times: the exponential of a hyper-gamma variable whose mixture depends on the width.
+rounded for most. Run times: the exponential of a hyper-gamma variable; its mixture depends on the width.
 Arrivals: the time between two, at the rate of the busiest hours, is the exponential of a gamma variable; it
 is stretched by a cycle of a day in 48 buckets. The model gives no estimates: they are the run times."""
 
