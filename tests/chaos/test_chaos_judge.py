@@ -77,10 +77,6 @@ def swap_places(trial):
     trial.promise("a").line, trial.promise("b").line = ("a", 1), ("a", 0)
 
 
-def double(trial):
-    trial.events += [submitted(3, "b"), ev.Deleted(3, "anne")]
-
-
 def other_end(trial):
     trial.events[-1] = replace(trial.events[-1], exit_status=0)
     trial.outputs["a"] = "a\na\n"
@@ -89,7 +85,7 @@ def other_end(trial):
 LIES = {
     "lost": lambda trial: trial.ledger.enter(promise("c", 3)),
     "refused and there": lambda trial: setattr(trial.promise("b"), "standing", "refused"),
-    "twice": double,
+    "twice": lambda trial: trial.events.extend([submitted(3, "b"), ev.Deleted(3, "anne")]),
     "ran wrongly often": lambda trial: setattr(trial, "marks", MARKS + "b begin 13\nb end 3\n"),
     "ran wrongly often ": lambda trial: setattr(trial, "marks", "a begin 11\na end 0\n"),
     "two at once": lambda trial: setattr(trial, "marks", MARKS + "b overlap 12\n"),

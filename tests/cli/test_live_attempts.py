@@ -17,13 +17,10 @@ def clean(office):
     office.run("qwait", "--all")
 
 
-def mark(id, attempt):
-    return f"---- nqspy: attempt {attempt} of {id} ----\n"
-
-
 def whole(id, *attempts):
     """Return the text of a file to which these attempts wrote."""
-    return "".join((mark(id, n) if n != attempts[0] else "") + f"attempt {n}\n" for n in attempts)
+    later = (f"---- nqspy: attempt {n} of {id} ----\nattempt {n}\n" for n in attempts[1:])
+    return f"attempt {attempts[0]}\n" + "".join(later)
 
 
 def await_line(office, id, attempt):

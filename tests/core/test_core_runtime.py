@@ -231,11 +231,6 @@ def test_starts_by_chance(house, title):
     Story(house).play(STORIES[title])
 
 
-def lived(*parts, n=1):
-    """Return the ends of requests that ran ten minutes."""
-    return Lifetime(tuple(Lived(part * 600, part) for part in parts), n)
-
-
 # ---------------------------------------------------------------- what is learnt
 
 
@@ -249,7 +244,8 @@ def test_the_sure_part_is_the_least_with_that_chance(percent, count):
         return 1 if part == 1000 else sum(each <= part for each in parts) / (count + 1)
 
     by_trying = next(part for part in range(1001) if chance(part) >= percent / 100)
-    assert lived(*parts).sure_part(percent) == by_trying
+    lived = Lifetime(tuple(Lived(part * 600, part) for part in parts), 1)
+    assert lived.sure_part(percent) == by_trying
 
 
 def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(house):

@@ -26,18 +26,10 @@ end
 )
 
 
-def clock(text):
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-def shift(live):
-    return live.client.call("status")["shift"]
-
-
 def test_night_starts_at_nine_and_its_requests_with_it(make_live):
     live = make_live().site(SITE).start("--clock", "2026-03-02T20:30:00+01:00 x1")
     id = live.submit("true", queue="night")
-    assert (shift(live), live.job(id)["state"]) == ("day", "queued")
+    assert (live.client.call("status")["shift"], live.job(id)["state"]) == ("day", "queued")
     live.restart("--clock", "2026-03-02T20:59:30+01:00 x20")
     limited = live.submit("sleep 60", wall=40)
     ended = live.ended(id)
@@ -63,7 +55,8 @@ def test_the_clock_goes_on_over_a_restart_and_a_kept_one_that_is_damaged_is_told
     first = clock_of(tmp_path, noon)
     assert clock_of(tmp_path, None) == clock_of(tmp_path, noon) == first, "it ran while the daemon was down"
     later = clock_of(tmp_path, "2026-03-05T12:00:00+01:00 x1")
-    assert 0 <= later.now() - clock("2026-03-05T12:00+01:00") < 60_000
+    begun = datetime.fromisoformat("2026-03-05T12:00+01:00").timestamp() * 1000
+    assert 0 <= later.now() - begun < 60_000
     assert clock_of(tmp_path, None) == later
     (tmp_path / "clock.json").write_text("{")
     with pytest.raises(BadValue, match=r"clock\.json is damaged"):

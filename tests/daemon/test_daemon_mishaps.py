@@ -133,10 +133,6 @@ def test_where_no_process_can_be_begun_a_notice_is_left_out_and_logged(noticed, 
     assert noticed.daemon.notice_runner._worker is not None
 
 
-def _no_thread(self):
-    raise RuntimeError("can't start new thread")
-
-
 def _children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
@@ -145,7 +141,8 @@ def test_where_no_thread_can_be_begun_the_child_is_ended_and_nothing_of_it_is_le
     decider = noticed.daemon.decider
     sources = decider.sources
     gc.collect()
-    monkeypatch.setattr(process.threading.Thread, "start", _no_thread)
+    no_thread = mock.Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(process.threading.Thread, "start", no_thread)
     children, open_files = _children(), len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with pytest.raises(BlockingIOError, match="it cannot be listened to: can't start new thread"):

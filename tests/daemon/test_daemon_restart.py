@@ -89,12 +89,9 @@ def test_drain_waits_for_what_runs_and_starts_nothing_more(live):
     live.hang_up()
     live.start()
     assert live.ended(id)["exit_status"] == 5
-    assert not [each for each in live.events("starting", waiting) if each["n"] < _start_of(live, id)]
+    end = live.events("ended", id)[0]["n"]
+    assert not [each for each in live.events("starting", waiting) if each["n"] < end]
     assert live.ended(waiting)["exit_status"] == 0
-
-
-def _start_of(live, id):
-    return live.events("ended", id)[0]["n"]
 
 
 def test_requeue_has_them_run_again_but_not_those_that_must_not(live):

@@ -87,16 +87,12 @@ def test_while_memory_is_short_the_start_is_unknown():
     assert centre.state(late) == "running"
 
 
-def _held(centre: Centre, array: Seq, *some: str) -> None:
-    names = tuple(centre.id(array).replace("[]", f"[{each}]") for each in some)
-    assert centre.ask(cm.HoldRequests(names, "u"), ANNE)["failed"] == []
-
-
 def test_each_cause_for_which_indices_wait_is_shown_with_its_indices() -> None:
     centre = Centre(PLAIN, pes=1)
     (array,) = centre.submit("anne array=1-9 queue=batch")
-    _held(centre, array, "3-5")
-    centre.ask(cm.HoldRequests((centre.id(array).replace("[]", "[7]"),), "o"), OLGA)
+    for held, letter, by in (("[3-5]", "u", ANNE), ("[7]", "o", OLGA)):
+        names = (centre.id(array).replace("[]", held),)
+        assert centre.ask(cm.HoldRequests(names, letter), by)["failed"] == []
     found = {indices.show(runs): (reason.code, reason.who) for runs, reason in causes(centre.engine, array)}
     assert found == {"2,6,8-9": ("NO_PES", "machine"), "3-5": ("HELD", "owner"), "7": ("HELD", "operator")}
     each = reasons_of(centre.engine, [member(array, index) for index in (2, 3, 7)])
@@ -223,16 +219,13 @@ HELD_OUT = [
 ]
 
 
-def _loadonly(setting: str) -> str:
-    return setting.replace(" loadonly=on", "") + ("\nset loadonly batch" if "loadonly" in setting else "")
-
-
 @pytest.mark.parametrize("queue", ["batch", "pp"])
 @pytest.mark.parametrize(("setting", "words", "most", "asked"), LIMITS + HELD_OUT)
 def test_what_no_limit_will_ever_allow_is_refused_with_both_numbers(
     setting: str, words: str, most: str, asked: str, queue: str
 ) -> None:
-    centre = Centre(SITE + _loadonly(setting), pes=8)
+    loads = "\nset loadonly batch" if "loadonly" in setting else ""
+    centre = Centre(SITE + setting.replace(" loadonly=on", "") + loads, pes=8)
     command = cm.Submit((item(f"anne {words} queue={queue}", centre.sim.now),))
     text = str(centre.refused(command, ANNE))
     assert f" {asked}" in text

@@ -140,15 +140,10 @@ def test_moves_are_remembered_over_a_restart_and_forgotten_with_time():
     assert centre.site.moves == ((6, 12_000),)
     assert centre.journal.load().moves == centre.site.moves
     for _ in range(30):
-        has_moved_again(centre)
+        centre.submit("anne pes=4 wall=60 queue=rows class=standby")
+        centre.submit("anne pes=4 wall=1 queue=rows class=interactive")
+        centre.later(seconds=100)
     assert centre.site.moves == ((4, 8_000),) * 20
-
-
-def has_moved_again(centre: Centre) -> None:
-    centre.submit(
-        "anne pes=4 wall=60 queue=rows class=standby", "anne pes=4 wall=1 queue=rows class=interactive"
-    )
-    centre.later(seconds=100)
 
 
 def test_who_goes_on_for_ever_is_who_holds_pes_and_no_script_that_holds_none():

@@ -54,7 +54,9 @@ def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start,
     place, end = site(start), end_of(start)
     firings = calendar.coming(place.site.settings, "Europe/Paris", place.sim.now, Instant(end - HOUR))
     around = [firing.at + each for firing in firings for each in (-1, 0, MINUTE)]
-    for at in sorted([*around, *_change_of(start)]):
+    change = moment("2026-03-29T03:00:00+02:00" if start == SPRING else "2026-10-25T02:00:00+01:00")
+    around += [change + each for each in (-HOUR, -1, 0, 1, HOUR // 2, HOUR)]
+    for at in sorted(around):
         place.sim.run(Instant(at))
         shift = place.site.shift.current
         place.sim.restart()
@@ -62,12 +64,6 @@ def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start,
     place.sim.run(end)
     assert switches(place) == expected
     place.is_sound()
-
-
-def _change_of(start: str) -> tuple[int, ...]:
-    """Return instants around the hour that is skipped or repeated."""
-    change = moment("2026-03-29T03:00:00+02:00" if start == SPRING else "2026-10-25T02:00:00+01:00")
-    return tuple(change + each for each in (-HOUR, -1, 0, 1, HOUR // 2, HOUR))
 
 
 @BOTH

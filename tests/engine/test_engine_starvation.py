@@ -103,11 +103,6 @@ def handed_in(centre: Centre, each: dict, queue: str) -> int:
     return int(answer["ids"][0].partition(".")[0])
 
 
-def ahead(centre: Centre, queue: str) -> int:
-    """Return how many requests wait in the queue."""
-    return len(centre.site.waiting[queue]) if queue in centre.site.waiting else 0
-
-
 def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[int, tuple[str, int]]:
     """Submit everything, queue by queue in turn, and let it end; return queue and number of requests before
     it, by request."""
@@ -116,7 +111,7 @@ def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[in
         for queue, stream in streams.items():
             if n < len(stream):
                 centre.later(minutes=stream[n]["after"])
-                before = ahead(centre, queue)
+                before = len(centre.site.waiting.get(queue, ()))
                 met[handed_in(centre, stream[n], queue)] = queue, before
     centre.later(days=3)
     assert not centre.site.requests, "somebody never started"
@@ -173,13 +168,6 @@ def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
     assert all(waited <= (met[seq][1] + 1) * longest(stream) for seq, waited in centre.waits().items())
 
 
-def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
-    """Submit requests like these every so many minutes."""
-    for _ in range(round(hours * 60 / every)):
-        centre.submit(*lines, queue="back")
-        centre.later(minutes=every)
-
-
 NARROW, SHORT = "anne name=0 wall=4:00", "anne name=0 wall=1:00"
 WIDE = ([NARROW], "cleo name=0 pes=8 wall=5:00", 3, [NARROW])
 """Request before, request that may starve, and hours of the stream; half of the machine is empty."""
@@ -219,7 +207,9 @@ def test_one_waits_as_long_as_others_come_or_does_not(case, policy, starves):
     centre = built(f"set queue back {policy}" if policy else "")
     centre.submit(*before, queue="back")
     [one] = centre.submit(line, queue="back")
-    hours_of(centre, hours, *crowd)
+    for _ in range(hours * 30):
+        centre.submit(*crowd, queue="back")
+        centre.later(minutes=2)
     assert (centre.state(one) == "queued") is starves
     centre.later(hours=5)
     assert centre.state(one) != "queued", "once nobody comes any more it starts"
@@ -257,11 +247,6 @@ REQUEST = st.fixed_dictionaries(
 )
 
 
-def serving(backfill: str, reserve: str, order: str = "fcfs") -> Centre:
-    text = f"set queue batch order={order} reserve={reserve} backfill={backfill}\n"
-    return Centre(PLAIN + text, pes=4, lengths=lambda r: Run(wall=600_000))
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(FILLS),
@@ -270,7 +255,8 @@ def serving(backfill: str, reserve: str, order: str = "fcfs") -> Centre:
     st.lists(REQUEST, min_size=4, max_size=12),
 )
 def test_nothing_waits_for_ever_beside_a_free_machine(backfill, reserve, order, requests):
-    centre = serving(backfill, reserve, order)
+    text = f"set queue batch order={order} reserve={reserve} backfill={backfill}\n"
+    centre = Centre(PLAIN + text, pes=4, lengths=lambda r: Run(wall=600_000))
     for each in requests:
         (seq,) = centre.submit(f"{each['owner']} pes={each['pes']}{each['wall']}{each['array']}")
         if each["place"] and centre.state(seq) == "queued":

@@ -22,12 +22,7 @@ RECORDED = {
     ("fifo1", 5, 1): (97, "d6a0840ffbdbcc28"),
     ("fifo3", 6, 1): (89, "733e44854990f843"),
 }
-"""(policy, first night, nights): how many started, and their `digest`."""
-
-
-def digest(starts: list[str]) -> str:
-    """Return the digest of lines `request instant PEs`."""
-    return sha256("\n".join(starts).encode()).hexdigest()[:16]
+"""(policy, first night, nights): number of starts, and the digest of lines `request instant PEs`."""
 
 
 @pytest.mark.parametrize(("policy", "first", "nights"), RECORDED, ids=lambda value: str(value))
@@ -40,8 +35,8 @@ def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_
     starts = [
         (each.event, each.at) for each in centre.journal.events() if isinstance(each.event, ev.Starting)
     ]
-    found = [f"{event.seq} {at} {event.pes}" for event, at in starts]
-    assert (len(found), digest(found)) == RECORDED[policy, first, nights]
+    lines = "\n".join(f"{event.seq} {at} {event.pes}" for event, at in starts)
+    assert (len(starts), sha256(lines.encode()).hexdigest()[:16]) == RECORDED[policy, first, nights]
 
 
 def test_a_night_with_its_exits_leaves_no_circles_behind():

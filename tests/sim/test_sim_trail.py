@@ -29,10 +29,6 @@ def stays(draw: st.DrawFn) -> list[EndedJob]:
     return found
 
 
-def within(begin: int, end: int, low: int, high: int) -> int:
-    return max(0, min(end, high) - max(begin, low))
-
-
 @given(stays())
 def test_each_column_has_what_was_held_and_waited_in_it(jobs):
     trail = Trail(100, 0)
@@ -47,7 +43,7 @@ def test_each_column_has_what_was_held_and_waited_in_it(jobs):
     ):
         for column, mean in enumerate(found):
             low, high = column * trail.width, (column + 1) * trail.width
-            true = sum(within(begin, end, low, high) * weight for begin, end, weight in times)
+            true = sum(max(0, min(end, high) - max(begin, low)) * weight for begin, end, weight in times)
             assert abs(mean * trail.width - true) < 1e-3 + 1e-9 * true
 
 

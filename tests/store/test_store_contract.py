@@ -1,6 +1,7 @@
 """What every journal promises, on SQLite and in memory."""
 
 from dataclasses import fields
+from unittest.mock import Mock
 
 import pytest
 
@@ -163,11 +164,7 @@ def test_accounts_keep_the_order_in_which_they_were_opened(story, journal):
 
 def test_a_commit_that_fails_leaves_nothing(story, journal, same_site):
     story.go_on(50)
-
-    def full_disk():
-        raise OSError(28, "No space left on device")
-
-    journal.failpoint = full_disk
+    journal.failpoint = Mock(side_effect=OSError(28, "No space left on device"))
     seq = story.submit(owner="anne")
     story.tell(ev.SettingsChanged((ev.Change("create", "queue/new", {}),), "root"))
     digest = story.keep(b"never kept")

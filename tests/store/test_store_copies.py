@@ -295,19 +295,16 @@ def test_settings_are_read_without_the_daemon(sqlite, path, tell_story):
         assert reader.settings("backup").keep == 3
 
 
-def exchanged_for_a_link(draft, precious):
-    draft.unlink()
-    draft.symlink_to(precious)
-
-
-@pytest.mark.parametrize("act", [lambda draft, _: draft.unlink(), exchanged_for_a_link])
-def test_a_backup_handed_out_whose_draft_is_taken_away_says_so(act, tmp_path):
+@pytest.mark.parametrize("link", [False, True])
+def test_a_backup_handed_out_whose_draft_is_taken_away_says_so(link, tmp_path):
     theirs, source = tmp_path / "theirs", tmp_path / "copy"
     theirs.mkdir()
     source.write_text("the copy")
     outside = places.Outside(theirs / "mine.db")
     [draft] = theirs.iterdir()
-    act(draft, source)
+    draft.unlink()
+    if link:
+        draft.symlink_to(source)
     with source.open("rb") as opened, pytest.raises(OSError, match="it was replaced"):
         outside.fill(opened.fileno())
     outside.close()

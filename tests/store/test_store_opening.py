@@ -28,10 +28,9 @@ from nqspy.store.reader import Reader
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 
-def foreign(path):
-    path.unlink()
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE t (a)")
+def execute(path, statement):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement)
     connection.close()
 
 
@@ -45,20 +44,14 @@ def garbled(path):
     path.write_bytes(whole)
 
 
-def other_application(path):
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA application_id = 7")
-    connection.close()
-
-
 SPOILS = {
     "of zero length": lambda path: path.write_bytes(b""),
     "torn": torn,
     "garbled": garbled,
     "a block of zeros": lambda path: path.write_bytes(bytes(4096) + path.read_bytes()[4096:]),
     "no database": lambda path: path.write_bytes(b"this is no database\n" * 500),
-    "another program's": foreign,
-    "another application's": other_application,
+    "another program's": lambda path: path.unlink() or execute(path, "CREATE TABLE t (a)"),
+    "another application's": lambda path: execute(path, "PRAGMA application_id = 7"),
     "missing": lambda path: path.unlink(),
 }
 
@@ -198,7 +191,7 @@ def test_a_missing_file_whose_log_is_there_is_damage_and_without_a_backup_anothe
 
 @pytest.mark.parametrize("number", [*range(1, schema.VERSION), schema.VERSION + 1])
 def test_a_database_of_another_format_is_refused_and_kept(told, path, number):
-    set_format(path, number)
+    execute(path, f"PRAGMA user_version = {number}")
     before = path.read_bytes()
     with pytest.raises(OtherFormat) as refused:
         SqliteJournal.open(path)
@@ -206,12 +199,6 @@ def test_a_database_of_another_format_is_refused_and_kept(told, path, number):
     assert f"format {number}," in text
     assert ("e13b55b9" in text) == (number < schema.VERSION)
     assert path.read_bytes() == before
-
-
-def set_format(path, number):
-    with sqlite3.connect(path, isolation_level=None) as connection:
-        connection.execute(f"PRAGMA user_version = {number}")
-    connection.close()
 
 
 def test_a_database_of_e13b55b9_says_what_it_said(path, same_site):

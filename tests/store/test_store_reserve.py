@@ -2,6 +2,7 @@
 
 import errno
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,12 +30,8 @@ def no_room(reserve, left):
 
 def test_it_is_given_up_in_small_pieces_until_there_is_room_and_not_for_another_reason(reserve):
     before = reserve.held
-
-    def refused():
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
     with pytest.raises(PermissionError):
-        reserve.let(refused)
+        reserve.let(Mock(side_effect=PermissionError(errno.EACCES, os.strerror(errno.EACCES))))
     assert reserve.held == before
     assert reserve.let(no_room(reserve, before - 3 * PIECE)) == "done"
     assert reserve.held == before - 3 * PIECE

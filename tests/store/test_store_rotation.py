@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -198,16 +199,11 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def steps_of(path, tell_story):
-    found = []
-    with SqliteJournal.open(path) as journal:
-        tell_story(journal, 4).go_on(90)
-        rotate(journal, NEVER, failpoint=found.append)
-    return found
-
-
 def test_killed_at_any_step_nothing_is_lost_and_nothing_moves_twice(tmp_path, tell_story):
-    steps = steps_of(tmp_path / "trial.db", tell_story)
+    steps = []
+    with SqliteJournal.open(tmp_path / "trial.db") as journal:
+        tell_story(journal, 4).go_on(90)
+        rotate(journal, NEVER, failpoint=steps.append)
     assert set(steps) == {"written", "named", "deleted", "cleared"}
     for number in (*range(10), *range(10, len(steps), 6)):
         home = tmp_path / str(number)
@@ -323,11 +319,8 @@ def test_a_full_disk_stops_a_round_in_one_line_and_the_next_one_finishes_it(
     story = tell_story(sqlite)
     story.go_on(200)
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(StoreError, match="rotation stopped: No space left on device"):
             rotate(sqlite, NEVER)
     assert list(reader.events()) == story.history

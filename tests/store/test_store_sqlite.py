@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -188,12 +189,9 @@ def test_a_connection_that_broke_is_replaced(sqlite, tell_story, same_site):
     same_site(story.site, sqlite.load())
 
 
-def crash():
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize(("name", "failpoint", "raised"),
-                         [("\udcff", None, CommitFailed), ("job", crash, KeyboardInterrupt)])  # fmt: skip
+                         [("\udcff", None, CommitFailed),
+                          ("job", Mock(side_effect=KeyboardInterrupt), KeyboardInterrupt)])  # fmt: skip
 def test_a_bad_text_or_a_crash_before_the_commit_leaves_nothing_of_the_group(
     sqlite, tell_story, name, failpoint, raised
 ):

@@ -43,10 +43,6 @@ def ends_at(house: House, seq: Seq, at: Instant) -> Instant:
     return Instant(min(at, house.now + wall))
 
 
-def lists_of(requests):
-    return [asked | {"sizes": sizes} for asked, sizes in requests]
-
-
 QUEUES = st.lists(QUEUE, min_size=3, max_size=3)
 MOLDED = st.lists(st.tuples(REQUEST, MAYBE_SIZES), min_size=2, max_size=18)
 
@@ -105,7 +101,8 @@ def test_no_start_is_later_than_reserved_and_a_replay_gives_the_same(queues, req
     house, again = built(queues), Site(host="ymp")
     reserved: dict[Seq, Instant] = {}
     seen = 0
-    for _ in course(house, lists_of(requests), molded, House.end, ends_at):
+    lists = [asked | {"sizes": sizes} for asked, sizes in requests]
+    for _ in course(house, lists, molded, House.end, ends_at):
         check_reservations(house, reserved)
         check_sizes(house)
         for recorded in house.events[seen:]:
