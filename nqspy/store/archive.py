@@ -28,7 +28,7 @@ _TOGETHER = 100
 
 
 class Archive(Struct, frozen=True):
-    """Row of the table ``archives``: one file of the history."""
+    """Row of the table ``archives``: one file of the history; fields as of `schema.ArchiveRow`."""
 
     name: str
     kind: str
@@ -92,7 +92,7 @@ def blob_of(line: bytes) -> bytes:
 
 
 def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
-    """Write a new compressed file; return its number of lines and the digest of them. Raises OSError."""
+    """Write lines, given without breaks, into a new file; return their number and digest. Raises OSError."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     digest, count = hashlib.sha256(), 0

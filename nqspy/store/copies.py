@@ -36,7 +36,7 @@ class Copy:
 
 
 def name_of(at: Instant) -> str:
-    """Return the file name of a backup made at an instant."""
+    """Return the file name of a backup made at an instant: it shows the instant in UTC, to the second."""
     return f"nqs-{datetime.fromtimestamp(at // 1000, UTC):{_FORM}}Z.db"
 
 
@@ -58,7 +58,7 @@ def listed(path: Path) -> list[Copy]:
 
 
 def by_age(path: Path) -> list[Copy]:
-    """Return the backups by the times of their files, oldest first: the site's clock may have been wrong."""
+    """Return backups by modification time, oldest first: instants in names may be of a wrong clock."""
     written = []
     for copy in listed(path):
         with suppress(OSError):  # removed meanwhile
@@ -84,7 +84,7 @@ def problem(file: Path) -> str | None:
 
 
 def newest_good(path: Path) -> Path | None:
-    """Return the newest backup that passes its check, None if none does."""
+    """Return the newest backup of the database at ``path`` that passes its check, None if no backup does."""
     return next((copy.path for copy in reversed(by_age(path)) if problem(copy.path) is None), None)
 
 
@@ -155,7 +155,8 @@ def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:
 
 
 def back_up(path: Path, at: Instant, keep: int, go_on: Callable[[], None] = lambda: None) -> Path:
-    """Make a checked backup, keep the newest ``keep`` only; return its file. Raises as `copy_to`."""
+    """Make a checked backup of the database at ``path``, named after ``at``; return its file. Backups beyond
+    the newest ``keep`` are removed. ``go_on`` and exceptions: as of `copy_to`."""
     folder = places.backups(path)
     places.make_folder(folder)
     target = folder / name_of(at)
@@ -180,8 +181,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def thin_out(path: Path, newest: Path, keep: int) -> None:
-    """Remove the oldest backups if there are more than ``keep``, never ``newest``. Backups that seem younger
-    than ``newest`` were made while a clock ran ahead: they count as the oldest."""
+    """Remove the oldest backups of the database at ``path`` beyond ``keep``, but not ``newest``. Backups that
+    seem younger than ``newest`` were made while a clock ran ahead: they count as the oldest."""
     made = newest.stat().st_mtime_ns
     others = [copy.path for copy in by_age(path) if copy.path != newest]
     others.sort(key=lambda file: file.stat().st_mtime_ns <= made)

@@ -48,14 +48,15 @@ def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
 
 
 class EventHistory:
-    """Reads events and ended requests of the database at ``path`` by ``fetch``, and from files next to it."""
+    """Reads events and ended requests of the database at ``path``: from its tables by ``fetch``, and from
+    files of rotated rows. Raises StoreError wherever one of these cannot be read."""
 
     def __init__(self, fetch: Fetch, path: Path) -> None:
         self._fetch = fetch
         self._folder = places.history(path)
 
     def close(self) -> None:
-        """Close the reader's connection to the database."""
+        """Do nothing; `Reader` and the journal close their connections here."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +65,7 @@ class EventHistory:
         self.close()
 
     def files_of(self, kind: str, *where: Any) -> list[Archive]:
-        """Return the files of a kind (events, requests, blobs) that satisfy the conditions, oldest first."""
+        """Return the files of a kind (events, requests, blobs) that satisfy ``where``, oldest first."""
         query = _A.select(*_ALL).where(_A.kind == kind, *where).order_by(_A.since, _A.until, _A.first)
         return [Archive(*row) for row in self._fetch(query)]
 
@@ -76,8 +77,8 @@ class EventHistory:
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
-        """Yield events with numbers above ``after`` and instants from ``since`` on, in order, ``limit`` at
-        most; from the files too."""
+        """Yield events with numbers above ``after`` and instants from ``since`` on (None: all), in order,
+        ``limit`` at most; from files too. Raises StoreError."""
         size = SLICE if limit is None else max(1, min(SLICE, limit))
         query = first = _EVENTS
         if since is not None:
@@ -118,7 +119,8 @@ class EventHistory:
             after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
-        """Return the submission of the oldest request that not ended before ``since``; None without one."""
+        """Return the earliest submission of all requests that have not ended, or that ended at ``since`` or
+        later; None if there is no such request."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):
@@ -132,7 +134,7 @@ class EventHistory:
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:  # fmt: skip
         """Yield ended requests that satisfy all conditions, from files too: in the order of ``seqs``,
-        otherwise in the order of their ends. ``since``: only those that ended at this instant or later."""
+        otherwise by their ends. ``since``: only those that ended at this instant or later."""
         shared = rows.SharedSpecs()
         wanted = _Wanted(queue, owner, since)
         found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))

@@ -213,7 +213,7 @@ class SqliteJournal(EventHistory):
             self._undo()  # the disk accepts nothing at all; the next commit overwrites it
 
     def load(self) -> Site:
-        """Return the site as of the last commit. Raises DamagedStore."""
+        """Return the site as of the last commit; set ``lost`` and ``ignored``. Raises DamagedStore."""
         try:
             self._connection = schema.connection(self._db)  # a failed commit may have closed the connection
             site = rows.load_site(self._connection)
@@ -228,7 +228,7 @@ class SqliteJournal(EventHistory):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
+        """Return content digest and numbers of the owner's earlier submission with this key, or None."""
         row = self._asked(lambda: self._connection.execute(_FIND_KEY, (owner, key)).fetchone())
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
@@ -238,7 +238,7 @@ class SqliteJournal(EventHistory):
         self._stored.forget()
 
     def stored_bytes(self, owner: str) -> int:
-        """Return the bytes of a user's scripts and environments, of ended requests too. Raises StoreError."""
+        """Return the bytes of a user's scripts, environments and large specifications. Raises StoreError."""
         return int(self._asked(lambda: self._stored.total(self._connection, owner)))
 
     def has_blob(self, owner: str, digest: str) -> bool:
@@ -250,7 +250,8 @@ class SqliteJournal(EventHistory):
             return read()
 
     def capacity(self) -> int | None:
-        """Return the bytes of the file system that holds the database; None if unknown."""
+        """Return the bytes of the database's file system, read anew every `CAPACITY` calls; None if
+        unknown."""
         if self._reads % CAPACITY == 0:
             try:
                 self._capacity = capacity(self.path.parent)
@@ -260,7 +261,7 @@ class SqliteJournal(EventHistory):
         return self._capacity
 
     def low(self) -> bool:
-        """True if the disk is so full that only commits that free room are accepted."""
+        """True if the disk is so full that only commits that free room are accepted; False if unknown."""
         try:
             return self.reserve is not None and self.reserve.low()
         except OSError:
@@ -272,10 +273,10 @@ class SqliteJournal(EventHistory):
             copies.copy_to(self.path, path)
 
     def trace(self, callback: Callable[[str], None]) -> None:
-        """Have ``callback`` called with each SQL statement before it runs (for tests and drills)."""
+        """Call ``callback`` from now on with each SQL statement before it runs (for tests and drills)."""
         self._connection.set_trace_callback(callback)
 
     def close(self) -> None:
-        """Close the database. Unless a reader is open, its log is merged: one file has all commits."""
+        """Close the database and remove its mark. Unless a reader is open, SQLite merges its log into it."""
         self._db.close()
         self._mark.clear()

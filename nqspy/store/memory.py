@@ -53,15 +53,15 @@ class MemoryJournal(Unwritten):
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
+        """Return content digest and numbers of the owner's earlier submission with this key, or None."""
         return self._keys.get((owner, key))
 
     def blob(self, digest: str) -> bytes:
-        """Return the script or environment with this digest. Raises KeyError."""
+        """Return the script or environment with this digest. Raises KeyError if it is not stored."""
         return self._blobs[digest]
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Return those of these requests that have ended, in the order given."""
+        """Return the records of these requests in the order given, without those that have not ended."""
         return (self._ended[seq] for seq in seqs if seq in self._ended)
 
     def events(
@@ -81,7 +81,7 @@ class MemoryJournal(Unwritten):
 
 class PassingJournal(MemoryJournal):
     """Calls ``report`` with the events of each commit and stores nothing: no event, ended request or script.
-    A simulation on it cannot be restarted, and no request can wait for one that has ended already."""
+    A simulation on it cannot be restarted, and no request can wait for an ended request."""
 
     remembers = False
 

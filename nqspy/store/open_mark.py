@@ -22,8 +22,9 @@ class CommitsReached(NamedTuple):
 
 
 class OpenMark:
-    """Mark file, written durably before the first commit. If it exists at a start, the last end was not
-    clean. It is updated after each commit without a sync, so it is never ahead of the database."""
+    """Mark file of an open database, written durably before the first commit. If it exists at a start, the
+    last end was not clean; ``before`` then has the numbers in it, else None. It is updated after each commit
+    without a sync, so it is never ahead of the database."""
 
     def __init__(self, path: Path) -> None:
         """Make the mark file durably. Raises OSError."""
@@ -55,7 +56,7 @@ def reached(path: Path) -> CommitsReached | None:
 
 
 def missing(path: Path) -> int:
-    """Return how many committed events the database at ``path`` has lost. Raises sqlite3.Error."""
+    """Return how many committed events the last crash lost; 0 after a clean end. Raises sqlite3.Error."""
     before = reached(path)  # read first: a daemon may go on committing
     if before is None:
         return 0
@@ -65,6 +66,6 @@ def missing(path: Path) -> int:
 
 
 def loss_text(count: int) -> str:
-    """Return a sentence that so many committed events are missing."""
+    """Return a sentence for operators: ``count`` committed events are lost."""
     events = "1 committed event is" if count == 1 else f"{count:,} committed events are"
     return f"{events} lost since the last crash: nqs.db-wal was damaged or removed"

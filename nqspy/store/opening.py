@@ -11,10 +11,11 @@ from nqspy.store import places, schema
 from nqspy.store.errors import DamagedStore, OtherFormat, StoreError, advice, as_store_error, cause, is_damage
 
 CHECKED_ALWAYS = 256 << 20
-"""Bytes up to which a database that was closed properly is checked by ``quick_check`` (0.2 s); otherwise
-``integrity_check``."""
+"""Bytes up to which a database that was closed properly is checked by ``quick_check`` (0.2 s). After an
+unclean end a database of any size is checked by ``integrity_check``."""
 GIVEN_BACK = 256 << 20
-"""Bytes of unused pages from which, if over half of the file is unused, a start makes it smaller."""
+"""Bytes of unused pages. If a start finds more, and they are over half of the file, it makes the file
+smaller."""
 
 
 def open_database(path: Path) -> peewee.SqliteDatabase:

@@ -14,7 +14,7 @@ def backups(path: Path) -> Path:
 
 
 def history(path: Path) -> Path:
-    """Return the folder of the files into which old rows are rotated."""
+    """Return the folder of the files into which old rows of the database at ``path`` are rotated."""
     return path.parent / "history"
 
 
@@ -24,17 +24,18 @@ def mark(path: Path) -> Path:
 
 
 def restoring(path: Path) -> Path:
-    """Return the path of the copy that a restore puts in place: found at a start, it is unfinished."""
+    """Return the path at which a restore puts its copy before it renames it to the database. A file found
+    there at a start is of a restore that was not finished."""
     return path.with_name(path.name + ".restoring")
 
 
 def log(path: Path) -> Path:
-    """Return the path of SQLite's write-ahead log."""
+    """Return the path of SQLite's write-ahead log of the database at ``path``."""
     return path.with_name(path.name + "-wal")
 
 
 def log_size(path: Path) -> int:
-    """Return the bytes of a database's write-ahead log: 0 if the database was closed properly."""
+    """Return the bytes of the write-ahead log of a database: 0 if it was closed properly."""
     try:
         return log(path).stat().st_size
     except FileNotFoundError:
@@ -75,7 +76,7 @@ def give(path: Path, home: Path) -> None:
 @contextmanager
 def as_owner(home: Path) -> Iterator[None]:
     """Run the block with the rights of the home's owner, if this is root in another user's home: that user
-    may exchange names in it at any moment. Not for processes with threads. Raises OSError."""
+    may exchange names in it at any moment. Not for processes with several threads. Raises OSError."""
     owner, groups = home.stat(), os.getgroups()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
@@ -118,7 +119,8 @@ class Outside:
             return None
 
     def fill(self, source: int) -> int:
-        """Copy an open file into the draft, sync it, name it; return its bytes. Raises OSError."""
+        """Copy the open file ``source`` into the draft, sync it, name it; return its bytes. Raises
+        OSError."""
         size = 0
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count

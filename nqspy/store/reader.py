@@ -26,7 +26,7 @@ KNOWN = 200
 
 
 class Reader(EventHistory):
-    """Reads the history by its own read-only connection, shared by threads other than the engine's."""
+    """Reads the history by its own read-only connection, in any thread; one query runs at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open a database that a journal has opened before. Raises StoreError."""
@@ -100,7 +100,7 @@ class Reader(EventHistory):
 
 
 def latest_before(reader: Reader, n: int) -> Site | None:
-    """Return the site of the newest backup that has no event after ``n`` and none that the journal lacks;
+    """Return the site of the newest backup with a last event that the journal has too, number ``n`` at most;
     None if no backup fits."""
     best: Site | None = None
     for copy in reversed(copies.listed(reader.path)):

@@ -13,27 +13,28 @@ from nqspy.store.errors import StoreError, cause, code
 T = TypeVar("T")
 
 SIZE = 16 << 20
-"""Most bytes of the reserve, and at most a twentieth of the disk. This is more than the database's log
-usually holds, so that the whole log can be merged into the database and begun anew."""
+"""Bytes of the reserve, but at most a twentieth of the file system and at least `LEAST`. This is more than
+the database's log usually holds, so that the whole log can be merged into the database and begun anew."""
 LEAST = 512 << 10
 PIECE = 64 << 10
 """Bytes of the first piece that is given up; later pieces for the same work are larger."""
 TRIES = 4
 """Number of pieces of one size that `let` gives up before it doubles the size."""
 LOG = 4 << 20
-"""Most bytes allocated to the database's log in advance, and at most half of the reserve: as many as it has
-when SQLite merges it into the database."""
+"""Bytes allocated to the database's log in advance, but at most half of the reserve: as many as it has when
+SQLite merges it into the database."""
 CHECK = 0.05
-"""Real seconds for which a disk that has room is not checked again."""
+"""Real seconds for which `low` takes a disk that had room as still having room, without a look at it."""
 MARGIN = 1 << 20
 """Free bytes below which a commit that failed on a full disk will fail again."""
 AGAIN = 2.0
-"""Real seconds for which a failed commit counts as recent, and between two tries to fill the reserve."""
+"""Real seconds between two tries to fill the reserve; also the time for which a failed commit is recent."""
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHM", "SQLITE_CANTOPEN")
 
 
 class Reserve:
-    """A file that only takes room; without it if it cannot be made. ``clock``: monotonic seconds."""
+    """File at ``path`` that only reserves disk room; none if it cannot be made. ``clock``: monotonic
+    seconds."""
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock
@@ -54,7 +55,7 @@ class Reserve:
             return 0
 
     def open_up(self) -> None:
-        """Give up a piece if the disk is full: a daemon is about to start."""
+        """Give up two pieces if the disk is full, so that a daemon can start."""
         try:
             if free(self._path.parent) < PIECE:
                 self.lend(2 * PIECE)
@@ -63,7 +64,7 @@ class Reserve:
 
     def let(self, step: Callable[[], T]) -> T:
         """Run ``step`` and return its result, giving up more and more of the reserve while it fails on a full
-        disk. Raises what ``step`` raises otherwise, and StoreError when the whole reserve was not enough."""
+        disk. Raises any other exception of ``step``, and StoreError when the whole reserve was not enough."""
         tries = 0
         while True:
             try:
@@ -81,22 +82,22 @@ class Reserve:
         return is_full(error) or (code(cause(error)).startswith("SQLITE_IOERR") and self.needed())
 
     def needed(self) -> bool:
-        """True if the disk has less free room than the reserve's size: an I/O error then means a full
-        disk."""
+        """True if the disk has less free room than the reserve's size (False if unknown): an I/O error of
+        SQLite then means a full disk."""
         try:
             return free(self._path.parent) < self.size
         except OSError:
             return False
 
     def lend(self, piece: int = PIECE) -> bool:
-        """Give up ``piece`` bytes of the reserve; return False if nothing remained."""
+        """Give up ``piece`` bytes of the reserve, or what remains; return False if it was empty already."""
         held = self.held
         if held:
             os.truncate(self._path, max(0, held - piece))
         return bool(held)
 
     def fill(self) -> None:
-        """Allocate the reserve up to its size, as far as disk and file system allow."""
+        """Allocate the reserve up to its size, as far as the disk has room."""
         self._tried = self._clock()
         self._allocate(self._path, self.size)
 
@@ -124,7 +125,7 @@ class Reserve:
             os.close(fd)
 
     def failed(self) -> None:
-        """Note that a commit failed on a full disk just now."""
+        """Note that a commit failed on a full disk: for `AGAIN` seconds `low` asks for more free room."""
         self._failed = self._clock()
         self._fine = None
 

@@ -16,8 +16,9 @@ from nqspy.store.errors import OtherFormat, StoreError, as_store_error, plain
 
 
 class Rewound(msgspec.Struct):
-    """Note of a restore for the next start: the restored file, the first number never used, and the last
-    attempt of each request that was started or had ended after the backup."""
+    """Note of a restore for the next start. ``text``: sentence that names the restored file; ``next_seq``:
+    the first request number never used; ``attempts``: number of the last attempt of each request that was
+    started or had ended after the backup."""
 
     text: str
     next_seq: Seq = 1
@@ -35,7 +36,7 @@ class RestoredBackup(msgspec.Struct):
 
 
 def note_of(path: Path) -> Path:
-    """Return the path of the note for the next start."""
+    """Return the path of the note (`Rewound`) that a restore leaves for the next start."""
     return path.with_name(path.name + ".restored")
 
 
@@ -50,7 +51,7 @@ def rewound(path: Path) -> Rewound | None:
 
 
 def drop_note(path: Path) -> None:
-    """Remove the note: the start has committed its changes."""
+    """Remove the note of a restore, once the start has committed the changes that follow from it."""
     note_of(path).unlink(missing_ok=True)
 
 

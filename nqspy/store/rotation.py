@@ -31,11 +31,11 @@ from nqspy.store.rows import Row, in_slices
 from nqspy.store.stored import Pair, digests_of, rows_named
 
 EVENTS = 5_000
-"""Events in one file: to read one of them, the whole file is read."""
+"""Most events in one file: to read one of them, the whole file is read."""
 REQUESTS = 2_000
-"""Requests in one file: to read one of them, the whole file is read."""
+"""Most requests in one file: to read one of them, the whole file is read."""
 BLOBS = 500
-"""Blobs in a file."""
+"""Most blobs in one file."""
 BATCH = 100
 """Rows deleted while the lock is held once."""
 PAUSE = 0.01
@@ -81,7 +81,7 @@ Failpoint = Callable[[str], None]
 
 @dataclass(slots=True)
 class Rotated:
-    """Rows that a round moved, by kind, and how many files it wrote."""
+    """Numbers of rows that a round moved, by kind (``keys``: deleted), and of files it wrote."""
 
     events: int = 0
     requests: int = 0
@@ -94,9 +94,9 @@ class Rotated:
 
 
 class Rotation:
-    """Round over the database at ``path``; use it in the thread that makes it. ``turn``: the journal's
-    lock. ``forget``: gets the digests of deleted blobs. ``pause``: called between two writes; an exception of
-    it ends the round. ``failpoint``: called with the name of each step done (for tests)."""
+    """Round that moves old rows of the database at ``path`` into files, in the thread that makes it.
+    ``turn``: the journal's lock; ``forget``: gets digests of deleted blobs; ``pause``: called after each
+    write, an exception of it ends the round; ``failpoint``: gets the name of each step done (for tests)."""
 
     def __init__(
         self, path: Path, turn: threading.Lock, forget: Callable[[Iterable[str]], None],
@@ -112,7 +112,8 @@ class Rotation:
         self._connection: sqlite3.Connection
 
     def run(self, before: Instant) -> Rotated:
-        """Move rows older than ``before`` into files, then unused keys and blobs. Raises StoreError."""
+        """Move events and ended requests older than ``before`` into files, then blobs that no record names;
+        return the numbers moved. If nothing is so old, blobs stay too. Raises StoreError."""
         stopped = as_store_error(
             f"{self._folder}: rotation stopped", sqlite3.Error, peewee.PeeweeException, OSError
         )
@@ -129,8 +130,8 @@ class Rotation:
         return self._rotated
 
     def beyond(self, size: int) -> Instant:
-        """Return the instant of the oldest event that may stay if the database is to have ``size`` bytes.
-        Each event counts with the average bytes of an event. Raises StoreError."""
+        """Return the instant before which events must go so that the database has about ``size`` bytes; 0 if
+        it is small enough. Each event counts with the average bytes of an event. Raises StoreError."""
         errors = as_store_error(f"{self._path}: its size is not known", sqlite3.Error, peewee.PeeweeException)
         with errors, schema.reading(self._path) as self._connection:
             used, events = self._one(_USED), self._one("SELECT count(*) FROM events")

@@ -53,7 +53,7 @@ _Live, _live_values = _slim(Request, "seq", "spec", "queue", "state", "submitted
 
 
 class EndingRow(msgspec.Struct):
-    """Kind and instant of a request's end, and the event Ended or Deleted."""
+    """Column ``ending``: kind and instant of a request's end, and the event Ended or Deleted."""
 
     kind: str
     at: Instant
@@ -61,7 +61,8 @@ class EndingRow(msgspec.Struct):
 
 
 class SiteRow(msgspec.Struct):
-    """Content of the one row of the table ``state``, besides its numbers."""
+    """Content of the one row of the table ``state``, besides its numbers: fields of the site (`OF_SITE`), and
+    ``runs``, ``spent`` and ``domains`` of `Site.past`."""
 
     shift: ShiftState
     found: Found
@@ -183,7 +184,7 @@ _owed_decoder = msgspec.json.Decoder(Owed)
 
 
 def account_row(key: str, account: Account) -> tuple[Any, ...]:
-    """Return the row of ``accounts`` (without its position)."""
+    """Return the row of ``accounts`` for the account with this key (without its position)."""
     return key, account.value, account.at, text(account.recent), text(Owed(*_owed(account.entry)))
 
 
@@ -203,7 +204,7 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
 
 
 def ended_in(events: list[ev.Recorded], site: Site) -> list[EndedRow]:
-    """Return the requests that ended in this batch."""
+    """Return the records of the requests that these events ended, from ``site.touched.ended``."""
     instants = {id(each.event): each.at for each in events} if site.touched.ended else {}
     ends = site.touched.ended.values()
     return [ended_row(request, event, instants.get(id(event), site.at)) for request, event in ends]
@@ -281,7 +282,7 @@ class SharedSpecs:
         return found
 
     def text(self, value: str) -> str:
-        """Return one shared object for equal texts, which saves memory."""
+        """Return the one object that is shared by all equal texts, which saves memory."""
         return self._shared.one(value)
 
 
@@ -383,7 +384,7 @@ def no_collector() -> Iterator[None]:
 
 
 def setting_rows(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
-    """Return the settings that differ from their defaults, by the path of their object."""
+    """Return the stored settings (those that differ from their defaults) by the path of their object."""
     found = connection.execute("SELECT path, value FROM settings ORDER BY position")
     return {path: msgspec.json.decode(value) for path, value in found}
 

@@ -13,7 +13,8 @@ APPLICATION_ID = 0x4E515350
 
 
 class EventRow(peewee.Model):
-    """Table ``events``: the history. ``body``: JSON of the event's fields (`model.events`)."""
+    """Table ``events``: the history. ``n``: number, ``at``: instant, ``version``: of the kind's fields,
+    ``body``: JSON of the event's fields (`model.events`)."""
 
     n = peewee.IntegerField(primary_key=True)
     at = peewee.IntegerField(index=True)
@@ -173,7 +174,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def snapshot(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file that no process writes; it makes no file next to it."""
+    """Return a read-only connection to a file that no process writes; no file is made next to it."""
     return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 

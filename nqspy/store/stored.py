@@ -64,7 +64,7 @@ class CommitStep:
 
 
 class StoredBytes:
-    """Counts stored bytes by user. In the journal's thread; rotation calls `forget` with the lock held."""
+    """Bytes stored by user, cached. For the journal's thread; rotation calls `forget` with the lock held."""
 
     def __init__(self) -> None:
         self._refs: dict[Pair, int] = {}
@@ -73,7 +73,7 @@ class StoredBytes:
         self._totals: Counter[str] | None = None
 
     def load(self, site: Site) -> None:
-        """Count the blobs of all live requests of a site anew."""
+        """Count anew, for each blob, the requests of a site that name it, and drop the cached counts."""
         whole = (each for seq, each in site.requests.items() if index_of(seq) is None)
         self._refs = dict(Counter(pair for each in whole for pair in pairs_of(each.spec)))
         self.forget()
@@ -147,7 +147,7 @@ class StoredBytes:
                 step.dropped.add(pair[1])
 
     def done(self, step: CommitStep) -> None:
-        """Apply the changes of a durable commit to the cached counts."""
+        """Apply a commit's step to the cached counts, once the commit is durable."""
         for pair, more in step.refs.items():
             refs = self._refs.get(pair, 0) + more
             if refs > 0:
