@@ -244,9 +244,11 @@ def _more(serving: Serving, seq: Seq, view: Visibility) -> dict[str, Any]:
         hidden = cause is not None and cause not in view.known((cause,))
         more["redated"] = json_objects.redating_object(request, place)
         more["redated"] |= {"cause": None} if hidden else {}
-    if request.reservation is not None:
-        going = tuple(seq for seq in request.reservation.by if seq in site.started)
-        shown = promise_for(replace(request.reservation, by=going), set(view.known(going)))
+    reservation, queue = request.reservation, site.settings.queues.get(request.queue)
+    # Nothing is kept for a request of a stopped queue.
+    if reservation is not None and (reservation.late or (queue is not None and queue.started)):
+        going = tuple(seq for seq in reservation.by if seq in site.started)
+        shown = promise_for(replace(reservation, by=going), set(view.known(going)))
         sure = guarantees_times(site, request.queue)
         more["reservation"] = json_objects.reservation_object(shown, sure, place)
     return more

@@ -231,8 +231,9 @@ def note_stops(site: Site, now: Instant) -> None:
     site.upcoming_stops = {}
     for name, each in first.items():
         moment, spill = local(each.at, zone), shifts[each.shift].spill
-        day = f"{_WEEKDAYS[moment.weekday()]} " if each.at - now >= DAY else ""
-        site.upcoming_stops[name] = UpcomingStop(each.at, each.shift, spill, f"{day}{moment:%H:%M}")
+        away = each.at - now
+        day = "" if away < DAY else _WEEKDAYS[moment.weekday()] if away < 6 * DAY else str(moment.date())
+        site.upcoming_stops[name] = UpcomingStop(each.at, each.shift, spill, f"{day} {moment:%H:%M}".strip())
 
 
 def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:

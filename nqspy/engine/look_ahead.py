@@ -17,14 +17,14 @@ from nqspy.core import features, guarantees_times
 from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine import calendar
-from nqspy.engine.explain import reasons_of, self_blocked
+from nqspy.engine.explain import self_blocked
 from nqspy.engine.inputs import Between
 from nqspy.engine.lifecycle import apply, place
-from nqspy.engine.virtual.ahead import AheadRun, Passes
+from nqspy.engine.virtual.ahead import PATIENCE, AheadRun, Passes
 from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifetimes import Lifetimes, MeasuredMove, mean_move, slowest_move
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State, Used
@@ -48,7 +48,10 @@ UNMOVED = "; a request that gives way leaves its PEs at once (no request has don
 RESERVED = "reserved; it holds unless a request exceeds its wall limit"
 REFUSABLE = " or a user exit refuses it"
 PROBABLY = "if requests run as long as similar earlier requests"
-BY_LIMITS = "if requests run as long as their best guesses or limits; no request has ended yet"
+BY_LIMITS = (
+    "if requests run as long as their best guesses or limits, and those without as long again as so far;"
+    " no request has ended yet"
+)
 
 
 def never() -> float:
@@ -118,7 +121,6 @@ class LookAhead:
         self._moves = site.moves  # runs add their own moves to their sites
         # Results of a simulation are no evidence of how long requests run.
         self._past = site.lifetimes.copy(closed=True)
-        self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
         waiting = sum(map(len, site.waiting.values())) if omitted else 0
         self._bound = f"only {MOST:,} of {waiting:,} waiting requests were simulated" if omitted else ""
@@ -264,19 +266,32 @@ class LookAhead:
             return {each.seq: self._beyond(run, lengths, each) for each in requests}
         own = self_blocked(run.engine, [each.seq for each in requests])
         return {
-            each.seq: self._never(run, each, own.get(each.seq)) if held is None or each.seq in own else held
+            each.seq: held
+            if held is not None and (each.seq not in own or self._waits_for_shift(run, each))
+            else self._never(run, each, own.get(each.seq), held)
             for each in requests
         }
 
-    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> StartEstimate:
+    def _waits_for_shift(self, run: AheadRun, request: Request) -> bool:
+        """True if a shift starts the request's queue, which the simulation left stopped."""
+        queue, shifts = run.site.settings.queues.get(request.queue), run.site.settings.shifts.values()
+        stopped = queue is not None and not queue.started
+        return stopped and any(shift.starts(request.queue) for shift in shifts)
+
+    def _never(
+        self, run: AheadRun, request: Request, own: Reason | None, held: StartEstimate | None = None
+    ) -> StartEstimate:
+        """Return why a request does not start in the simulation. ``own``: its reason at the end of that, if
+        that holds whatever else runs; ``held``: the estimate of requests behind some without an end."""
         queue = run.site.settings.queues.get(request.queue)
+        if self._waits_for_shift(run, request):
+            return StartEstimate(None, f"no start within {PATIENCE // DAY} days is found")
         if queue is None or not queue.started:
             return StartEstimate(None, f"queue {request.queue} is stopped")
-        new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
-        reason = "; see qstat --why" if new is None else f": {new.text}"
-        if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
-            reason = f": exit {own.who} refuses it"
-        return StartEstimate(None, f"it cannot start as things are{reason}")
+        if own is not None and own.code is ReasonCode.EXIT:  # its text may name others
+            text = f"exit {own.who} refuses it"
+            return StartEstimate(None, text) if held is None else replace(held, basis=f"{text}; {held.basis}")
+        return StartEstimate(None, "it cannot start with the present settings")
 
     def _far(self, run: AheadRun) -> str:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"

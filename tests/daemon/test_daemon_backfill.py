@@ -28,6 +28,9 @@ def test_short_ones_pass_a_promised_start_and_it_outlasts_the_daemon(live: Live)
     assert (reason["code"], reason["until"]) == ("RESERVED", told["at"])
     live.kill()
     live.start()
+    live.set("stop queue batch")
+    assert live.why(wide)["reservation"] is None, "nothing is kept for a stopped queue"
+    live.set("start queue batch")
     assert live.why(wide)["reservation"]["at"] == told["at"]
     live.write("gate", "")
     assert live.ended(wide)["started"] < live.ended(long)["started"]

@@ -291,3 +291,32 @@ def test_the_pause_of_a_suspended_one_moves_with_its_start():
         site, lambda settings, request: Run(wall=7_200_000), centre.sim.now, NoExits(), Between(moved=moved)
     )
     assert run.site.started[1].run.ran(run.now) == centre.site.started[1].run.ran(centre.sim.now) == 3_600_000
+
+
+CLOSED = """define shift down when="0 8 {day} 3 *" spill=drain
+stop queue batch
+end
+define shift up when="0 18 {day} 3 *"
+start queue batch
+end
+"""
+
+
+@pytest.mark.parametrize("day", [5, 18, 31])
+def test_a_request_too_long_for_the_time_before_a_maintenance_starts_after_it(day):
+    centre = Centre(PLAIN + CLOSED.format(day=day), pes=1)
+    [seq] = centre.submit("anne wall=2000:00:00")
+    forecast = centre.forecasts(seq)[seq]
+    wanted = moment(f"2026-03-{day:02}T18:00:00+0{1 + (day > 28)}:00")
+    assert (forecast.latest.start, forecast.probably.start) == (wanted, wanted)
+
+
+def test_behind_a_request_without_an_end_that_a_shift_lets_start_that_request_is_named():
+    night = 'define shift night when="0 21 * * *"\nstart queue batch\nend\n'
+    day = 'define shift day when="0 6 * * *" spill=suspend\nstop queue batch\nend\n'
+    centre = Centre(PLAIN + night + day, pes=1)
+    centre.qmgr("stop queue batch")
+    first, second = centre.submit("anne", "ben wall=60")
+    assert centre.forecasts(first)[first].latest.start is not None
+    latest = centre.forecasts(second)[second].latest
+    assert (latest.start, latest.by) == (None, (first,))

@@ -23,6 +23,8 @@ Lengths = Callable[[Settings, Request], Run]
 """Function that returns how long a request runs under these settings."""
 HORIZON = 366 * DAY
 """Longest simulated time, ms."""
+PATIENCE = 40 * DAY
+"""Simulated time in which nothing but shifts happens, ms: a shift of each month is among them."""
 
 
 class AheadRun(VirtualRun):
@@ -47,6 +49,7 @@ class AheadRun(VirtualRun):
             Unwritten(self._begun), lambda r: lengths(site.settings, r), now, exits, decider,
             sampled=sampled, moves=moves,
         )  # fmt: skip
+        self.silence = PATIENCE
         for seq, by in between.moved:  # if the clock was set, attempts have run as long as they really did
             if (request := site.started.get(seq)) is not None:
                 run, pause = request.run, request.pause

@@ -20,7 +20,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
 SILENCE = 8 * DAY
-"""Time without events other than shifts after which `VirtualDriver.run` without an end stops, ms."""
+"""Time without events other than shifts after which a run without an end stops, ms."""
 
 
 def end(error: Exception) -> None:
@@ -67,7 +67,7 @@ class VirtualRun:
         self._patient = patient
         self._tick: Instant | None = None
         self._sampled_at, self._samples = start, set[Key]()
-        self._busy = start
+        self._busy, self.silence = start, SILENCE
 
     @property
     def site(self) -> Site:
@@ -116,7 +116,7 @@ class VirtualRun:
     def is_over(self) -> bool:
         """True if nothing is left to happen."""
         at = self.heap.next_at()
-        alive = self.heap.sure > 0 or (bool(self.site.requests) and (at or 0) - self._busy < SILENCE)
+        alive = self.heap.sure > 0 or (bool(self.site.requests) and (at or 0) - self._busy < self.silence)
         return at is None or not alive
 
     def feed(self, inputs: Sequence[Any], asked: Iterable[Any] = ()) -> None:
