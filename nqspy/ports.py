@@ -1,4 +1,5 @@
-"""The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on both sides know only them."""
+"""Interfaces ("doors") between the engine and its surroundings: Journal, Executor, Exits, Decider, with the
+types that cross them. The code on both sides depends on this file only."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -43,7 +44,8 @@ class EndedRow(TypedDict):
 
 class CommitFailed(Exception):
     """A transaction could not be made durable (disk full, I/O error): nothing of its batch is stored. Its
-    text is one line. ``passing``: another program has the database locked, so that a client may ask again."""
+    text is one line. ``passing``: only because the database is locked now, so a client may repeat the
+    command."""
 
     def __init__(self, text: str, passing: bool = False) -> None:
         super().__init__(text)
@@ -51,12 +53,11 @@ class CommitFailed(Exception):
 
 
 class Journal(Protocol):
-    """The store as the engine sees it. ``remembers``: True if events can be read later; if not, events that
-    only report need not be worked out."""
+    """The store as the engine sees it. ``remembers``: see there."""
 
     @property
     def remembers(self) -> bool:
-        """True if events can be read later."""
+        """True if events can be read later. If not, the engine need not work out events that only report."""
 
     def commit(self, batch: Batch, site: Site) -> None:
         """Write the batch's events durably, with the rows of everything in ``site.touched``, and clear that.
@@ -66,13 +67,13 @@ class Journal(Protocol):
         """Return the site as of the last commit, read from the rows (not from the history)."""
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """Return digest and request numbers of an earlier submission with this key; None if there is none."""
+        """Return digest and requests of the owner's earlier submission with this key; None: there is none."""
 
     def blob(self, digest: str) -> bytes:
         """Return the script or environment with this digest. Raises KeyError."""
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Yield those of these requests that have ended, in the order given."""
+        """Yield the stored rows of those of these requests that have ended, in the order given."""
 
     def stored_bytes(self, owner: str) -> int:
         """Return the bytes of a user's stored scripts and environments, those of ended requests included."""
@@ -81,7 +82,7 @@ class Journal(Protocol):
         """True if this script or environment is stored for the user."""
 
     def capacity(self) -> int | None:
-        """Return the bytes of the disk that holds the store; None without a disk."""
+        """Return the size (bytes) of the store's file system; None: unknown, or it has none."""
 
     def low(self) -> bool:
         """True if the disk is so full that only commits that free room are accepted."""
@@ -91,12 +92,11 @@ class Journal(Protocol):
 
 
 class Executor(Protocol):
-    """Starts and watches attempts. Its observations come back as inputs of the engine."""
+    """Starts, stops and watches attempts; it reports what happens to them as inputs of the engine."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Carry out one action, soon and without blocking; to repeat it is harmless.
-
-        ``request`` is given for a Start; for actions on attempts that no longer exist nothing happens."""
+        """Carry out one action, soon and without blocking; to repeat it is harmless. ``request``: the
+        action's request (None: it has ended). An action on an attempt that no longer exists does nothing."""
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
         """Return what became of each expected attempt (request -> attempt) after a restart: exactly one
@@ -111,7 +111,7 @@ class Executor(Protocol):
 
 
 class Selection(Protocol):
-    """Requests chosen by a view, read only, in the order of their dates; made without a look at each."""
+    """Waiting requests chosen by `View.waiting`, read only, by date; making it visits none of them."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator["RequestView"]: ...
@@ -119,7 +119,7 @@ class Selection(Protocol):
         """Return the numbers of these requests."""
 
     def reach(self) -> tuple[Seq, ...]:
-        """Return the requests with dates that change with the selection's: its own, and those with the same
+        """Return the requests that a redating of the selection changes: its own, and those with the same
         properties that wait for other requests."""
 
 
@@ -157,7 +157,7 @@ class RequestView(Protocol):
 
 
 class PassView(Protocol):
-    """The site as a user exit sees it in this pass, with the pass's decisions so far (interfaces.md 8)."""
+    """The site as a user exit sees it in a pass, with that pass's decisions so far (interfaces.md 8)."""
 
     now: Instant
     shift: str | None
@@ -168,31 +168,31 @@ class PassView(Protocol):
 
     @property
     def version(self) -> object:
-        """Return a value that changes whenever anything visible does, except the order of candidates."""
+        """Return a value that changes with anything that this view shows, except the order of candidates."""
 
     def queue(self, name: str) -> Any:
         """Return the settings of a queue. Raises KeyError."""
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Return the queued requests that this pass has not chosen, with the given properties."""
+        """Return the queued requests that this pass has not chosen, narrowed by the given values."""
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Return the started requests and those that this pass has chosen, with the given properties."""
+        """Return the started requests and those that this pass has chosen, narrowed by the given values."""
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, "Answer | None"]]:
-        """Return the candidates of its queue offered before it in this pass, with the exits' answers."""
+        """Return the candidates of its queue offered before it in this pass, each with the exits' answer."""
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return decayed use as a fraction of all use, running and committed use included."""
+        """Return decayed use of a group or owner as a fraction of all use, running and committed included."""
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return the entitlement as a fraction of the whole."""
+        """Return the entitlement of a group (or an owner, a part of its group's) as a fraction of all."""
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return the share term in [0, 1] by the standard rule (``set global share_rule``), of a user in a
-        group; without a user, of the group."""
+        """Return the share term by the stock rule (``set global share_rule``), from 0 to 1: of a user in a
+        group, or of the group if ``owner`` is None."""
 
 
 class Answer(Struct, frozen=True):
@@ -210,13 +210,14 @@ class Answer(Struct, frozen=True):
     until: Instant | None = None
 
     def holds(self, now: Instant) -> bool:
-        """True if the exit need not be asked again at ``now``."""
+        """True if the answer is still valid at ``now``, so that the exit need not be asked again."""
         return self.until is None or now < self.until
 
 
 class OfferRound(Struct, frozen=True):
-    """Offers of a queue's candidates to exits that a pass did not finish, and the next one continues.
-    ``since``: `Site.changed` at the first offer; ``refused``: answers to the candidates refused so far."""
+    """Offers of a queue's candidates to jobselect that a pass did not finish; the next pass goes on with
+    them. ``since``: `Site.changed` at the first offer; ``refused``: the answers so far, by refused
+    candidate."""
 
     since: int
     refused: Mapping[Seq, Answer]
@@ -243,7 +244,7 @@ class ChangedFields(TypedDict, total=False):
 
 
 CHANGEABLE: Mapping[str, Option] = {option.changes: option for option in OPTIONS if option.changes}
-"""Options that a submit exit may change, by the name it uses."""
+"""Options that a submit exit may change, by the name that the exit uses."""
 CHANGED: Mapping[str, tuple[type, str]] = {
     "name": (str, "a text"),
     "path": (str, "a path as a text"),
@@ -267,7 +268,8 @@ def is_change(name: str, value: object) -> bool:
 
 
 class SubmitAnswer(Struct, frozen=True):
-    """Answer of the submit exit: a refusal text, or changed fields (`CHANGEABLE`) of the submission."""
+    """Answer of the submit exits. ``refusal``: text that refuses the submission, None: accepted; ``who``:
+    exits that refuse or change it; ``changes``: new values of its fields (`CHANGEABLE`)."""
 
     refusal: str | None = None
     who: str = ""
@@ -278,7 +280,7 @@ class Exits(Protocol):
     """The site's user exits, guarded: no call raises or runs long; failures are collected."""
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings and forget the overruns of the last pass; before a pass or submission."""
+        """Apply the exits' settings, and call failed exits again; before a pass or submission."""
 
     def has(self, hook: str) -> bool:
         """Return True if any exit that is switched on implements that hook."""
@@ -288,22 +290,23 @@ class Exits(Protocol):
         file-name order. A failure of an exit refuses."""
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """Return the actions of all exits after a request was chosen."""
+        """Return the actions of all exits after a pass chose a request to start."""
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """Return the exits' share term before normalising; None: the standard rule is used."""
+        """Return the exits' share term of an owner in a group, not normalised; None: the stock rule
+        applies."""
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
-        """Return the share terms of many owners, each in a group, while nothing changes."""
+        """Return the share term of each (owner, group), in order; the view must not change meanwhile."""
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """Return the answer of the submit exits to a submission; None if they change nothing."""
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """Return the destinations to try, in order."""
+        """Return the destinations of its pipe queue to try for a request, in order."""
 
     def forces(self) -> bool:
-        """Return True if any exit that is switched on may force."""
+        """Return True if any exit that is switched on may answer force()."""
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
         """Return the rounds of offers, by queue, that the last pass over a site did not finish."""
@@ -312,29 +315,29 @@ class Exits(Protocol):
         """Store rounds of offers that a pass did not finish; return False if this object stores none."""
 
     def asks_again(self) -> Instant | None:
-        """Return the instant at which an exit is asked again about an owner. This pass left the owner's
-        requests out, because the exit had failed on five of them. None: there is no such owner."""
+        """Return when the first back-off ends because of which this pass did not ask an exit about an owner's
+        requests; None: there was none."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
-        """Let questions leave no mark (statistics, trace, failures) in the block, for looks ahead from
-        ``now``."""
+        """Ask exits in the block without effects on statistics, traces and failures, for a simulation from
+        ``now`` on."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Return and forget the failures since `begin`."""
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the units of loaded exits' settings: name -> setting -> unit (``memory``, ``time``,
-        ``count``, ``text`` ...)."""
+        """Return the unit (``memory``, ``time``, ``count``, ``text`` ...) of each setting, by exit and
+        setting."""
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
         """Raise BadValue if the loaded exit has no such setting, or if ``text`` is no value for it."""
 
     def reload(self) -> str:
-        """Load the files again, all or none; return a sentence for the person that asked, empty while loading
-        goes on. Raises Refusal with file and line."""
+        """Load the files again, all or none; return a sentence for the caller, empty if they are still being
+        loaded. Raises Refusal with file and line."""
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the text of each loaded exit, by name."""
+        """Return the source text of each loaded exit, by its name."""
 
     def listing(self) -> list[dict[str, Any]]:
         """Return the rows of ``show exits``: name, doc, enabled, hooks, settings, calls, failures, times."""
@@ -344,16 +347,17 @@ class Exits(Protocol):
 
 
 class Decider(Protocol):
-    """The door behind which passes run: in this process, or in a child that applies the same events."""
+    """Runs passes for the engine: in this process, or in a child with a copy of the site."""
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Ask for a pass over the site. Return its plan, or None if that comes later as an input."""
+        """Ask for a pass over the site at ``now``; ``samples``: last reported use of running attempts. Return
+        its plan, or None if that comes later as an input (`inputs.Decision`)."""
 
     def follow(self, events: Sequence[Recorded]) -> None:
-        """Note the events that were just applied to the site, in order and once: a child applies them too."""
+        """Pass on the events just applied to the site, each once and in order, for a child's copy."""
 
     def reset(self, site: Site) -> None:
-        """Use another site, as after a failed commit: events followed so far are void."""
+        """Use another site from now on, as after a failed commit: the events passed on so far are void."""
 
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
