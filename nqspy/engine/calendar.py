@@ -1,5 +1,5 @@
-"""Shifts of a site in time: the one in force, coming ones, when they stop queues, and days that count as
-Sundays (interfaces.md 7). All functions depend only on settings, zone and instant, except `note_stops`.
+"""Calendar of shifts: the one in force, coming ones, when they stop queues, and days that count as Sundays
+(interfaces.md 7). All functions depend only on settings, zone and instant, except `note_stops`.
 
 A day that the calendar names (a public holiday, a date set by hand) counts as a Sunday in every cron
 expression; clock times on it are as on any other day.
@@ -29,7 +29,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Firing:
-    """Instant at which a shift begins."""
+    """Instant at which a cron time of a shift comes, so that the shift begins."""
 
     at: Instant
     shift: str
@@ -44,7 +44,7 @@ def check_cron(text: str) -> None:
 
 
 def special_days(days: Calendar, year: int) -> Mapping[date, str]:
-    """Return the days of a year that count as Sundays, with their names."""
+    """Return the days of a year that count as Sundays (none of the set workdays), with their names."""
     return _special(days.holidays, days.extra, days.workdays, year)
 
 
@@ -59,7 +59,8 @@ def _special(
 
 @lru_cache(maxsize=256)
 def _public(country: str, year: int) -> dict[date, str]:
-    """Return the public holidays of a country or a part of it; none if the package does not know it."""
+    """Return the public holidays in a year of a country or a part of it (``DE-BY``), with English names if
+    there are any; empty: the package holidays does not know it."""
     from holidays import country_holidays
 
     code, _, part = country.partition("-")
@@ -72,14 +73,14 @@ def _public(country: str, year: int) -> dict[date, str]:
 
 
 def sundays(settings: Settings, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
-    """Return the days from ``after`` to ``until`` that count as Sundays, with their names."""
+    """Return the days from ``after`` to ``until`` (both included) that count as Sundays, with their names."""
     first, last = local(after, zone).date(), local(until, zone).date()
     years = [special_days(settings.calendar, year).items() for year in range(first.year, last.year + 1)]
     return [(day, name) for days in years for day, name in days if first <= day <= last]
 
 
 def check_country(text: str) -> None:
-    """Raise BadValue unless a text is a country with known holidays, or a part of one (DE-BY)."""
+    """Raise BadValue unless a text is the code of a country with known holidays, or of its part (DE-BY)."""
     from holidays import list_supported_countries
     from holidays.registry import COUNTRIES
 
@@ -112,8 +113,9 @@ def check_day(text: str) -> None:
 
 
 def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
-    """Return the latest firing, not after ``now``, that counts (`Shift.counts`); None: there is none. Times
-    that a clock change skips all fire at the change; of these the latest by the clock is returned."""
+    """Return the firing of the shift that should be in force at ``now``: the latest that counts
+    (`Shift.counts`), or None. Times that a clock change skips all fire at the change; the latest by the clock
+    is returned."""
     found = []
     for shift, cron in _crons(settings.shifts.values()):
         latest = wall.latest(read(cron), _sundays_of(settings.calendar), zone_of(zone), now)
@@ -133,7 +135,7 @@ def _crons(shifts: Iterable[Shift]) -> Iterator[tuple[Shift, str]]:
 def next_firing(
     settings: Settings, zone: str, after: Instant, shifts: Iterable[Shift] | None = None
 ) -> Firing | None:
-    """Return the first firing of these shifts (None: of all) later than ``after``; None: there is none."""
+    """Return the first firing of these shifts (None: of all shifts) later than ``after``, or None."""
     days = settings.calendar
     holidays = days.holidays, days.extra, days.workdays
     found = [
@@ -148,7 +150,7 @@ def next_firing(
 def _next(
     cron: str, country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], zone: str, after: Instant
 ) -> Instant | None:
-    """Return the first instant later than ``after`` at which an expression fires; None: there is none."""
+    """Return the first instant later than ``after`` at which a cron expression fires, or None."""
     days = Calendar(country, extra, worked)
     return next(wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after), None)
 
@@ -161,8 +163,8 @@ def coming(
     most: int | None = None,
     shifts: Iterable[Shift] | None = None,
 ) -> list[Firing]:
-    """Return the first ``most`` firings of these shifts (None: of all) later than ``after``, up to ``until``.
-    Times that a clock change skips come in the order of the clock on the wall."""
+    """Return the first ``most`` (None: all) firings of these shifts (None: of all shifts) later than
+    ``after``, up to ``until``. Times that a clock change skips come in the order of the clock on the wall."""
     crons = _crons(settings.shifts.values() if shifts is None else shifts)
     series = [_from(shift.name, cron, settings.calendar, zone, after) for shift, cron in crons]
     due = takewhile(lambda each: each[0] <= until, merge(*series))
@@ -172,7 +174,7 @@ def coming(
 def _from(
     shift: str, cron: str, days: Calendar, zone: str, after: Instant
 ) -> Iterator[tuple[Instant, datetime, Firing]]:
-    """Yield firings, each behind its instant and its time on the wall."""
+    """Yield the firings of a cron expression, each as its instant, its time on the wall, and itself."""
     fires = read(cron), _sundays_of(days), zone_of(zone)
     for at in wall.ahead(*fires, after):
         latest = wall.latest(*fires, at)
@@ -193,7 +195,7 @@ def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...
 
 def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) -> str | None:
     """Return a text that names two shifts that fire in the same minute on some day, and a remedy; None: no
-    two do. ``those``: one of the two must be among these."""
+    two do. ``those``: only pairs with one of these shifts are examined (None: all)."""
     crons = [(shift.name, cron) for shift, cron in _crons(shifts)]
     for (one, cron), (two, other) in combinations(crons, 2):
         compared = one != two and (those is None or one in those or two in those)
@@ -204,7 +206,7 @@ def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) ->
 
 
 def until_of(text: str, zone: str, now: Instant) -> Instant:
-    """Return the next instant after ``now`` at which the clock of a zone shows ``HH:MM``. Raises BadValue."""
+    """Return the next instant at which the zone's clock shows ``text`` (``HH:MM``). Raises BadValue."""
     hours, colon, minutes = text.partition(":")
     digits = text.isascii() and hours.isdigit() and minutes.isdigit()
     if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
@@ -216,8 +218,8 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
 
 
 def note_stops(site: Site, now: Instant) -> None:
-    """Store in the site when its queues are stopped next: with a ``spill``, and by any shift
-    (``closings``)."""
+    """Store in the site when each queue is stopped next: in ``upcoming_stops`` by a shift with a ``spill``
+    other than leave, in ``closings`` by any shift."""
     settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
     firings, after, until = [], now, site.shift.until
     if until is not None and until > now:
@@ -237,7 +239,7 @@ def note_stops(site: Site, now: Instant) -> None:
 
 
 def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:
-    """Return the first of these firings that stops a queue, by queue."""
+    """Return the first firing that stops each queue, by queue; without queues that none stops."""
     found: dict[str, Firing] = {}
     for firing in sorted(firings):
         leaving = settings.shifts[firing.shift].leaving()

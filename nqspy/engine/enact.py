@@ -1,4 +1,4 @@
-"""Effects of the actions of a plan: the events that record them, and the orders for the executor."""
+"""Turns the actions of a plan into events for the journal and orders for the executor."""
 
 from collections.abc import Callable, Iterator
 
@@ -25,9 +25,9 @@ def enact(
     emit: Callable[[ev.Event], object],
     stands: Callable[[Action], bool] | None = None,
 ) -> Iterator[Action]:
-    """Carry out the actions of a plan one by one while the result is iterated. For each action that
-    ``stands`` then (None: for all) it emits the event and yields the order for the executor. Before a start
-    that is late it emits an event with the cause."""
+    """Yield the orders for the executor that follow from a plan's actions, and emit each action's event just
+    before its order. ``stands``: asked at that moment if an action may still be carried out (None: each may).
+    A start later than its reservation is first recorded as late, with a cause."""
     for action in plan.actions:
         if stands is None or stands(action):
             late = _missed(site, action, now) if isinstance(action, Start) else None
@@ -43,11 +43,12 @@ def enact(
 
 
 MISSED = "nqsd was stopped or busy at that time, or the clock was changed"
-"""Cause of a late start that nothing held up."""
+"""Cause of a late start for which no pass recorded another cause."""
 
 
 def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
-    """Return the event about a start later than its reservation, if no pass found a cause; else None."""
+    """Return the event that records a start as later than its guaranteed reservation; None: it is not late,
+    or its cause is recorded already."""
     request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
     reservation = request.reservation
     if reservation is None or reservation.at is None or reservation.late or now <= reservation.at + MOMENT:
@@ -57,15 +58,16 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
 
 
 def is_recorded(plan: Plan, short_before: bool) -> bool:
-    """True if a plan belongs into the journal; ``short_before``: the plan before was short of PEs."""
+    """True if the journal stores a plan: it has actions, failures or changed amounts of ready work, or a
+    value of ``short_of_pes`` other than the plan before (``short_before``)."""
     return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
 def decided(
     plan: Plan, wait: tuple[Blocked, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:
-    """Return the event of a plan. ``wait``, ``asked``: as in the event; ``exits``: its hooks that were asked
-    are recorded."""
+    """Return the event that records a plan. ``wait``: requests passed over with reasons; ``exits``: those of
+    its hooks that passes ask are recorded; ``asked``: when the pass was asked for, if earlier."""
     hooks = None if exits is None else tuple(filter(exits.has, HOOKS))
     return ev.Decided(
         plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, hooks, asked
@@ -73,7 +75,7 @@ def decided(
 
 
 HOOKS = ("jobselect", "elected", "shrpri", "route")
-"""Hooks of exits that passes ask."""
+"""Hooks of user exits that a pass calls."""
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:

@@ -1,4 +1,4 @@
-"""Reasons and places: what `qstat` shows of waiting requests, from the last pass and the queue."""
+"""Reasons and places of waiting requests for ``qstat``, from the last pass and the order of the queue."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -19,7 +19,8 @@ from nqspy.model.requests import AfterWord, Request, State
 
 
 class Places:
-    """Factors and places of a site's queued requests at one instant, computed by queue when asked for."""
+    """Places of a site's queued requests at one instant, with the factors of their priorities. A queue is
+    computed when first asked for, and again after it has changed."""
 
     def __init__(self, engine: Engine, now: Instant) -> None:
         self._engine = engine
@@ -27,7 +28,7 @@ class Places:
         self._queues: dict[str, tuple[int, QueueOrder]] = {}
 
     def of(self, request: Request) -> Place | None:
-        """Return the place of a queued request; None: it is in another state."""
+        """Return place and factors of a request in its queue; None: it is not in state queued."""
         if request.slot < 0:
             return None
         columns = self._engine.site.columns(request.queue)
@@ -43,7 +44,7 @@ class Places:
 
 
 class ChainLink(Struct, frozen=True):
-    """Step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
+    """Step of a chain of dependencies: ``needed_by`` waits until ``word`` is true of ``seq``."""
 
     needed_by: Seq
     seq: Seq
@@ -51,12 +52,12 @@ class ChainLink(Struct, frozen=True):
 
 
 CHAIN = 10
-"""Most links of a chain."""
+"""Most links that `chain` returns."""
 
 
 def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
-    """Return the prerequisites of a request, directly or not, as links, the nearest first: at most CHAIN,
-    each once."""
+    """Return the unmet prerequisites of a request, and theirs in turn, nearest first: at most CHAIN, each
+    once."""
     requests, found, visited = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
@@ -73,12 +74,13 @@ _BY_EXITS = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:
-    """Return the reason why a request waits; None: it does not wait."""
+    """Return the reason that `reasons_of` gives for a request; None: it has none."""
     return reasons_of(engine, (request.seq,)).get(request.seq)
 
 
 def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
-    """Return the reasons why these requests wait, without those that do not."""
+    """Return the reasons why these requests wait; of a running one, what a feature or the executor notes
+    about it. Requests without a reason are left out."""
     site = engine.site
     seqs = tuple(seqs)
     found = explain(site, seqs, engine.plan.reasons)
@@ -103,8 +105,9 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
 
 
 def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
-    """Return the reasons why indices of an array wait, each with its indices: first that of the array itself,
-    if it waits. Empty for any other request; of indices with a request of their own, the first `_INDICES`."""
+    """Return the reasons why indices of an array wait, each with the indices that it holds for. The first is
+    the reason of the array itself, if it waits. Of indices that are requests of their own only `_INDICES` are
+    examined; empty: ``seq`` is no array."""
     site = engine.site
     array = site.requests.get(seq)
     if array is None or array.array is None:
@@ -129,8 +132,8 @@ _INDICES = 100
 
 
 def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
-    """Return the requests that would wait even if everything were free, with their reasons, as far as
-    known."""
+    """Return the requests of ``seqs`` that would not start even if all PEs were free (held, queue stopped,
+    refused by an exit, too large), with their reasons; None: the reason is unknown."""
     site, reasons = engine.site, engine.plan.reasons
     found, others, gate = dict[Seq, Reason | None](), list[Seq](), Gate(site)
     for seq in seqs:
@@ -148,4 +151,4 @@ def self_blocked(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None
 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY, ReasonCode.NEVER)
-"""Codes of reasons that block a request however much is free."""
+"""Codes of reasons that block a request even if all PEs are free."""

@@ -17,8 +17,7 @@ from nqspy.model.requests import Used
 
 
 class CommandAsked(Struct, frozen=True):
-    """A command with its caller's identity. Its reply is returned with the same ``handle`` (None: no caller
-    waits)."""
+    """A command with its caller's identity. Its reply has the same ``handle`` (None: no caller waits)."""
 
     command: cm.Command
     caller: Caller
@@ -26,8 +25,7 @@ class CommandAsked(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """A plan made by a decider in another process; None: the pass failed there, and a new one must be asked
-    for."""
+    """A plan made by a decider in another process; None: that pass failed, another must be asked for."""
 
     plan: Plan | None
 

@@ -1,8 +1,7 @@
-"""The one place where the state changes: `apply(site, recorded)`. Replaying the journal's events gives the
-same state.
+"""The one place where the site changes: `apply(site, recorded)`. The same events always give the same site.
 
-`transitions` changes the requests of an event; here the site follows: columns, indexes, accounts, counts, and
-the rows to be written.
+`transitions` changes the requests of an event; here follows what depends on them: columns, indexes, accounts,
+counts, and the list of rows to write.
 """
 
 import heapq
@@ -51,7 +50,7 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
 
 
 def place(site: Site, request: Request) -> None:
-    """Add a request to the indexes of its state: columns, started, dates, dependants."""
+    """Enter a request into the indexes for its state: columns, started requests, PEs, dates, dependants."""
     state = request.state
     if state is _QUEUED:
         site.columns(request.queue).add(request, site.numbers)
@@ -73,7 +72,7 @@ def place(site: Site, request: Request) -> None:
 
 
 def ages_when_eligible(site: Site, name: str) -> bool:
-    """True if age in that queue counts from when a request could start (``age_from``)."""
+    """True if the age of requests in that queue counts from when they could start (``age_from=eligible``)."""
     queue = site.settings.queues.get(name)
     return queue is not None and queue.age_from == "eligible"
 
@@ -107,7 +106,8 @@ _Also = Callable[[Site, Request, Any, Instant], None]
 def _change(
     site: Site, event: Any, at: Instant, first: _Also | None = None, then: _Also | None = None
 ) -> Sequence[Transition]:
-    """Change requests and index them anew; ``first`` is called before each change, ``then`` after it."""
+    """Change the requests of an event, taking each out of the indexes before and entering it again after;
+    ``first`` and ``then`` are called before and after each change."""
     made = []
     for request in concerned(site, event):
         if first is not None:
@@ -133,14 +133,14 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
 
 
 def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """Change requests and count them anew, because their queue or the number of their indices changes."""
+    """Change requests of which the queue or the number of indices changes, and count them anew."""
     return _change(
         site, event, at, lambda _, r, *more: site.tally.leave(r), lambda _, r, *more: site.tally.enter(r)
     )
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
-    """Change the dates of many requests at once: their rows stay."""
+    """Set the date in queue of many requests at once; their rows in the columns stay."""
     made, by_queue = _noted(site, event, at), defaultdict[str, list[Request]](list)
     for request in (each.request for each in made if each.request.slot >= 0):
         by_queue[request.queue].append(request)
@@ -150,7 +150,7 @@ def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]
 
 
 def _noted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
-    """Change requests that keep their places in the indexes."""
+    """Change requests that keep their places in the indexes, as nothing in these depends on the change."""
     requests = list(concerned(site, event))
     site.touched.requests.update(request.seq for request in requests)
     return [_make(site, request, event, at) for request in requests]
@@ -198,7 +198,8 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
-    """Record a start; after a long one the end comes later, so reservations behind it are examined again."""
+    """Record that an attempt has begun. If that took `MOMENT` or more, it ends later than planned:
+    reservations are examined again."""
     request = site.requests.get(event.seq)
     decided = at if request is None or request.started is None else request.started
     made = _noted(site, event, at)
@@ -254,8 +255,8 @@ def _removed(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[
 
 
 def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
-    """Make an index of an array a request of its own, not indexed yet (`place`), if it is still in the
-    array."""
+    """Make an index of an array a request of its own, if the array still has it. The caller enters it into
+    the indexes (`place`)."""
     if not is_in(array, seq):
         return
     made = born(array, seq)
@@ -286,7 +287,7 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
 
 _ABSENT = object()
 _RECORDS = {ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
-"""Events that record something and change nothing on which decisions rest, except use."""
+"""Events that change nothing on which passes depend, except recorded use."""
 _FREEING = {
     ev.SettingsChanged,
     ev.ShiftChanged,
@@ -298,7 +299,7 @@ _FREEING = {
     ev.Restored,
     ev.ResourceChanged,
 }
-"""Events of the site that may free something."""
+"""Events about the site after which a waiting request may be able to start."""
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,
     ev.Routed: _recounted,

@@ -34,12 +34,12 @@ from nqspy.model.site_copy import beyond, copy_site
 from nqspy.ports import Exits
 
 MOST = 10_000
-"""Most waiting requests that are simulated: those with the earliest dates."""
+"""Most waiting requests to simulate: those with a reservation, and of each queue the earliest by date."""
 SHOWN = 3
 """Most requests without a known end that a text names."""
 
 Spent = Callable[[], float]
-"""Function that returns the used part of the time for an estimate; from 1 on it is stopped."""
+"""Function that returns the used fraction of the CPU time for an estimate; from 1 on the run stops."""
 
 LATEST = "if every request runs to its wall limit and no later request goes first"
 CHANCES = "; not guaranteed, as queue {queue} has backfill=probable"
@@ -60,8 +60,8 @@ def never() -> float:
 
 
 class StartEstimate(Struct, frozen=True):
-    """Estimated start (None: unknown), with text about its basis or why it is unknown. ``by``: requests that
-    stand for ``{by}`` in this text; some may be hidden from the reader."""
+    """Estimated start of a request (None: unknown), with text about its basis or why it is unknown. ``by``:
+    requests to name in place of ``{by}`` in this text; readers may be forbidden to see some."""
 
     start: Instant | None
     basis: str
@@ -76,14 +76,14 @@ class Forecast(Struct, frozen=True):
 
     @property
     def start(self) -> Instant | None:
-        """Probable start, else the latest; None: both are unknown."""
+        """Return the probable start, else the latest; None: both are unknown."""
         return self.latest.start if self.probably.start is None else self.probably.start
 
     def as_dict(
         self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
-        """Return both estimates for JSON, the probable one also at the top. ``written``, ``named``: return an
-        instant and requests as text."""
+        """Return both estimates for JSON, the probable one also at the top level. ``written`` turns an
+        instant into text, ``named`` some requests."""
 
         def shown(estimate: StartEstimate) -> dict[str, Any]:
             names = named(estimate.by) if estimate.by else ""
@@ -96,14 +96,14 @@ class Forecast(Struct, frozen=True):
 
 
 def unknown(why: str) -> Forecast:
-    """Return a forecast without any start, for that reason."""
+    """Return a forecast with both starts unknown, for the reason ``why``."""
     return Forecast(StartEstimate(None, why), StartEstimate(None, why))
 
 
 class LookAhead:
-    """Estimates for a site as it is at ``now``. The site is copied at once, so another thread may ask.
-    ``request``: one that is not submitted yet; ``changes``: of settings, made before; ``wanted``: requests
-    that are simulated however many wait."""
+    """Estimates starts for a site as it is at ``now``. The site is copied by the constructor, so the methods
+    may run in another thread. ``request``: to be simulated as if submitted now; ``changes``: of settings,
+    made on the copy first; ``wanted``: requests to be simulated even beyond `MOST`."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class LookAhead:
     # ------------------------------------------------------------ estimates
 
     def forecasts(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Forecast]:
-        """Return both estimates for each of these requests that waits (None: for all), for an array until an
-        index begins. ``spent``: used part of the time."""
+        """Return both estimates of each waiting request of ``seqs`` (None: of all); an array's are for its
+        next index. ``spent``: used fraction of the CPU time for both runs."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
@@ -159,14 +159,14 @@ class LookAhead:
         return forecasts
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
-        """Return the probable starts of the waiting requests that start in the simulated time."""
+        """Return the probable starts (ms) of the waiting requests that start within the simulated time."""
         with self._asking(exits):
             run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
         return run.starts
 
     def _reserved(self, request: Request) -> Instant | None:
-        """Return the start of a request's reservation, if guaranteed and not past; None: there is none."""
+        """Return the start of a request's reservation if guaranteed, not late and not past; else None."""
         queue = self._site.settings.queues.get(request.queue)
         sure = queue is not None and queue.started and guarantees_times(self._site, request.queue)
         reservation = request.reservation if sure else None
@@ -177,7 +177,7 @@ class LookAhead:
 
     @contextmanager
     def _asking(self, exits: Exits) -> Iterator[None]:
-        """Ask exits about a simulated site, without effects on them."""
+        """Ask exits in the block about a simulated site, without traces in their statistics and failures."""
         try:
             with exits.rehearsal(self._now):
                 yield
@@ -193,7 +193,8 @@ class LookAhead:
     def _estimates(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
     ) -> list[StartEstimate]:
-        """Return an estimate for each request, from a run with these lengths. ``last``: no run follows it."""
+        """Return an estimate for each request, from one run with these run times. ``last``: no other run
+        follows, so the run may use up the copied site."""
         known = [self._at_once(request) for request in requests]
         open_ = {request.seq for request, estimate in zip(requests, known, strict=True) if estimate is None}
         if not open_:
@@ -216,7 +217,7 @@ class LookAhead:
             ]
 
     def _at_once(self, request: Request) -> StartEstimate | None:
-        """Return the estimate of a request that needs no simulation; None: it needs one."""
+        """Return "unknown" for a request that is held or waits for memory or a resource; else None."""
         if request.holds and request.state is State.HELD:
             return StartEstimate(None, "it is held")
         queue = self._site.settings.queues.get(request.queue)
@@ -227,13 +228,14 @@ class LookAhead:
         return None
 
     def _how(self, exits: Exits) -> str:
-        """Return text about the conditions of the estimate."""
+        """Return text about user exits and omitted requests, to be added to the basis of an estimate."""
         asked = exits.has("jobselect") or exits.has("shrpri")
         text = "; user exits were asked about that time" if asked else ""
         return text + (self._bound and f"; {self._bound}")
 
     def _lucky(self) -> dict[str, str]:
-        """Return text, by queue, that starts by chance may delay its requests, with unknown results."""
+        """Return text for each queue of a domain in which a queue has ``backfill=probable``: starts there may
+        delay its requests."""
         site, taking = self._site, dict[str, str]()
         for name, queue in site.settings.queues.items():
             if queue.kind == "batch" and not guarantees_times(site, name):
@@ -247,8 +249,8 @@ class LookAhead:
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
     ) -> dict[Seq, StartEstimate]:
-        """Return why a run gives no start of these requests. What holds all of them, requests without an end,
-        is found once."""
+        """Return estimates for requests that did not start in a run: unknown, with the reason, or rough
+        (`_beyond`). ``cut``: the run stopped at its time limit; else nothing more could happen in it."""
         settings, going, held = run.site.settings, list(run.site.started.values()), None
         paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
         endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
@@ -297,7 +299,8 @@ class LookAhead:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> StartEstimate:
-        """Estimate roughly the start of a request that the run did not reach, by the work ahead of it."""
+        """Estimate roughly, by the work ahead of it, the start of a request that a probable run did not
+        reach."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
             work: dict[str, int] = {}  # PE ms remaining to running requests, by domain
@@ -327,10 +330,10 @@ class LookAhead:
 
 
 class _Lengths(Struct, frozen=True):
-    """Run times of attempts for an estimate, with texts. ``of``: whole run time (ms), None: unknown.
-    ``per_move``: time (ms) of a move for each PE, from the last moves, ``moved``: text about it. ``basis``:
-    text about the run times; ``endless``: about unknown ones. ``guesses``: give a rough estimate beyond the
-    run."""
+    """Run times of attempts for an estimate, and texts about them. ``of``: returns the whole wall time (ms)
+    of a request, None: unknown. ``per_move``: returns the time (ms) in which a suspended request leaves one
+    PE, from recent moves; ``moved``: text about it. ``basis``: text about the run times; ``endless``: about
+    requests without a known end. ``guesses``: a start beyond the simulated time is estimated roughly."""
 
     of: Callable[[Settings, Request], int | None]
     per_move: Callable[[Sequence[MeasuredMove]], float | None]
@@ -357,7 +360,7 @@ def _latest(now: Instant) -> _Lengths:
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
-    """Return a function that returns how long requests probably run on a copy of this site."""
+    """Return a function that returns a request's probable run (`expected_wall`), on a copy of this site."""
     return _probably(site.lifetimes.copy(closed=True), now)
 
 
@@ -373,11 +376,12 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
 
 
 class AtOnce(Passes):
-    """Decider that answers each ask with a plan at once (`ports.Decider`)."""
+    """Decider that makes each plan in this process when it is asked for (`ports.Decider`)."""
 
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Forecast]:
-        """Return a function that estimates the start of a request that may be submitted."""
+        """Return a function that estimates the start of a request not yet submitted; the site is copied
+        now."""
         ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
         return lambda seconds: ahead.forecasts((request.seq,), self._exits, never)[request.seq]

@@ -141,8 +141,7 @@ class Engine:
         self._shift_at: Instant | None = None
 
     def go_on(self, between: Between) -> None:
-        """Start from the state of another engine between two passes (its `between`); the site is copied
-        separately."""
+        """Start from the state of another engine between two passes, except its site (see `between`)."""
         self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
         self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
 
@@ -209,15 +208,13 @@ class Engine:
         return at is not None and at - RETRY_COMMIT <= now < at
 
     def _watch(self, events: Sequence[ev.Recorded], begin: int) -> None:
-        """Record the requests of these events, from place ``begin`` on, as changed since the plan was asked
-        for."""
+        """Record the requests of the events from place ``begin`` on as changed while a plan is being made."""
         for recorded in events[begin:]:
             event: Any = recorded.event
             self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
     def flush(self, now: Instant) -> Outcome:
-        """Commit the pending events, for which no caller waits. If that fails, undo them and apply their
-        observations again later."""
+        """Commit pending events, for which no caller waits; if that fails, undo them (see `_refuse`)."""
         group = self._group
         try:
             self._commit(group)
@@ -227,8 +224,7 @@ class Engine:
         return self._outcome(group, now, True)
 
     def note(self, event: ev.Event, now: Instant) -> Outcome:
-        """Apply an event of the driver (a start, an alarm) and log an alarm's text; the next commit stores
-        the event."""
+        """Apply an event of the driver (a start, an alarm); the next commit stores it and logs alarms."""
         tx = self.transaction(now)
         tx.emit(event)
         if isinstance(event, ev.Alarm):
@@ -236,7 +232,7 @@ class Engine:
         return self._outcome(tx.group, now, False)
 
     def transaction(self, now: Instant) -> Transaction:
-        """Return a transaction whose events and actions belong to the group of the next commit."""
+        """Return a transaction for events and actions of the group of the next commit."""
         return Transaction(
             self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples
         )
@@ -289,8 +285,7 @@ class Engine:
             self._pass(tx)
 
     def happen_again(self, tx: Transaction, events: Sequence[ev.Event]) -> None:
-        """Apply recorded events again (a replay, a restart), with the passes, shift checks and dependencies
-        that they cause."""
+        """Apply recorded events again (replay, restart), with the passes and shift checks they cause."""
         for event in events:
             tx.emit(event)
         submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
@@ -310,8 +305,8 @@ class Engine:
         self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
-        """Apply an observation of a scan after a restart, or one with a failed commit, and repeat orders
-        (kill, suspend, resume) that the executor may have missed."""
+        """Apply an observation of a scan after a restart, or of a failed commit, and repeat orders (kill,
+        suspend, resume) that the executor may have missed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})
         self._observe(tx, observation, observations.adopt)
@@ -355,8 +350,7 @@ class Engine:
     # ------------------------------------------------------------ time
 
     def _time(self, tx: Transaction) -> None:
-        """Apply what is due at this instant without any input: dates of requests, shifts, the pass for which
-        the last plan asked."""
+        """Apply what is due without an input: dates of requests, shifts, the pass for which a plan asked."""
         first = self.site.next_date()
         if first is not None and first <= tx.now:
             tx.emit(ev.Eligible(self.site.due(tx.now)))
@@ -394,9 +388,9 @@ class Engine:
             self._carry_out(tx, plan, None)
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
-        """Carry out a plan that another process made, after a re-check of each action. Of a plan from before
-        a change of settings only the exits' failures are reported, and a pass is due again (also if ``plan``
-        is None). A plan that was not asked for is ignored."""
+        """Carry out a plan of another process after a re-check of each action, if it was asked for. Of a plan
+        from before a change of settings only the exits' failures are reported; then, or if ``plan`` is None,
+        a pass is due again."""
         if not self._asked:
             return
         self._asked = False
@@ -413,8 +407,8 @@ class Engine:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
-        """Turn the actions of a plan into events and orders. ``recheck`` drops actions that no longer fit the
-        site; None: the plan was made just now, so all fit."""
+        """Turn the actions of a plan into events and orders. ``recheck`` drops those that no longer fit the
+        site; None: the plan was made just now."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not is_recorded(plan, short_before):
             self._drops = 0
@@ -465,7 +459,7 @@ class Engine:
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
         """Undo a group that could not be committed: read the site again from the database, and refuse the
         group's commands with ``text`` (``passing``: as busy, so that clients repeat them). Observations are
-        applied again later, except readings of use, notes, and one whose handler raised an error."""
+        applied again later, except readings of use, notes, and one that broke its handler."""
         self.log(text)
         unapplied = [
             e for e in inputs if isinstance(e, _NEWS) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))

@@ -19,8 +19,7 @@ class Outage:
         self._reporting: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
 
     def failed(self, error: str, now: Instant) -> None:
-        """Record that a commit failed at ``now``; if it contained the report of an outage, that outage lasts
-        on."""
+        """Record that a commit failed at ``now``; an outage that it was to report is reported later."""
         since, full = self._reporting
         self.since = self.since or since or (now, error)
         self._full = self._full or full

@@ -83,8 +83,7 @@ def _in_their_turns(
 
 
 def _in_line(site: Site, seq: Seq) -> Request | None:
-    """Return the request with this number; for an index that has not begun its array, in whose place it
-    waits; None: it has ended."""
+    """Return the request with this number; of an index that has not begun its array; None: it has ended."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 
@@ -97,8 +96,7 @@ def _place(request: Request) -> _Place:
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Return the queued requests of the same queue and group ahead of ``last``, in order; 2 * `MOST` at
-    most."""
+    """Return the queued requests of the same queue and group ahead of one, in order; 2 * `MOST` at most."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.spec.group)
     date, turn = columns.date, columns.turn
     # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.

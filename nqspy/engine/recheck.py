@@ -1,5 +1,5 @@
-"""Re-check of a plan that comes back late: an action stands only if everything that matters to it is
-unchanged. States, PEs, units and limits are checked here; the feature that proposed an action confirms that
+"""Re-check of a plan that another process made: an action is carried out only if the site still allows it.
+States, PEs, units, limits and reservations are checked here; the feature that proposed an action says whether
 it still wants it."""
 
 from collections.abc import Collection, Mapping
@@ -22,14 +22,14 @@ from nqspy.shares import FairShare
 
 
 class Recheck:
-    """Re-check of the actions of a plan in order, each before it is carried out.
+    """Checks the actions of one plan, in order, each just before it is carried out.
 
-    ``changed``: requests with events since the plan was asked for. ``now``: when it was asked for, at most a
-    `MOMENT` ago. A change of settings or shift voids a whole plan, which is not checked here. ``samples``:
-    last reported use of running attempts. The maker of the plan is not trusted: whatever it contains, the
-    site stays sound.
+    ``changed``: requests with events since the plan was asked for. ``now``: when it was asked for, but at
+    most a `MOMENT` ago. ``samples``: last reported use of running attempts. The maker of the plan is not
+    trusted: whatever the plan contains, the site stays consistent. A plan from before a change of settings or
+    shift must not be given to this class.
 
-    ``drops``: number of actions so far that do not stand; ``fallen``: the starts among them, with reasons.
+    ``drops``: number of actions so far that were dropped; ``fallen``: the starts among these, with reasons.
     """
 
     def __init__(
@@ -52,10 +52,9 @@ class Recheck:
         return FairShare(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
-        """True if an action may be carried out now: its request is unchanged, its PEs are free, and no limit
-        and no reservation prevents it. What follows from a start (a re-dating) is dropped with it. If the
-        request of a dropped start keeps its reservation, later reservations of the plan are dropped too, as
-        they may need its room."""
+        """True if an action may be carried out now; an action that may not is counted as dropped. What
+        follows from a dropped start (a redating) is dropped too. If a dropped start keeps its reservation,
+        later reservations of the plan are dropped, as they may need its PEs."""
         if self._has_reserved:  # by now the site has the reservations of the plan so far
             self._gate = self._gate_of_now()
         holds = self._holds(action) and features.stands(self._site, action)
@@ -129,14 +128,14 @@ class Recheck:
         return len(pes) == len(set(pes)) == wanted and inside
 
     def _to_be(self, seq: Seq, pes: int) -> Request | None:
-        """Return a request on so many PEs if it has several sizes; an index that has not begun as it would
-        be, if its array did not change. None: there is none."""
+        """Return a request as it would start on ``pes`` PEs (an index that has not begun: as a request of its
+        own). None: it has ended, or its array changed since the plan was asked for."""
         found = self._site.to_be(seq)
         changed = seq not in self._site.requests and array_of(seq) in self._changed
         return None if changed or found is None else sized(found, pes)
 
     def _refusal(self, action: Start) -> Reason | None:
-        """Return why a request may not start; None: it may."""
+        """Return the reason why a planned start may not be carried out; None: it may."""
         site, request = self._site, self._to_be(action.seq, len(action.pes))
         queue = None if request is None else site.settings.queues.get(request.queue)
         if request is None or queue is None or not queue.started or action.seq in self._changed:

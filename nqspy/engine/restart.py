@@ -1,4 +1,4 @@
-"""Restart: compares what runs by the rows with what the executor finds (architecture.md 5.8)."""
+"""Restart: brings what runs by the database in line with what the executor finds (architecture.md 5.8)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,9 +24,10 @@ from nqspy.model.site_checks import check_site
 
 
 class Later(Struct, frozen=True):
-    """Facts from after the last event of the rows, because an older database was installed or its log is
-    lost. ``subject``: of the mail about it. ``next_seq``: first number that was never given out;
-    ``attempts``: last attempt of each request started in that time, known or unknown."""
+    """Facts from after the last event in the database, if it is an older copy or lost its latest commits.
+    ``text``, ``subject``: of the alarm and the mail about it. ``next_seq``: lowest number that is surely
+    unused; ``attempts``: last attempt of each request started in that time, also of requests not in the
+    database."""
 
     text: str
     next_seq: Seq = 1
@@ -35,8 +36,8 @@ class Later(Struct, frozen=True):
 
 
 def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = None) -> Later | None:
-    """Return facts from a time that the rows do not know, found in the spool's attempts (``spooled``: the
-    last of each request) and a restore's note; None, as usual: there are none."""
+    """Return what the database misses, from the attempts in the spool (``spooled``: the last of each request)
+    and the note that a restore left (``noted``); None: it misses nothing, as usual."""
     later = {
         seq: attempt
         for seq, attempt in spooled.items()
@@ -56,14 +57,15 @@ def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = Non
 def begin(
     engine: Engine, found: Found, host: str, zone: str, now: Instant, later: Later | None = None
 ) -> Outcome:
-    """Adopt what runs, end what ended meanwhile, and queue again what was never begun; then check the site.
-    Raises BrokenSite.
+    """Record the machine, adopt attempts that run, end those that ended, and queue again those that never
+    began; then check the site. Raises BrokenSite.
 
-    ``later``: what happened after the rows were written (`later_than`). Then no number is given out again,
-    and requests started in that time are held until an operator releases them.
+    ``found``, ``host``, ``zone``: the machine as it is now. ``later``: what the database misses
+    (`later_than`); then no number is given out again, and requests started in that time are held until an
+    operator releases them.
 
-    The executor first claims every attempt that was not begun as void, so nothing can run twice. After a
-    failed commit the observations are applied again later.
+    Before that the executor claims every attempt that has not begun as void, so that nothing runs twice. If
+    the commit fails, the observations are applied again later.
     """
     site = engine.site
     expected = {seq: request.attempts for seq, request in site.started.items()}
@@ -82,7 +84,7 @@ def begin(
 
 
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
-    """Repeat `begin` with its recorded events."""
+    """Apply the recorded events of a `begin` again, in a replay."""
     engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 
@@ -129,6 +131,6 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
 
 
 HELD = "it may have run after the last event in the database; to run it (again), release it with qrls -h o"
-"""Why a request is held after a restore."""
+"""Reason why a request is held after a restore of the database."""
 
 _FEW = 20

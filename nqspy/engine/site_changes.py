@@ -1,5 +1,5 @@
-"""Effects of events on the site other than on requests: settings, shifts, health, the machine. Called by
-`lifecycle` only."""
+"""Effects of events on the site other than on requests: settings, shifts, resources, memory pressure, the
+machine. Only `lifecycle` calls this."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ from nqspy.model.site import Site
 
 
 def remember(site: Site, request: Request, event: ev.Ended) -> None:
-    """Store use and run time of an ended request, as estimates for similar ones."""
+    """Store use and run time of an ended request, from which those of similar requests are estimated."""
     ask = request.spec.ask
     run = run_of(event, planned_wall(site.settings, request.queue, ask), ask.best_guess)
     if run is not None:
@@ -30,13 +30,13 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
 
 
 def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
-    """Store the time of a move off PEs, as an estimate for the next ones."""
+    """Add the time of a move off PEs to those from which later moves are estimated."""
     site.moves = with_move(site.moves, len(request.pes), event.took)
     site.touched.state = True
 
 
 def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
-    """Carry out the changes, and compute anew what depends on them."""
+    """Make the changes of settings, compute anew what depends on them, and note the rows to write."""
     heads = {renamed(change.path).partition("/")[0] for change in event.changes}
     if "server" in heads:
         _note_name(site)
@@ -55,14 +55,14 @@ def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> Non
 
 
 def _note_name(site: Site) -> None:
-    """Store the host part of identifiers before it may change."""
+    """Keep the host part of identifiers in the list of former names, before it may change."""
     if site.name not in site.former:
         site.former = (*site.former, site.name)
         site.touched.state = True
 
 
 def pressure_answered(site: Site) -> None:
-    """Record that a request gave way or returned: the next decision needs a new reading."""
+    """Record that a request gave way or came back: decisions on scarce memory wait for a newer reading."""
     site.pressure = replace(site.pressure, answered=True)
     site.touched.state = True
 

@@ -1,4 +1,4 @@
-"""Times on the clock of a zone as instants, over every change of that clock, summer time or not.
+"""Conversion of cron times on the clock of a zone into instants, over all changes of that clock.
 
 A fixed time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: a time
 that a change skips fires at the change, and one that comes twice fires once. An expression with a star in
@@ -19,21 +19,21 @@ from nqspy.model.ids import Instant
 _DAY = 86_400
 _WINDOW = 2 * _DAY
 _STEP = _DAY // 4
-"""Changes of a clock lie further apart than this, s."""
+"""Least time (s) between two changes of one clock."""
 _SLACK = _DAY
-"""More than any clock of the world differs from UTC, s."""
+"""More time (s) than any clock of the world differs from UTC."""
 _FAR = YEARS * 366 * _DAY
 """Longest search (s): a clock change may skip every day of an expression."""
 
 
 def local(second: float, zone: ZoneInfo) -> datetime:
-    """Return the time that the clock shows at a second since 1970, without zone; ``fold`` 1: the second
-    time."""
+    """Return the time that a zone's clock shows at ``second`` (since 1970), without zone. ``fold`` is 1 if
+    the clock shows it for the second time."""
     return datetime.fromtimestamp(second, zone).replace(tzinfo=None)
 
 
 def first_shown(wall: datetime, zone: ZoneInfo) -> int:
-    """Return the second since 1970 at which the clock first shows a time, or jumps over it."""
+    """Return the second since 1970 at which the zone's clock first shows ``wall``, or jumps over it."""
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if second.utcoffset() <= first.utcoffset():  # type: ignore[operator]
         return int(first.timestamp())
@@ -42,7 +42,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> int:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first second after ``low`` from which on ``holds`` is true; it is true at ``high``."""
+    """Return the first second after ``low`` from which ``holds`` is true; it is true at ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -56,7 +56,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Iterator[Instant]:
-    """Yield the instants later than ``after`` at which an expression fires, in order."""
+    """Yield the instants (ms) later than ``after`` at which a cron expression fires, in order."""
     found = _wild_ahead if cron.wild else _certain_ahead
     for second in found(cron, sundays, zone, after // 1000):
         if second * 1000 > after:
@@ -64,7 +64,7 @@ def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Itera
 
 
 def latest(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: Instant) -> tuple[Instant, datetime] | None:
-    """Return the last firing not after ``now``, and its time on the clock; None: there is none."""
+    """Return the instant (ms) of the last firing not after ``now``, and its time on the clock, or None."""
     found = (_wild_back if cron.wild else _certain_back)(cron, sundays, zone, now // 1000)
     return None if found is None else (Instant(found[0] * 1000), found[1])
 
@@ -128,7 +128,8 @@ def _wild_back(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: int) -> tuple[
 
 
 def _stretches(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
-    """Return (begin, stop, offset) of times without a jump of the clock between these seconds."""
+    """Return the spans between jumps of the clock from second ``start`` to ``end``: each with begin, stop and
+    offset to UTC (s)."""
     found, begin, offset = [], start, _offset(zone, start)
     for at in range(start, end, _STEP):
         later = _offset(zone, at + _STEP)
