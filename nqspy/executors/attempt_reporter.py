@@ -1,4 +1,4 @@
-"""Data that shepherds share, and an attempt's records and reports: on the disk before they are reported."""
+"""Parts common to all shepherds; records and reports of an attempt: first on the disk, then to the daemon."""
 
 import contextlib
 import json
@@ -13,19 +13,20 @@ from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
 _TRIES = 20
-"""Real seconds for which a report waits for a busy daemon: the pidfd shows the end anyway."""
+"""Most times, each `_PAUSE` s, that a report is sent to a busy daemon: the pidfd shows the end anyway."""
 _RETRY = 2.0
 _LEAST_PROCESSES = 64
-"""Least number of processes of a request; it may have a quarter of the machine's where cgroups count them."""
+"""Least value of `Station.most_processes`, which is else a quarter of the pids that the machine has."""
 
 
 class Station:
-    """Things that the spawner has prepared for its shepherds: spool, lock, sockets, cgroups."""
+    """Things that the spawner prepares once for all its shepherds: spool, lock, sockets, cgroups."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, groups: cgroups.Cgroups, offers: socket.socket
     ) -> None:
-        """``offers``: where idle shepherds offer themselves (`pool`); ``logins``: where they ask."""
+        """``lock``, ``reports``: lock of the spawner, socket to the daemon; ``offers``: where idle shepherds
+        offer themselves (`pool`); ``logins`` (set later): where they ask for logins."""
         self.spool = spool
         self.lock = lock
         self.reports = reports
@@ -52,7 +53,8 @@ class AttemptReporter:
         self.used: list[int] = [0, 0, 0]
 
     def report(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
-        """Send one report to the daemon, if there is one; return False if it is too busy."""
+        """Send one report to the daemon, with numbers ``used`` as its ``kind`` needs; return False if the
+        daemon is busy for 2 s. If there is none, return True: the next daemon reads the records."""
         message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
         if text or kind == "note":
             message["t"] = text
@@ -70,7 +72,8 @@ class AttemptReporter:
         return False
 
     def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
-        """Deliver the output, write the whole story, call ``ready``, report the end; False: not sent."""
+        """Deliver the output as an ``exit`` record says, write the ``done`` record, call ``ready`` and report
+        the end; return False if the report could not be sent."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
@@ -86,14 +89,15 @@ class AttemptReporter:
         return self.report("end")
 
     def listen(self) -> socket.socket:
-        """Return the socket for the daemon's messages, which it sends from now on."""
+        """Return the socket for the daemon's messages; the first call opens and reports it."""
         if self.control is None:
             self.control = deadline.listen()
             self.report("here")
         return self.control
 
     def exiting(self, text: str = "") -> socket.socket:
-        """Report that the output takes a while (``text``: why); return the socket for its messages."""
+        """Report that the job has ended and its output takes a while (``text``: why), so that its PEs are
+        free; return the socket for the daemon's messages."""
         if self.control is None:
             self.control = deadline.listen()
         self.report("left", self.used, text)
@@ -101,7 +105,7 @@ class AttemptReporter:
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Write a record again and again until the disk takes it. Raises records.Gone."""
+    """Write a record until the disk takes it, every 2 s. Raises records.Gone if the folder was removed."""
     while True:
         try:
             records.add(".", name, record, durable=durable)

@@ -18,14 +18,15 @@ _MOVES = 10
 _MANY = 16
 _KILLS = 3
 DYING = 0.5
-"""Real seconds in which killed processes should end: on a busy machine that takes a while."""
+"""Real seconds to wait for the end of killed processes: on a busy machine that takes a while."""
 STOPPING = 0.5
-"""Real seconds in which all processes of a job should stop; those that wait in the kernel cannot stop."""
+"""Real seconds in which all processes of a job should stop; a process that waits in the kernel cannot."""
 _MOMENT = 0.001
 
 
 class JobGroup:
-    """A job without a cgroup: all descendants of its shepherd, the subreaper. Base class of the others."""
+    """Processes of one job. This base class is for a job without a cgroup: all descendants of its shepherd,
+    the subreaper. ``held``: its controllers; ``unborn``: directories that a new process must `enter`."""
 
     kind = "none"
     folder = ""
@@ -35,7 +36,7 @@ class JobGroup:
         self.unborn: list[str] = []
 
     def fork(self) -> int:
-        """Fork; return 0 in the child, which must then `enter`. Raises OSError."""
+        """Fork a process of the job; return 0 in the child, which must then `enter`. Raises OSError."""
         return os.fork()
 
     def enter(self) -> None:
@@ -53,13 +54,13 @@ class JobGroup:
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Kill all processes, in rounds until none remains. Many are stopped first, so that none forks."""
+        """Send SIGKILL to all processes, once: the caller repeats it. Many are stopped before."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop all processes, in rounds until two lists have only stopped ones: a fork may be under way."""
+        """Stop all processes, in rounds until two lists in a row have only stopped ones or time is up."""
         until, stopped, lists = now() + STOPPING, set[int](), 0
         while lists < 2 and now() < until:
             pids = self.pids()
@@ -79,13 +80,12 @@ class JobGroup:
         return None
 
     def remove(self) -> None:
-        """Remove the job's cgroup, which must be empty."""
+        """Remove the job's directories in the cgroup trees; they must be empty."""
         self.held.remove()
 
 
 class Cgroup(JobGroup):
-    """A cgroup directory of a job: of cgroup2, or of the cgroup1 controllers freezer and cpuacct
-    (``counter``)."""
+    """A job in its own cgroups: ``folder`` in cgroup2, or in cgroup1 freezer and cpuacct (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
         """Make the job's directories in the tree of cgroups. Raises OSError."""
@@ -148,12 +148,12 @@ class ShepherdCgroup(JobGroup):
         self.before = 0.0
 
     def begin(self) -> None:
-        """Prepare it for another job: forget the use so far, and the controllers of the former job."""
+        """Prepare the cgroup for the shepherd's next job: forget the former one's use and controllers."""
         self.held = Enforced()
         self.before = self._spent()
 
     def cpu(self) -> float | None:
-        """Return the CPU seconds of its processes without the shepherd's own."""
+        """Return the CPU seconds of the present job, without the shepherd's own; None if cgroup1."""
         return max(0.0, self._spent() - self.before) if self.kind == "cgroup2" else None
 
     def _spent(self) -> float:
@@ -161,7 +161,7 @@ class ShepherdCgroup(JobGroup):
         return found - time.process_time() if found is not None else 0.0
 
     def fork(self) -> int:
-        """Fork a shepherd into it. Raises OSError."""
+        """Fork a shepherd into the cgroup; return 0 in the child. Raises OSError."""
         if self.kind == "cgroup2":
             try:
                 return fork_into(self.folder)
@@ -181,7 +181,7 @@ class ShepherdCgroup(JobGroup):
         return [pid for pid in super().pids() if pid != me]
 
     def kill(self) -> None:
-        """Kill all processes but the shepherd. Many are killed by cgroup.kill, once the shepherd has left."""
+        """Kill all processes except the shepherd; many by cgroup.kill, after the shepherd has left."""
         if self.kind == "cgroup2" and len(self.pids()) > _MANY:
             write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
             if os.getpid() not in members(self.folder):
@@ -193,8 +193,8 @@ class Cgroups:
     """Makes cgroups for jobs and shepherds; the spawner finds out once which kind can be used."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """Find out which kind works. ``name``: of this home's directories; ``only``: the one to try
-        (``none``: no cgroup)."""
+        """Find out which kind works. ``name``: of this home's directories; ``only``: the one kind to try
+        (``none``: make no cgroups)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for kind in ("cgroup2", "cgroup1"):
             if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
@@ -205,7 +205,8 @@ class Cgroups:
             sweep(folder)
 
     def for_job(self, name: str, limits: JobLimits | None = None) -> JobGroup:
-        """Return a group for one attempt, with as many of the limits as the kernel enforces."""
+        """Return a new group for one attempt (without a cgroup if none can be made), with as many of the
+        limits as the kernel can enforce."""
         cgroup = JobGroup()
         with contextlib.suppress(OSError):
             if self.kind != "none":
@@ -269,7 +270,8 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
 
 
 def kill_all(kind: str, folder: str, *more: str) -> bool:
-    """Kill all processes in a lost job's cgroup and controllers (``more``); True if surely none remains."""
+    """Kill all processes in the cgroup of a lost job and in its controllers (``more``), and remove these;
+    return True if surely none remains."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")
@@ -336,7 +338,8 @@ def sweep(base: str) -> None:
 
 
 def move(cgroup: JobGroup, order: dict[str, Any], cpus: list[int] | None) -> None:
-    """Bind all threads of a stopped request to other CPUs; repeat until no thread is new."""
+    """Bind all threads of a stopped request to other CPUs, and note them in its order; repeat until no thread
+    is new. Do nothing without ``cpus`` (None)."""
     if not cpus or cpus == order["cpus"]:
         return
     order["cpus"] = cpus

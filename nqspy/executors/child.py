@@ -27,19 +27,19 @@ _DEFAULT_AGAIN = (
 
 
 class Again(Exception):
-    """The job did not start, by no fault of the request, and may start later; a line for people."""
+    """Failed start by no fault of the request, which may succeed later. With a line for people."""
 
 
 class Stalled(Exception):
-    """The job did not exec in time, or was to be ended before; with the `Wait` for it."""
+    """Failed start: the job's exec took too long, or the daemon ended it before. With the `Wait` for it."""
 
 
 class OldLogin(Exception):
-    """A profile of the owner was changed since the login was run."""
+    """Failed start: a profile of the owner was changed since the stored login was run."""
 
 
 class NoInterpreter(Exception):
-    """The interpreter that the script names cannot be run; a line for people."""
+    """Failed start: the interpreter that the script names cannot be run. With a line for people."""
 
 
 _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpreter: b"\2"}
@@ -61,7 +61,7 @@ def plain(order: Order) -> bool:
 
 
 def room_for_the_daemon() -> dict[str, tuple[int, int]]:
-    """Return the limit on processes for the daemon's own user: a tenth is reserved for the daemon."""
+    """Return rlimit NPROC for jobs of the daemon's own user: a tenth of the limit stays free."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft == resource.RLIM_INFINITY:
         return {}
@@ -78,8 +78,8 @@ def secure() -> None:
 
 
 def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
-    """Spawn the first process of a plain job; return its pid and "", or 0 and the reason. Raises Again,
-    OldLogin, NoInterpreter."""
+    """Spawn the first process of a plain job; return its pid and "", or 0 and why it did not start. Raises
+    Again, OldLogin, NoInterpreter."""
     _check_login(order, who)
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
@@ -163,7 +163,7 @@ def _read_refusal(reader: int, pid: int, group: JobGroup, wait: Wait) -> bytes:
 def _be_the_job(
     order: Order, who: Person, group: JobGroup, streams: Streams, pipes: tuple[int, int]
 ) -> NoReturn:
-    """Become the job when the first pipe allows it; write errors to the second."""
+    """Become the job, in the child, when the first pipe allows it; write errors to the second."""
     gate, writer = pipes
     try:
         try:
@@ -217,7 +217,7 @@ def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
 
 
 def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call ``call`` to exec or spawn the program. Raises RuntimeError, Again; NoInterpreter (missing)."""
+    """Call ``call`` to exec or spawn the program. Raises RuntimeError, Again; NoInterpreter: none there."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
     except RuntimeError as error:
@@ -273,7 +273,8 @@ def _words(order: Order, who: Person) -> tuple[str, list[str]]:
 
 
 def marks(order: Order, who: Person) -> bool:
-    """True if a login shell of the job's own marks with a file that it has come to the script."""
+    """True if the job's own login shell makes a file (`scratch.mark`) just before the script, which shows
+    that no profile has ended the shell."""
     shell = order["shell"] or who.shell
     kind = login_env.family(shell)
     other = order.get("interpreter") not in ([], [shell])

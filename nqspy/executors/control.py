@@ -51,7 +51,7 @@ class Enforced:
         return proc.field(self._text("memory", "memory.oom_control", "memory.events"), "oom_kill")
 
     def refused(self) -> int:
-        """Return how often the kernel refused it another process."""
+        """Return how often the kernel refused the request another process."""
         return proc.field(self._text("pids", "pids.events", "pids.events"), "max")
 
     def _text(self, controller: str, *names: str) -> str:
@@ -100,7 +100,8 @@ class Controls:
                     self.found[controller] = ControllerPlace(1, base)
 
     def hold(self, limits: JobLimits, name: str, folder: str) -> Enforced:
-        """Set as many limits as the kernel can enforce. ``folder``: the request's own in cgroup2."""
+        """Set as many limits of a request as the kernel can enforce; return the directories that enforce
+        them. ``folder``: the request's own in cgroup2, "" without one."""
         held = Enforced()
         for controller, value in zip(CONTROLLERS, limits, strict=True):
             place = self.found.get(controller)
@@ -122,7 +123,7 @@ class Controls:
 
 
 def _enable(controller: str, tree: str) -> bool:
-    """Enable a controller in ``tree``; the kernel refuses that below a directory with processes."""
+    """Enable a controller in ``tree``; return False if refused, as below a directory with processes."""
     if controller == "devices":
         return device_filter.deny(tree, [], keep=False)
     above = os.path.dirname(tree)
@@ -170,7 +171,8 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
 
 @contextlib.contextmanager
 def joined(held: Enforced) -> Iterator[None]:
-    """Move this one into a request's directories while the block spawns: a fork costs ten times as much."""
+    """Move this process into a request's directories while the block spawns a job, then back: a fork costs
+    ten times as much. Raises OSError."""
     try:
         for folder in held.enter:
             if not write(f"{folder}/cgroup.procs", "0"):

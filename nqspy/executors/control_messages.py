@@ -16,7 +16,8 @@ _MOST = 100
 
 
 class ControlMessages:
-    """Lines and changes for one attempt; a child of the owner's writes each line to an output in place."""
+    """Applies messages ``adjust`` (to the order) and ``write`` for one attempt. A child that becomes the
+    owner writes a line to an output in place, as that may block."""
 
     def __init__(self, order: dict[str, Any], streams: tuple[int, int], home: str) -> None:
         """``streams``: descriptors of both outputs in the spool, -1 for one that is written in place."""
@@ -60,14 +61,14 @@ class ControlMessages:
         return max(0.0, self._until - at) if self.writer else _LINE_SECONDS if self._lines else float("inf")
 
     def reaped(self, pid: int) -> bool:
-        """True if the process that was just reaped is the writer, not a process of the job."""
+        """True if the writer was just reaped, not a process of the job; then the next line may follow."""
         if pid != self.writer:
             return False
         self.writer = 0
         return True
 
     def drop(self) -> None:
-        """Drop all lines: the job is being killed, and nothing may delay that."""
+        """Drop all lines and accept no more: the job is being killed, and nothing may delay that."""
         self._closed = True
         self._lines.clear()
         if self.writer:

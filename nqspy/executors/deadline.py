@@ -51,8 +51,7 @@ class Wait:
     daemon's messages. ``others``: messages that do not end the wait; ``kill``: the one that did."""
 
     def __init__(self, seconds: float, hear: Callable[..., socket.socket], *, at_once: bool = False) -> None:
-        """``seconds``: the deadline, from now on; ``at_once``: an order to kill the job ends it without
-        grace."""
+        """``seconds``: deadline from now on; ``at_once``: an order to kill ends the wait without grace."""
         self.begun = now()
         self.until = self.begun + seconds
         self.others: list[dict[str, Any]] = []
@@ -61,7 +60,7 @@ class Wait:
         self._at_once = at_once
 
     def read(self, reader: int) -> tuple[bytes, bool]:
-        """Return all bytes until the other end of the pipe is closed, and True if it was closed in time."""
+        """Return all that the child writes, and True if it closed the pipe before the deadline."""
         data, poll = b"", select.poll()
         poll.register(reader, select.POLLIN)
         control: socket.socket | None = None
@@ -110,7 +109,7 @@ class Wait:
 
 
 def end(pid: int) -> None:
-    """Kill a child and wait for it, but not forever: it may hang in the kernel."""
+    """Kill a child and wait at most 1 s for its end: it may hang in the kernel."""
     proc.send([pid], signal.SIGKILL)
     proc.await_ends([pid], _GRACE)
     with contextlib.suppress(ChildProcessError):

@@ -23,8 +23,8 @@ Sources = dict[str, int | None]
 
 
 def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
-    """Deliver the streams of a record of the spool. Return the path at which each now lies by its name, with
-    ``text``: what went wrong (empty: nothing), and ``kept``: True if one stays in the spool."""
+    """Deliver the output as an ``exit`` record says. Return the path at which each stream now lies, with
+    ``text``: why some stay in the spool (empty: none does), and ``kept``: True if one stays there."""
     sources: Sources = dict.fromkeys(_streams(record))
     with contextlib.ExitStack() as opened:
         for name in sources:
@@ -48,7 +48,7 @@ def deliver(record: dict[str, Any], wait: deadline.Wait) -> dict[str, Any]:
 
 
 def size_of(record: dict[str, Any]) -> int:
-    """Return the bytes to deliver: those allocated on the disk, not the files' lengths."""
+    """Return the bytes that the spooled streams have on the disk, not the files' lengths."""
     found = 0
     for name in _streams(record):
         with contextlib.suppress(OSError):
@@ -57,7 +57,8 @@ def size_of(record: dict[str, Any]) -> int:
 
 
 def destination(output: dict[str, Any], home: str) -> str:
-    """Return the path to which one stream goes; for a folder, its default name in that."""
+    """Return the path to which a stream goes (``output``: its part of the order). Without a path, or in a
+    folder, it has a default name; a rerun may add the attempt's number."""
     path = output["path"]
     if output["keep"] or not path:
         path = os.path.join(home if output["keep"] else output["folder"], output["name"])
@@ -70,7 +71,7 @@ def destination(output: dict[str, Any], home: str) -> str:
 
 
 def join(output: dict[str, Any]) -> None:
-    """Make one output of two streams with the same path, which is no folder: one would replace the other."""
+    """Join both streams in an order's output if they have the same path: else one would replace the other."""
     ways = [output["stdout"], output["stderr"]]
     named = [os.path.normpath(each["path"]) for each in ways if each["path"] and not each["keep"]]
     one = len(named) == 2 and named[0] == named[1] and not ways[0]["path"].endswith("/")
@@ -83,20 +84,20 @@ def _shares(output: dict[str, Any]) -> bool:
 
 
 def _written_before(output: dict[str, Any], path: str) -> bool:
-    """True if an earlier attempt has written that file (``""``: to an unknown place)."""
+    """True if an earlier attempt may have written that file (``former`` ``""``: to an unknown place)."""
     former = output.get("former", ())
     written = bool(former) and (output["direct"] or path in former or former == [""])
     return written and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def _mark(output: dict[str, Any], path: str) -> str:
-    """Return the line to write above the output of a further attempt; empty if it is not appended."""
+    """Return the line above an output that is appended to an earlier attempt's; "" for other outputs."""
     appended = output.get("rerun") == "append" and _written_before(output, path)
     return f"{output['mark']}\n" if appended else ""
 
 
 def open_in_place(output: dict[str, Any], home: str) -> int:
-    """Open the file that a job itself writes. Raises OSError with its path."""
+    """Open the file of a stream that the job itself writes. Raises OSError with its path."""
     path = destination(output, home)
     mark = _mark(output, path)
     try:
@@ -111,7 +112,7 @@ def open_in_place(output: dict[str, Any], home: str) -> int:
 
 
 def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
-    """Open a file to append to it; where others may make names, one with the attempt's number."""
+    """Open a file to append to it; return fd and path: ``PATH.ATTEMPT`` if others may make names there."""
     try:
         return open_target(path, os.O_APPEND), path
     except PermissionError:
@@ -120,7 +121,7 @@ def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
 
 
 def _write_mark(fd: int, mark: str) -> None:
-    """Write the line above an attempt's output, on a line of its own; only into regular files."""
+    """Write the separating line (`_mark`) into a file, on a line of its own; only into regular files."""
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode):
         last = _read_at(fd, max(0, found.st_size - 1), 1)
@@ -128,7 +129,7 @@ def _write_mark(fd: int, mark: str) -> None:
 
 
 def _read_at(fd: int, at: int, size: int) -> bytes:
-    """Read from a file open for writing; return nothing if its owner may not read it."""
+    """Read from a file open for writing; return b"" if its owner may not read it or it has no more."""
     try:
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
     except OSError:
@@ -170,7 +171,7 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
 
 
 def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
-    """Rename streams that are the owner's own files; return the results by stream."""
+    """Deliver streams that need a rename or nothing; return the results of these by stream."""
     done = {}
     os.umask(record["umask"])
     for name, source in sources.items():
@@ -187,7 +188,7 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
 
 
 def _renamed(source: int, name: str, target: str) -> bool:
-    """Rename a file of the owner; return False if a copy is needed, or no plain file is replaced."""
+    """Rename a spooled stream to its target; return False if it must be copied instead."""
     if os.fstat(source).st_uid != os.geteuid():
         return False
     try:
@@ -203,13 +204,13 @@ def _renamed(source: int, name: str, target: str) -> bool:
 
 _INTERRUPTED = "the delivery was interrupted"
 _ABSENT = "absent"
-"""Result in place of a stream's: the user database has no entry for the owner."""
+"""Key of a result for all streams: the user database has no entry for the owner."""
 _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
-"""Real seconds between two searches in the user database, and of all of them before output stays."""
+"""Real seconds: least and most between searches in the user database, and in all before output stays."""
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:
-    """Deliver as the owner: by a second child if the first was killed; later while the owner is unknown."""
+    """Deliver as the owner, in a child: in a second one if the first was killed; later if it is unknown."""
     pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
     while absent := done.pop(_ABSENT, None):
@@ -340,7 +341,7 @@ def _there_already(fd: int, source: int, mark: bytes) -> int | None:
 
 
 def _place_of(fd: int, mark: bytes) -> int | None:
-    """Return the place in a file behind the last line that is this mark; None if no line is."""
+    """Return the offset just behind the last line in a file that is this mark; None if there is none."""
     at, found = 0, None
     while data := _read_at(fd, at, _CHUNK):
         if (here := data.rfind(mark)) >= 0:
@@ -352,7 +353,7 @@ def _place_of(fd: int, mark: bytes) -> int | None:
 
 
 def _lines_for(record: dict[str, Any], name: str) -> str:
-    """Return lines to add to an output in place: unwritten ones, and the one about a limit."""
+    """Return lines to add to an output in place: unwritten ones of `qmsg`, and one about a limit."""
     about_limit = name == ("stdout" if record["output"]["join"] else "stderr")
     lines: str = record.get("said", {}).get(name, "")
     return lines + (record["line"] if about_limit else "")
@@ -388,7 +389,7 @@ def regions(fd: int) -> Iterator[tuple[int, int]]:
 
 
 def _write(fd: int, data: bytes) -> None:
-    """Write all bytes. Raises OSError; TimeoutError for a fifo (or the like) without a reader."""
+    """Write all bytes. Raises OSError; TimeoutError if a fifo (or the like) has no reader for 2 s."""
     os.set_blocking(fd, False)
     poll = select.poll()
     poll.register(fd, select.POLLOUT)

@@ -1,4 +1,4 @@
-"""Devices that a cgroup2 may open, denied by a program in the kernel (BPF). Standard library only."""
+"""Denies devices to a cgroup2 by a program in the kernel (BPF). Standard library only."""
 
 import ctypes
 import os

@@ -38,8 +38,7 @@ def become_subreaper() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when ``parent`` ends; repeat it after a change of user. Raises
-    OSError."""
+    """Have the kernel kill this process when ``parent`` ends, until its user changes. Raises OSError."""
     if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
     if os.getppid() != parent:
@@ -57,7 +56,7 @@ def io_urgency() -> int:
 
 
 def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
-    """Fork a process that calls ``work`` and ends(status 1 on failure); return its pid. Raises OSError."""
+    """Fork a process that calls ``work``, with status 1 on an error; return its pid. Raises OSError."""
     pid = fork()
     if pid == 0:
         status = 1
@@ -74,7 +73,7 @@ def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log:
 
 
 def reap() -> bool:
-    """Wait for all children that have ended; return True if there are no others."""
+    """Reap all children that have ended, without waiting; return True if no child remains."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

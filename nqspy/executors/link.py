@@ -113,7 +113,8 @@ class SpawnerLink:
         return False
 
     def down(self) -> None:
-        """Forget the spawner, which has ended, and unsent orders."""
+        """Disconnect from the spawner: wait for its end (KILL after 5 s) unless it stays for its shepherds,
+        and drop unsent orders."""
         if self._socket is not None:
             stays = _disconnect(self._socket)
             self._socket.close()
@@ -164,7 +165,7 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield attempts with their shepherds' pidfds (None: ended already); None when the spawner has
+        """Yield attempts with the pidfds of their shepherds (None: ended); None once the spawner has
         ended."""
         while self._socket is not None:
             try:

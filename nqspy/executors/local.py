@@ -69,7 +69,7 @@ class LocalExecutor:
         self._watch.start()
 
     def close(self) -> None:
-        """Stop; running requests stay with their shepherds."""
+        """Stop watching; running jobs go on with their shepherds."""
         self._watch.close()
         self._cleaner.close()
 
@@ -84,7 +84,7 @@ class LocalExecutor:
         return {seq: size for seq, size in found.items() if size is not None}
 
     def latest(self) -> dict[int, int]:
-        """Return the number of the last attempt in the spool of each request that has one."""
+        """Return for each request with attempts in the spool the number of the last one."""
         found: dict[int, int] = {}
         for _, seq, attempt in scan.attempts(self._spool):
             found[seq] = max(attempt, found.get(seq, 0))
@@ -123,7 +123,8 @@ class LocalExecutor:
                 pass
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
-        """Return an observation for each expected attempt, then for each stray; running ones are watched."""
+        """Return what became of each expected attempt (request -> attempt) after a restart, then one
+        observation for each stray; watch those that run."""
         self._watch.lock()
         strays: list[Observation] = []
         for folder, seq, attempt in scan.attempts(self._spool):

@@ -95,7 +95,8 @@ def profiles(shell: str, home: str) -> str:
 
 
 class StoredLogin:
-    """A login's environment and umask, or why it ``failed``; ``at``: when, in seconds since the epoch."""
+    """A login's environment and umask, or why it ``failed``; ``at``: its time in seconds since the epoch;
+    ``seen``: `profiles` at that time."""
 
     __slots__ = ("at", "failed", "seen", "umask", "variables")
 
@@ -156,7 +157,7 @@ def path_of(spool: str, who: Person, shell: str) -> str:
 
 
 def read(path: str) -> StoredLogin | None:
-    """Return the stored login; None if none can be read."""
+    """Return the login stored at a path; None if none can be read."""
     try:
         return decode(proc.contents(path))
     except OSError:
@@ -164,6 +165,6 @@ def read(path: str) -> StoredLogin | None:
 
 
 def write(path: str, stored: StoredLogin) -> None:
-    """Store the login in place of an earlier one. Raises OSError."""
+    """Store the login at a path, in place of an earlier one. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     proc.replace(path, stored.encoded())

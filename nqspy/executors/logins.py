@@ -43,7 +43,7 @@ class LoginServer:
         poll.register(self._here, select.POLLIN)
 
     def serve(self, ready: list[int]) -> None:
-        """Handle ready descriptors: shepherds that ask, logins that are done."""
+        """Handle ready descriptors: run logins that shepherds ask for; wake these when one is done."""
         for fd in [fd for fd in ready if fd in self._done]:
             self._poll.unregister(fd)
             path = self._done.pop(fd)
@@ -214,7 +214,8 @@ def _clear(group: cgroups.JobGroup, until: float, superseded: list[int]) -> None
 
 
 class LoginLoader:
-    """Loads the owner's login into an order. ``note``: why the job has a plain environment."""
+    """Loads the owner's login into an order. ``note``: why the job has a plain environment, "" if it has not;
+    ``messages``: the daemon's, received meanwhile."""
 
     def __init__(self, reporter: AttemptReporter, who: Person) -> None:
         self._reporter, self._order, self._who = reporter, reporter.order, who
@@ -225,7 +226,8 @@ class LoginLoader:
         self.note = ""
 
     def ready(self) -> str:
-        """Load the login; return why the job may not begin, or "". Raises Again, Stalled."""
+        """Put the login into the order, run first if it is missing or old; return why the job may not begin,
+        or "" if it may. Raises Again, Stalled."""
         if not self._wanted:
             return ""
         stored = login_env.read(self._path)

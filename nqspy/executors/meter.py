@@ -18,8 +18,8 @@ _NOTABLE = 0.2
 
 
 class Meter:
-    """Use and limits of one job. ``memory``: its peak in bytes; ``reaped``: CPU seconds of reaped
-    processes."""
+    """Use and limits of one job. ``cpu``: CPU seconds; ``memory``: peak in bytes; ``reaped``: CPU seconds of
+    processes that have ended."""
 
     def __init__(self, cgroup: JobGroup, order: dict[str, Any], started: float) -> None:
         self.cgroup = cgroup
@@ -49,7 +49,7 @@ class Meter:
         return [self._clock(self.cpu), self._clock(self.wall.ran(now)), self.memory]
 
     def notable(self) -> bool:
-        """True if CPU use has grown enough since the last report."""
+        """True if the use is to be reported: CPU time grew by 0.2 s since this was last true."""
         if self.cpu - self.reported < _NOTABLE:
             return False
         self.reported = self.cpu
@@ -185,7 +185,7 @@ _LITTLE = 1 << 20
 
 
 class SpoolMeter:
-    """Measures the output on the spool's disk: the largest is ended before the disk is full."""
+    """Measures one job's output on the spool's disk; the job is ended if that would soon fill the disk."""
 
     def __init__(self, streams: list[int]) -> None:
         self._streams = streams

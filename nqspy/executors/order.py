@@ -28,7 +28,7 @@ _MEASURED = {
     "cpu_process": "per_process/cpu_limit",
     "cpu_process_warning": "per_process/cpu_warning",
 }
-"""Limits that the shepherd enforces by measuring."""
+"""Limits that the shepherd enforces by measuring: their names in an order, and their paths in qmgr."""
 _LINE = 256
 """Bytes of a script's first line that the kernel reads."""
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
@@ -92,7 +92,7 @@ def make_order(
 
 
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
-    """Return the message to the shepherd of a changed request: its wall time, where its output goes."""
+    """Return the message that gives a running request's shepherd its new wall limit (ms) and output paths."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     output, sent = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in sent} for stream in ("stdout", "stderr")}
@@ -175,7 +175,7 @@ def _interpreter(script: bytes) -> list[str]:
 
 
 def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
-    """Return the CPUs of the PEs; None if PEs are time-shared (more PEs than CPUs)."""
+    """Return the CPUs of the PEs; None (bind to none) without PEs, or if there are more PEs than CPUs."""
     cpus = site.found.cpus
     if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):
         return None
@@ -211,8 +211,7 @@ def _environment(
 
 
 def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
-    """Return the variable with the ends of the requests that it waited for: ``17.ymp deleted
-    never_began``."""
+    """Return the variables with the ends of its prerequisites, like ``17.ymp deleted never_began``."""
     found = {"NQSPY_DEPENDENCIES": str(len(request.prerequisites))}
     for number, each in enumerate(request.prerequisites, 1):
         began = "began" if each.began else "never_began"
@@ -221,7 +220,7 @@ def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:
-    """Return the variables for a machine with a shape: the shape, the lowest PE, and its position."""
+    """Return the variables for a machine with a shape: the shape, the lowest PE, its position; else none."""
     torus = torus_of(site.settings.machine)
     if torus is None:
         return {}
@@ -231,7 +230,7 @@ def _of_torus(start: Start, site: Site) -> dict[str, str]:
 
 
 def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of consumables: the units it holds, or an empty text."""
+    """Return the variables of consumables: for each the units that the start holds, "" for none."""
     held, settings = dict(start.units), site.settings.consumables
     found = {each.env: ",".join(held.get(each.name, ())) for each in settings.values() if each.env}
     if CUDA in found and CUDA_ORDER not in environment:
@@ -247,7 +246,8 @@ CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:
-    """Return ``denied``: numbers of the devices it lacks; ``devices``: file and number of each it holds."""
+    """Return ``denied``: device numbers of units that the start does not hold; ``devices``: file and number
+    of those that it holds, by variable. Empty if none is denied."""
     denied: list[str] = []
     mine: dict[str, list[tuple[str, str]]] = {}
     for each in site.settings.consumables.values():
@@ -293,7 +293,7 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
 
 def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
-    """Return what `deliver` must know of earlier attempts: where they wrote, what to do with it."""
+    """Return how a stream treats earlier attempts' output: where they wrote, and what to do with that."""
     way, former = site.settings.default.rerun_output, request.former
     if not former or way == "replace":
         return {}
@@ -321,14 +321,14 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Finds outputs with a path that an earlier request writes: ``set output_clash`` decides about these
-    second outputs. In an array each is second if all indices share one path."""
+    """Finds outputs with a path that a request which began earlier writes, too: ``set output_clash`` decides
+    about these second outputs. In an array each is second if all indices share one path."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}
 
     def mark(self, request: Request, output: dict[str, Any], site: Site) -> None:
-        """Mark the second outputs of a starting request: ``clash`` is a suffix of the path, or ``append``."""
+        """Mark second outputs in a starting request's ``output`` by ``clash``: a suffix, or ``append``."""
         second = self._second.pop(request.seq, set())
         if index_of(request.seq) is not None:
             second |= paths.of_all_indices(request.seq, request.spec, request.queue)

@@ -22,7 +22,8 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """Pages out the memory of some processes: call `step` until False. ``refused``: not permitted."""
+    """Pages out the memory of processes: call `step` until False. ``refused``: True if not permitted;
+    ``before``, ``after``: bytes there."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
         """``folder``: of the job's cgroup, "" without one."""
@@ -78,8 +79,7 @@ def _mappings(pid: int) -> Iterator[tuple[int, int]]:
 
 
 def _advise(pidfd: int, start: int, end: int) -> None:
-    """Ask the kernel to page out a mapping; do nothing if it cannot be. Raises PermissionError,
-    ProcessLookupError."""
+    """Page out a mapping if the kernel can. Raises PermissionError, ProcessLookupError."""
     part = _Range(start, end - start)
     done = _libc.syscall(
         _PROCESS_MADVISE, pidfd, ctypes.byref(part), ctypes.c_size_t(1), _MADV_PAGEOUT, ctypes.c_uint(0)

@@ -24,7 +24,8 @@ class NotFound(Exception):
 
 
 class Person(NamedTuple):
-    """A user as in the user database; ``primary``: its own group, other than ``gid`` after ``newgrp``."""
+    """A user as in the user database. ``gid``: of its job; after ``newgrp`` not ``primary``, its own
+    group."""
 
     uid: int
     gid: int
@@ -45,7 +46,7 @@ def warm_up() -> None:
 
 
 def find(order: dict[str, Any]) -> Person:
-    """Return the owner named in an order. Raises NotFound (no entry), PermissionError with a text."""
+    """Return the owner named in an order. Raises NotFound; PermissionError with a text for people."""
     uid = order["uid"]
     if os.geteuid() not in (0, uid):
         raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")

@@ -10,12 +10,12 @@ from nqspy.executors.proc import Descriptor
 
 _MOST_LINKS = 40
 _ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flag: opening a fifo without a reader fails, and does not block the shepherd."""
+"""Flags of every open; a fifo without a reader makes it fail, and does not block the shepherd."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class SpoolPlace:
-    """A name in an open folder; ``folder`` is its descriptor, which `close` closes."""
+    """Place of an output that a user named: ``name`` in an open ``folder`` (descriptor, see `close`)."""
 
     def __init__(self, path: str) -> None:
         """Open folder by folder up to the last name of a path, which need not exist. Raises OSError."""

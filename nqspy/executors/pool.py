@@ -32,7 +32,7 @@ class ShepherdPool:
     """Idle shepherds, on the spawner's side. ``offers``: socket for their offers, which all inherit."""
 
     def __init__(self, seconds: float) -> None:
-        """``seconds``: how long a shepherd waits for an order."""
+        """``seconds``: real seconds that a shepherd waits for an order."""
         self._seconds = seconds
         self._here, self.offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._here.setblocking(False)
@@ -57,7 +57,7 @@ class ShepherdPool:
                 self._waiting.pop(0)[3].close()
 
     def assign(self, message: bytes, fds: list[int], born: bool) -> int:
-        """Give an order to an idle shepherd, ``born`` in its job's cgroup or not; return its pid or 0."""
+        """Give an order to an idle shepherd with (``born``) or without an own cgroup; return pid or 0."""
         for place in range(len(self._waiting) - 1, -1, -1):
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
@@ -90,7 +90,7 @@ class ShepherdPool:
             _stopped(pid)
 
     def close(self) -> None:
-        """Close the descriptors in a shepherd: the spawner has its own."""
+        """Close the pool's descriptors, as in a new shepherd: the spawner has its own."""
         for *_, channel in self._waiting:
             channel.close()
         self._waiting = []
@@ -122,7 +122,7 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> tuple[bytes, list[int]] | None:
-        """Wait for an order; return it with its descriptors (the lock, a long order's file), or None."""
+        """Wait for an order; return it with its descriptors (lock, file of a long order), or None."""
         if self._channel is None:
             return None
         with contextlib.suppress(OSError), self._channel:
@@ -159,8 +159,7 @@ def _unchanged(before: Traits) -> bool:
 
 
 def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup | None) -> None:
-    """Serve an order as a shepherd (``born``: its jobs' cgroup), then others; end if another has the
-    claim."""
+    """Serve an order as a shepherd, then others while all goes well. ``born``: this process's own cgroup."""
     os.setsid()
     urgency.ordinary_children()
     os.umask(0)

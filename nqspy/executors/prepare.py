@@ -15,7 +15,8 @@ _ROOM = 64 << 20
 
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
-    """Return the order in a message or in a file that comes with it. Raises OSError, ValueError, KeyError."""
+    """Return the order in a message or in a file that comes with it, with this machine's data. Raises
+    OSError, ValueError, KeyError."""
     order: dict[str, Any] = json.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0) if fds else data)
     if not order.get("deliver"):
         order["scratch"] = scratch.name(order)
@@ -36,7 +37,7 @@ def plain(order: dict[str, Any], station: Station) -> bool:
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
-    """True if the shepherd can enter the job's memory limit to spawn it (`control.joined`)."""
+    """True if the shepherd can enter the memory limit (cgroup1) of its job to spawn it (`control.joined`)."""
     place, limit = station.cgroups.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
@@ -55,7 +56,8 @@ def renumber_devices(order: dict[str, Any], group: cgroups.JobGroup) -> None:
 def claim(
     order: dict[str, Any], folder: str, holder: str, station: Station, born: cgroups.ShepherdCgroup | None
 ) -> bool:
-    """Make the attempt's folder the current one and claim it; return False if the disk stays full."""
+    """Make and enter the attempt's folder, and claim the attempt; return False if another one has claimed it,
+    or, after 2 s, if the disk is full."""
     more: dict[str, Any] = {"keeper": station.me}
     if born is not None and born.folder:
         more["cage"] = [born.kind, born.folder]

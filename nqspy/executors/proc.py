@@ -114,7 +114,7 @@ class Identifier:
             return self._identity(pid, fd)
 
     def reopen(self, identity: Identity) -> int | None:
-        """Return a pidfd of that process, opened first, then compared; None: ended. Raises OSError."""
+        """Return a pidfd of the process with this identity; None: it has ended. Raises OSError (`SHORT`)."""
         if identity.boot != self.boot:
             return None
         fd, same = -1, False
@@ -136,13 +136,13 @@ class Identifier:
 
 
 class Stat:
-    """A reading of ``/proc/PID/stat``: CPU in seconds (``reaped``: of children waited for), memory in bytes;
-    ``code``: how it ended; ``stack``: address where its stack begins. 0: not shown."""
+    """A reading of ``/proc/PID/stat``. ``cpu``: seconds; ``reaped``: CPU seconds of its children waited for;
+    ``rss``: bytes; ``start``: ticks after boot; ``code``: how it ended; ``stack``: address. 0: not shown."""
 
     __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 
     def __init__(self, pid: int, thread: str = "") -> None:
-        """Read it. Raises OSError without such a process; ``thread``: ``task/17/`` for a thread."""
+        """Read the file of a process or (``task/17/``) thread. Raises OSError if it does not exist."""
         with Descriptor(os.open(f"/proc/{pid}/{thread}stat", os.O_RDONLY)) as fd:
             data = os.read(fd, 4096)
         # The command name stands in brackets and may hold anything, brackets too.
@@ -160,12 +160,12 @@ class Stat:
 
     @property
     def dead(self) -> bool:
-        """True if it has ended with all its threads, and was not reaped yet."""
+        """True if the process has ended with all its threads, and was not reaped yet."""
         return self.state in "ZX" and self.threads <= 1
 
     @property
     def still(self) -> bool:
-        """True if it was stopped, or a tracer stops it."""
+        """True if the process was stopped, or a tracer stops it."""
         return self.state in "Tt"
 
 
@@ -277,7 +277,7 @@ def field(text: str, name: str) -> int:
 
 
 def pid_of(pidfd: int) -> int:
-    """Return the pid of a pidfd's process; not above 0 if it has ended and was reaped."""
+    """Return the pid of a pidfd's process; 0 or less if it has ended and was reaped."""
     return field(text(f"/proc/self/fdinfo/{pidfd}"), "Pid:")
 
 
@@ -296,8 +296,8 @@ def await_ends(pids: list[int], seconds: float) -> None:
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
-    """Send a signal to these processes, in order; add to ``still`` those that existed a moment later, so that
-    the next signal does not reach a reused pid."""
+    """Send a signal to these processes, in order; of them only to those also in ``still``, a second list made
+    afterwards, so that a pid reused in between gets none."""
     there = set(pids if still is None else still)
     for pid in [pid for pid in pids if pid in there]:
         with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:

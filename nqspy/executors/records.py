@@ -35,11 +35,11 @@ VOID = "void"
 _ROOM = 16_384
 """Bytes allocated on the disk for the records of each running attempt, so that its end can be recorded."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of the spool's disk that no request causes and that pass."""
+"""Error numbers of a full or failing disk of the spool: no request causes them, and they pass."""
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """Errors of file systems that cannot sync folders."""
 AGAIN = 2.0
-"""Real seconds after which an attempt with such errors is given up, so that another may be made."""
+"""Real seconds that a shepherd waits after such an error; then it gives the attempt up for another one."""
 
 
 class Gone(Exception):
@@ -68,7 +68,8 @@ def shown_by(folder: str, name: str = "stdout") -> str:
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
-    """Claim an attempt for ``holder`` (``more``: see `claimed_with`); False if claimed. Raises OSError."""
+    """Claim an attempt for ``holder`` (``version``: its `PROTOCOL`, ``more``: see `claimed_with`); return
+    False if another one has claimed it. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     with Descriptor(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
         line = "\n" + json.dumps({"protocol": version} | more) if version else ""
@@ -132,13 +133,14 @@ def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False
 
 
 def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
-    """Return a record, or None; ``within``: under another name. Raises OSError if no descriptor is free."""
+    """Return the record ``name``; None if there is none. ``within``: file in which to look, if not ``name``.
+    Raises OSError if no descriptor is free."""
     data = _found(f"{folder}/{within or name}")
     return None if data is None else _record(data, name)
 
 
 def story(folder: str) -> dict[str, Any] | None:
-    """Return the whole story of an ended attempt, else None. Raises OSError like `read`."""
+    """Return the ``done`` record of an attempt; None if there is none, or a later nqspy's. Raises OSError."""
     data = _found(f"{folder}/done")
     if data is None:
         return None
@@ -171,14 +173,14 @@ def _claimed(data: bytes) -> dict[str, Any]:
 
 
 def note_use(folder: str, used: list[int]) -> None:
-    """Record the use of an attempt. Raises OSError."""
+    """Replace the file ``use``: CPU and wall time in ms, bytes of memory. Raises OSError."""
     with Descriptor(os.open(f"{folder}/use", os.O_WRONLY | os.O_CREAT, 0o600)) as fd:
         # One write of one length: a reader never sees half of two.
         os.write(fd, " ".join(f"{value:20d}" for value in used).encode("ascii"))
 
 
 def noted_use(folder: str) -> list[int]:
-    """Return the last recorded use; empty without one."""
+    """Return the three numbers of `note_use`; [] if there are none."""
     with contextlib.suppress(OSError, ValueError):
         numbers = list(map(int, contents(f"{folder}/use").split()))
         return numbers if len(numbers) == 3 else []

@@ -1,4 +1,4 @@
-"""Fate of an attempt, found by its records and processes; killing a lost one's rest; removing folders."""
+"""Finds out by records and processes what became of attempts; ends lost jobs; removes folders."""
 
 import contextlib
 import os
@@ -16,13 +16,15 @@ from nqspy.model.keys import name_of
 from nqspy.model.requests import Ending, Used
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
+"""Fates of an attempt: not begun; can never begin; its shepherd lives; its job has ended, its delivery has
+not; over; its shepherd was killed before it recorded an end; begun by a later nqspy."""
 
 
 @dataclass(slots=True)
 class Finding:
-    """Facts found out about one attempt. ``pidfd``: of its living shepherd, to be closed; ``record``: its
-    story as far as known; ``rebooted``: True if it is from an earlier boot; ``over``: True if its job has
-    ended and its output is still to be delivered."""
+    """Fate of one attempt, with details. ``pidfd``: of its living shepherd, to be closed; ``record``: its end
+    and use as far as recorded; ``rebooted``: True if it began in an earlier boot; ``over``: True if its job
+    has ended and its output is still to be delivered."""
 
     fate: Fate
     pidfd: int | None = None
@@ -85,8 +87,8 @@ class _Marks(NamedTuple):
     folder: str
 
     def on(self, pid: int) -> bool:
-        """True if a process has the marks, writes the attempt's output, or is its shepherd: that stands in
-        its folder and was forked by a spawner, so it is no job and no operator's shell."""
+        """True if a process has the marks, writes the attempt's output, or is its shepherd: in the attempt's
+        folder with the spawner's command line, so it is no job and no operator's shell."""
         if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)"):
             with contextlib.suppress(OSError):
                 command = proc.contents(f"/proc/{pid}/cmdline")
@@ -112,8 +114,8 @@ def _leads(link: str) -> str:
 
 
 def kill_remaining(folder: str, home: str, identifier: proc.Identifier) -> bool:
-    """Kill the processes of a lost job, which may be started again; return True if none remains for sure, by
-    its cgroup, its spawner or another boot. Raises OSError if no descriptor is free."""
+    """Kill the remaining processes of a lost job; return True if its cgroup, its spawner's record (``swept``)
+    or another boot proves that none remains. Raises OSError if no descriptor is free."""
     record = records.read(folder, "pid")
     with contextlib.suppress(ValueError):
         if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
@@ -126,7 +128,7 @@ def kill_remaining(folder: str, home: str, identifier: proc.Identifier) -> bool:
 
 
 def inherited(folder: str, identifier: proc.Identifier) -> bool:
-    """True if the spawner lives that inherits the job's processes, kills them and reports that."""
+    """True if the spawner above a lost job lives: it kills the processes, and reports when none remains."""
     with contextlib.suppress(ValueError, KeyError, AttributeError):
         fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
         if fd is not None:
@@ -165,11 +167,11 @@ def _processes(born: int, session: int, marks: _Marks) -> Iterator[int]:
 
 
 BRIEF = 60.0
-"""Real seconds after its start within which the loss of an attempt counts as one soon after its start."""
+"""Real seconds after the claim within which a lost attempt counts as lost soon after its start."""
 
 
 def brief(folder: str) -> bool:
-    """True if an attempt that was just lost was claimed within that time."""
+    """True if an attempt that was just found lost was claimed at most `BRIEF` seconds ago."""
     with contextlib.suppress(OSError):
         now = time.time()  # noqa: TID251 - compared with the time of a file
         return now - os.stat(f"{folder}/claim").st_mtime <= BRIEF
@@ -209,7 +211,7 @@ def spooled(folder: str) -> dict[str, str]:
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Write the story of an attempt with output that stays in the spool; return it. Raises OSError."""
+    """Write and return the ``done`` record of an attempt: its output stays in the spool. Raises OSError."""
     found = spooled(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
@@ -218,7 +220,7 @@ def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark_output(folder: str) -> bool:
-    """Mark output of an attempt without an end, so that it stays in the spool; return False on failure."""
+    """Record ``kept`` for a lost attempt with output: its folder stays in the spool. False if that fails."""
     with contextlib.suppress(OSError):
         if records.holder(folder) not in (None, records.VOID) and spooled(folder):
             records.add(folder, "kept", {})
@@ -227,7 +229,7 @@ def mark_output(folder: str) -> bool:
 
 
 def set_aside(folder: str, identifier: proc.Identifier) -> None:
-    """Rename the folder of a stray, so that it is no attempt's; its shepherd goes on. Raises OSError."""
+    """Rename the folder of a stray to ``stray-SEQ.ATTEMPT``; its shepherd goes on. Raises OSError."""
     finding = examine(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
@@ -241,7 +243,7 @@ def set_aside(folder: str, identifier: proc.Identifier) -> None:
 
 
 def sweep_strays(spool: str, identifier: proc.Identifier) -> None:
-    """Remove the folders of strays that have ended."""
+    """Remove the folders ``stray-*`` of strays that have ended."""
     for entry in os.scandir(spool):
         if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
             finding = examine(entry.path, identifier)

@@ -1,4 +1,4 @@
-"""The scratch folder of an attempt, owned by its owner: script, ``TMPDIR`` and the files of hosts
+"""The scratch folder of an attempt, its owner's: script, ``TMPDIR`` and the files of hosts
 (``PBS_NODEFILE``). It is removed after the delivery by processes of the owner, because the job may have put
 links to anywhere there. It stays if something is mounted in it. Standard library only."""
 
@@ -22,7 +22,7 @@ host that stands there once, without its slots, counts for as many processes as 
 
 
 def name(order: dict[str, Any]) -> str:
-    """Return a path for the folder that no other user can guess."""
+    """Return a new path for the scratch folder, one that no other user can guess."""
     base = os.environ.get("TMPDIR", "") if os.geteuid() else ""
     if not (base.startswith("/") and os.path.isdir(base)):
         base = "/tmp"  # noqa: S108 - the folder is new, its name a secret until then
@@ -46,7 +46,7 @@ def mark(order: dict[str, Any]) -> str:
 
 
 def make(order: dict[str, Any]) -> None:
-    """Make the folder, with the script as it was submitted. Raises OSError."""
+    """Make the scratch folder with ``tmp``, files of hosts and the script as submitted. Raises OSError."""
     path = order["scratch"]
     umask = os.umask(0o077)
     try:
@@ -66,14 +66,13 @@ def _write(path: str, text: str, coding: str = "utf-8") -> None:
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the variables about it that the request may replace, and those that it may not."""
+    """Return variables about the scratch folder: those that the request may replace, and the others."""
     path = order["scratch"]
     return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {key: f"{path}/{file}" for key, file in _READ.items()}
 
 
 def removed(path: str) -> bool:
-    """Remove the folder, unless the job left folders with files in it; return True if removed. Mounts
-    stay."""
+    """Remove the scratch folder unless it has folders with files, or mounts; return True if it is gone."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -114,7 +113,7 @@ def _has_mounts(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove the folder with its contents, as far as possible. It stays if it has mounts."""
+    """Remove the scratch folder with its contents, as far as possible. It stays if it has mounts."""
     if removed(path) or _has_mounts(path):
         return
     import shutil  # few jobs leave anything

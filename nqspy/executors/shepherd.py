@@ -1,4 +1,4 @@
-"""A process for each attempt: it starts, watches, records and delivers the job, and outlives the daemon."""
+"""A process for each attempt: it starts and watches the job, records its end, and outlives the daemon."""
 
 import contextlib
 import os
@@ -20,15 +20,17 @@ from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
 from nqspy.executors.wall_limit import mib, within
 
-_HEAD_START = 20  # ms in which a very short job may end before anybody is reported that it runs
+_HEAD_START = 20  # ms in which a very short job may end before it is reported as running
 _AGAIN = 0.1
 _LONG = 64 << 20
-"""Bytes of output that take a while to be synced to the disk."""
+"""Bytes of output above which the job is reported as exiting before its output is synced to the disk."""
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract")
 
 
 class Shepherd(AttemptReporter):
-    """Shepherd of one attempt, from the claim to the last report; the current folder is the attempt's."""
+    """Serves one attempt, from the claim to the last report, in the attempt's folder. ``born``: this
+    process's own cgroup, or None; ``wake``: descriptor that is readable when a child has ended; ``ready``:
+    called before the end is reported if all went well, to offer this process for another attempt."""
 
     def __init__(
         self, order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup | None, wake: int,
@@ -59,7 +61,7 @@ class Shepherd(AttemptReporter):
         self.noted = False
 
     def live(self) -> bool:
-        """Serve the attempt from the claim to the last report; True if all is well and reported."""
+        """Serve the attempt to its last report; return True if the job ran and its end was reported."""
         try:
             problem = self._launch()
         except child.Stalled as error:
@@ -82,7 +84,7 @@ class Shepherd(AttemptReporter):
         return reported
 
     def _open_stream(self, name: str) -> int:
-        """Open the file of a stream in the spool; -1 for one that is written in place. Raises OSError."""
+        """Open a stream's file in the spool; -1 if the job writes in place. Raises OSError."""
         if self.order["output"][name]["direct"]:
             return -1
         mode = 0o666 & ~self.order["umask"]
@@ -129,7 +131,8 @@ class Shepherd(AttemptReporter):
         return problem
 
     def _start(self, who: person.Person) -> tuple[int, str]:
-        """Start the job; return its pid and "", or 0 and the reason. Raises Again, NoInterpreter, Stalled."""
+        """Start the job after its owner's login; return its pid and "", else why it did not start, with 0 or
+        the pid of a process to be reaped. Raises Again, NoInterpreter, Stalled."""
         order, loader = self.order, LoginLoader(self, who)
         try:
             problem, pid = loader.ready(), 0
@@ -176,7 +179,7 @@ class Shepherd(AttemptReporter):
             self.early = [*self.early, *wait.unhandled()]
 
     def _give_up(self, waited: deadline.Wait) -> None:
-        """Record an attempt that was ended before the script began."""
+        """Record an attempt that was ended before the script began, or did not begin in time."""
         self.meter = Meter(self.cgroup, self.order, waited.begun)
         self.cgroup.remove()
         kill, wall = waited.kill, self.meter.passed(now())
@@ -189,7 +192,8 @@ class Shepherd(AttemptReporter):
             self._record({"reason": "not_started", "text": text}, None)
 
     def _kernel_limits(self) -> JobLimits:
-        """Return limits for the kernel to enforce; few for the daemon's own user: a controller costs 1 ms."""
+        """Return the limits that the kernel is to enforce. The daemon's own user gets none for CPUs, and for
+        processes only if asked: a controller costs 1 ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return JobLimits(
@@ -235,7 +239,7 @@ class Shepherd(AttemptReporter):
                     self.meter.hurry()
 
     def _listen(self) -> socket.socket:
-        """Make the socket for messages, and record where this shepherd is, in case it is killed."""
+        """Return the socket for messages; record leader and cgroup, in case this process is killed."""
         self.control, self.noted = self.control or deadline.listen(), True
         job, group = "", [self.cgroup.kind, self.cgroup.folder]
         with contextlib.suppress(OSError):  # it exists until it is reaped
@@ -244,7 +248,7 @@ class Shepherd(AttemptReporter):
         return self.control
 
     def _reap(self) -> None:
-        """Reap ended processes; orphans of the job are this process's children (subreaper)."""
+        """Reap ended processes; the job's orphans are children of this subreaper."""
         try:
             while (ended := os.wait4(-1, os.WNOHANG))[0]:
                 pid, status, usage = ended
@@ -302,7 +306,7 @@ class Shepherd(AttemptReporter):
             self.cgroup.thaw()
 
     def _enforce(self) -> int:
-        """Measure the job and enforce its limits; return the ms until the next check."""
+        """Measure the job and enforce its limits; return the real ms until the next check."""
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._sample(at)
@@ -381,7 +385,7 @@ class Shepherd(AttemptReporter):
         return self._record(ending, line, self.ready if clean else None)
 
     def _write_line(self, line: str) -> str:
-        """Write a line to the job's errors; return it if they are written in place, for the delivery."""
+        """Write a line to the job's stderr; if the job writes that in place, return it instead."""
         if self.streams[1] < 0:
             return line
         if_possible(os.write, self.streams[1], line.encode("utf-8"))
@@ -424,7 +428,8 @@ class Shepherd(AttemptReporter):
     def _record(
         self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None
     ) -> bool:
-        """Write the exit record to the disk, then deliver and report; return True if the end was reported."""
+        """Write the ``exit`` record to the disk, then deliver and report; return True if the end was
+        reported. ``line``: text that the delivery adds to stderr; None: there is no output to deliver."""
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,

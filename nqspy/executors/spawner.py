@@ -176,7 +176,7 @@ class Reaper:
     killed; when none remains, the attempt's folder gets the record ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
-        """``others``: children that are not to be killed; ended ones are removed. Raises OSError."""
+        """``others``: other children, not to be killed; `reap` removes ended ones. Raises OSError."""
         self._spool, self._reports, self._cgroups = station.spool, station.reports, station.cgroups
         self._shepherds: dict[int, str] = {}
         self._births: dict[int, str] = {}
@@ -226,15 +226,14 @@ class Reaper:
             self._sweep()
 
     def clean_up(self) -> None:
-        """Remove this home's cgroups, unless another spawner has them: a job may be about to enter."""
+        """Remove this home's cgroups, unless another spawner has the lock: a job may be about to enter."""
         with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._cgroups.remove()
             self._update_list()
 
     def _sweep(self) -> None:
-        """Kill, in one round, children that are no shepherds; when surely none remains, record and report
-        that."""
+        """Kill, in one round, children that are no shepherds; record and report when surely none remains."""
         self._rounds += 1
         remaining = self._strangers()
         if remaining:

@@ -27,7 +27,7 @@ def _slots(request: Request, start: Start) -> int:
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Return the variables that the request may replace. An application gets no number of threads."""
+    """Return NCPUS and OMP_NUM_THREADS (not for an application); the request may bring its own instead."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
     found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
@@ -52,7 +52,7 @@ def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
 
 _GPUS = "_VISIBLE_DEVICES"
 OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
-"""Variables with the number of PEs: an application has its own, whatever its caller has."""
+"""Names of variables with the number of PEs: an application has its own values, not its caller's."""
 
 
 def by_name(table: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ class WallClock:
         return (self.stopped if self.stopped is not None else now) - self.started - self._paused
 
     def remaining(self, now: float) -> float:
-        """Return the real seconds until a limit is reached; negative if one was passed."""
+        """Return the real seconds until a limit is reached, at most `IDLE`; negative if one was passed."""
         wall, hole, remaining = self._limits["wall"], self._limits.get("hole"), IDLE
         if wall is not None and self.stopped is None:
             remaining = min(remaining, wall / 1000 / self._speed - self.ran(now))
@@ -46,7 +46,7 @@ class WallClock:
         return remaining
 
     def passed(self, now: float, by: str = "") -> tuple[str, str] | None:
-        """Return reason and sentence if a limit was passed, else None; ``by``: what passed it."""
+        """Return end reason and sentence if a limit was passed, else None; ``by``: words after it."""
         wall, hole = self._limits["wall"], self._limits.get("hole")
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"

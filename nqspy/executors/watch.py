@@ -1,6 +1,6 @@
-"""Watch over attempts: one thread waits for reports, for the ends of shepherds, and for the spawner; without
-a timeout while nothing runs. A job of the daemon's own user can stop its shepherd, which then sees no end, no
-limit and no order. So the daemon checks the shepherds now and then, and continues a stopped one."""
+"""Watches attempts: one thread waits for reports, for the ends of shepherds, and for the spawner; without a
+timeout while no attempt runs. A job of the daemon's own user can stop its shepherd (SIGSTOP), which then sees
+no end, no limit and no order. So the daemon checks the shepherds now and then, and continues them."""
 
 import contextlib
 import errno
@@ -24,19 +24,19 @@ from nqspy.model.requests import Used
 _log = logging.getLogger("nqspy.executor")
 _RESPAWN = 0.2
 _TRIES = 50
-"""Most checks, at that pace, for the end of a lost attempt's processes."""
+"""Most checks, one each `_RESPAWN` real seconds, whether the processes of a lost attempt have ended."""
 _RECEIVE_BUFFER = 1 << 20
 _PACE, _SOON = 5.0, 0.2
 """Real seconds between two checks of the shepherds: usual pace, and pace while one is stopped."""
 _MOST = 25
-"""Most times that a shepherd is continued: by then it was stopped again and again for 5 s."""
+"""Number of the stop at which a shepherd is killed instead of continued: by then it was stopped for 5 s."""
 
 
 @dataclass(slots=True)
 class WatchedAttempt:
-    """Attempt under watch. ``order``: kept until the spawner has answered; ``pending``: messages until it
-    listens; ``reported``: as running; ``tries``: to end a lost one's processes; ``stops``: of its
-    shepherd."""
+    """Attempt that the daemon watches. ``order``: for its shepherd, until the spawner answers; ``pending``:
+    messages until the shepherd listens; ``reported``: True once reported as running; ``redelivered``: True if
+    a shepherd was started to deliver only; ``tries``: to end a lost job; ``stops``: of its shepherd."""
 
     order: dict[str, Any] | None
     reported: bool = False
@@ -47,7 +47,7 @@ class WatchedAttempt:
     stops: int = 0
 
     def resume(self, name: str) -> bool:
-        """Continue the shepherd, or kill it if that did not help; return True if it was stopped."""
+        """Continue the shepherd if it was stopped (kill it at the `_MOST`-th stop); return True if it was."""
         pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
         reading = proc.stat(pid) if pid > 0 else None
         if self.pidfd is None or reading is None or not reading.still:
@@ -62,7 +62,8 @@ class WatchedAttempt:
 
 
 class Watch:
-    """Attempts, and the thread that watches them."""
+    """Watches all attempts in one thread, passes the engine's orders and messages to their shepherds, and
+    gives each observation to ``put``."""
 
     def __init__(
         self, home: str, spool: str, put: Callable[[ob.Observation], None], link: SpawnerLink
@@ -88,7 +89,7 @@ class Watch:
         self.identifier = Identifier()
 
     def lock(self) -> None:
-        """Get the spawner's lock and bind the socket for reports. Raises OSError."""
+        """Get the spawner's lock and, once, bind the socket for reports. Raises OSError."""
         self._link.lock()
         if self._reports is not None:
             return
@@ -101,14 +102,14 @@ class Watch:
         self._epoll.register(self._reports.fileno(), select.EPOLLIN)
 
     def start(self) -> None:
-        """Start the spawner and the thread. Raises OSError."""
+        """Start the spawner and the watching thread. Raises OSError."""
         self.lock()
         self._spawn()
         self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the thread and the spawner; shepherds stay."""
+        """Stop the thread and disconnect from the spawner; jobs and their shepherds go on."""
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         if self._thread is not None:
@@ -125,7 +126,8 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Start an attempt once; if its order cannot be sent (OSError, ValueError), never."""
+        """Start an attempt by an order to the spawner (as soon as one is up); do nothing if it is watched
+        already. If the order cannot be sent, raise OSError or ValueError, and never send it."""
         with self._guard:
             if key in self._attempts:
                 return
@@ -140,14 +142,14 @@ class Watch:
                 raise
 
     def adopt(self, key: Key, pidfd: int) -> None:
-        """Watch an attempt that was found running."""
+        """Watch an attempt that was found running after a restart; take over the pidfd."""
         with self._guard:
             attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             self._hold(key, attempt, pidfd)
         os.eventfd_write(self._wake, 1)  # its shepherd may have been stopped
 
     def redeliver(self, key: Key) -> None:
-        """Start a shepherd that only finishes the delivery of an ended attempt."""
+        """Start a shepherd that only finishes the delivery of an ended attempt's output."""
         with self._guard:
             attempt = self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             attempt.redelivered = True
@@ -156,13 +158,13 @@ class Watch:
             self._send_order(key, attempt.order)
 
     def await_remaining(self, key: Key) -> None:
-        """Watch a lost attempt until its processes have ended."""
+        """Have the thread end the processes of a lost attempt, and then report the loss."""
         with self._guard:
             self._attempts.setdefault(key, WatchedAttempt(None, reported=True))
             self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
-        """Kill a stray, if it runs (by KILL after ``grace`` ms), and rename its folder."""
+        """Kill a stray attempt if it runs (KILL after ``grace`` real ms); rename its folder."""
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
@@ -173,7 +175,7 @@ class Watch:
             _log.error("cannot put %s aside: %s", self.path(key), error)
 
     def send(self, key: Key, message: dict[str, Any]) -> None:
-        """Send a message to the attempt's shepherd; it waits until the shepherd listens."""
+        """Send a message to the shepherd of a watched attempt, as soon as that listens; else do nothing."""
         data = json.dumps(message).encode("ascii")
         with self._guard:
             attempt = self._attempts.get(key)
@@ -275,7 +277,7 @@ class Watch:
                 self._put(ob.ObservedExiting(*key, Used(*report["u"]), report.get("t", "")))
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
-        """Return how many bytes of a preempted request left memory, and log it."""
+        """Return how many bytes of a preempted request left memory (refused: 0), and log it."""
         freed = 0 if refused else max(0, before - after)
         if not refused:
             _log.info("request %d gives way: %d of %d MB are paged out", seq, freed >> 20, before >> 20)
@@ -313,7 +315,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN)
 
     def _spawn(self) -> None:
-        """Start a spawner, and send it all orders that none has handled. Raises OSError."""
+        """Start a spawner, and send it all orders that no spawner has answered. Raises OSError."""
         self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
@@ -379,8 +381,8 @@ class Watch:
                     self._unsettled[key] = False
 
     def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
-        """Kill the processes of a lost job; return the observation of its loss, or None (``wait``) while its
-        spawner kills them."""
+        """Kill the processes of a lost job; return the observation of its loss. With ``wait``, return None
+        while the spawner above them lives: it kills them, and reports the last one's end."""
         folder = self.path(key)
         brief = scan.brief(folder)
         sure = scan.kill_remaining(folder, self._home, self.identifier)
@@ -410,7 +412,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
-        """Send to a shepherd by a short path; return False if it cannot receive yet."""
+        """Send a message to an attempt's shepherd; return False if that is busy or does not listen yet."""
         name = records.folder_name(*key)
         try:
             self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")
