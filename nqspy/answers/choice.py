@@ -20,9 +20,9 @@ from nqspy.ports import EndedRow
 from nqspy.rpc import messages
 
 SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
-"""Real seconds of a slice: while the engine is free; least and most while other work waits."""
+"""CPU seconds of a slice: while the engine is free; least and most while other work waits."""
 IDLE = 0.0005
-"""Real seconds between two slices without other work."""
+"""Real seconds between two slices up to which no other work can have waited."""
 SLICE = 32
 """Requests that are examined at once."""
 _ROWS = 500
@@ -38,8 +38,9 @@ T = TypeVar("T")
 
 
 class RequestChoice:
-    """Requests to list. ``letters``: PBS's options without a value. ``wrong``: texts about bad operands; with
-    ``strict`` they are raised as Refusal, and named requests are listed even if ended."""
+    """Requests that a list shows, chosen by the fields of its message. ``wrong``: refusals of bad operands.
+    ``strict``: for nqspy's own forms, where an unreadable operand is raised as Refusal, named requests are
+    listed even if ended, and PBS's options without a value (``letters``) do not count."""
 
     def __init__(
         self, serving: Serving, message: Mapping[str, Any], caller: Caller, *, strict: bool = False
@@ -89,7 +90,8 @@ class RequestChoice:
         self._cut = False
 
     def requests(self) -> Iterator[Request]:
-        """Yield live requests, named ones first, an array before its indices. Call this before `rows`."""
+        """Yield the live requests to list, named ones first, an array before its indices. Call this before
+        `rows`: it also notes which named requests are not live."""
         seqs = dict.fromkeys(self.seqs)
         for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
@@ -108,7 +110,8 @@ class RequestChoice:
                 yield found
 
     def rows(self) -> Iterator[EndedRow | None]:
-        """Yield ended requests, and None now and then; note bad operands in ``wrong``."""
+        """Yield the ended requests to list: named ones, then the others from the latest end back; None now
+        and then, so that the caller can look at the clock. Unknown operands are added to ``wrong``."""
         seqs, missing = dict.fromkeys(self.seqs), self._missing
         found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
         for seq in missing:
@@ -150,7 +153,7 @@ class RequestChoice:
                     yield row
 
     def orders(self, seqs: Sequence[Seq]) -> Iterable[int]:
-        """Return sort keys: named requests in order, indices behind arrays, others in the usual order."""
+        """Return sort keys: named requests as typed, indices behind their arrays, others in usual order."""
         if self._strict and not self.seqs:
             return [0] * len(seqs)
         return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)
@@ -176,19 +179,20 @@ class RequestChoice:
         )
 
     def complaint(self) -> str:
-        """Return a line for each bad operand."""
+        """Return a line for each bad operand, and one if ``limit`` left out ended requests."""
         lines = [str(each) for each in self.wrong]
         if self._cut:
             lines += [f"only the last {self._most} ended requests are shown; try --limit or --since"]
         return "".join(f"{line}\n" for line in lines)
 
     def status(self) -> int:
-        """Return the exit status of the command: that of the last failure."""
+        """Return the exit status of the command: that of the last bad operand, 0 if all are good."""
         return self.wrong[-1].status if self.wrong else 0
 
 
 class Listing:
-    """Makes the parts of an answer in order: ``live`` from requests, ``ended`` from rows of ended ones."""
+    """Maker of an answer's parts in order: ``live`` makes them of requests, ``ended`` of rows of ended
+    ones."""
 
     def __init__(
         self, id: int, choice: RequestChoice, live: Callable[[list[Request]], list[Any]],
@@ -219,8 +223,8 @@ class Listing:
 
 
 def _time_for_slice(away: float) -> float:
-    """Return the seconds for a slice: a quarter of the time since the last: lists take a fifth of the
-    engine."""
+    """Return the CPU seconds for the next slice, ``away`` real seconds after the last: a quarter of these, so
+    that lists take a fifth of the engine's time."""
     return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
 
 
@@ -236,7 +240,8 @@ def _batches(things: Iterator[T | None]) -> Iterator[list[T]]:
 
 
 def owners(serving: Serving, text: str) -> frozenset[str]:
-    """Return the users in ``USER[@HOST],...``; a whole word is a name if that user has submitted."""
+    """Return the users in ``USER[@HOST],...``: without the host, unless a user of the whole name has
+    submitted."""
     live = serving.engine.site.requests.values()
     found = set()
     for word in filter(None, map(str.strip, text.split(","))):

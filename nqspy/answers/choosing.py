@@ -1,4 +1,4 @@
-"""Requests named by ranges, names and states: commands on many requests first ask for their identifiers."""
+"""The message ``choose``: identifiers of requests named by ranges, names and states, for other commands."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -14,11 +14,12 @@ from nqspy.model.requests import Spec, State
 from nqspy.rpc import server as rpc
 
 WIDEST = 100_000
-"""Most numbers in a range."""
+"""Most numbers in one range of identifiers."""
 
 
 class NameQuery:
-    """A user's requests by numbers or names; ``ended``: True if ended ones are meant too. Raises Refusal."""
+    """Query for a user's requests by ranges, patterns and state; ``ended``: True with ended ones. Raises
+    Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
         self.site, message = serving.engine.site, asked.message
@@ -51,7 +52,7 @@ class NameQuery:
         return by_name or any(number_of(seq) in each for each in self.ranges)
 
     def what(self) -> str:
-        """Return the wish as a refusal quotes it."""
+        """Return the query in words, for a refusal: ``sim*, state held of anne's``."""
         words = [" ".join(self.operands)] if self.operands else []
         words += [f"name {self.name}"] if self.name else []
         words += [f"state {self.state.value}"] if self.state else []
@@ -59,7 +60,8 @@ class NameQuery:
 
 
 def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
-    """Yield None after slices, then the identifiers' answer, in order. Raises Refusal if none is meant."""
+    """Yield None after each slice, then the answer: the identifiers of all requests that fit and that the
+    caller may see, by number. Raises Refusal if there are criteria and no request fits."""
     query, view = NameQuery(serving, asked), Visibility(serving, asked.caller)
     found: set[Seq] = set()
     for number, request in enumerate(list(query.site.requests.values()), 1):

@@ -1,4 +1,4 @@
-"""The daemon's side of the counter: messages become commands of the engine, or questions about the state."""
+"""Dispatcher of the daemon: messages become commands of the engine, or questions about the state."""
 
 import contextlib
 import logging
@@ -46,12 +46,12 @@ class Pending(Struct, frozen=True):
         return texts.reply(self.asked.handle.id, self.asked.message.get("text"), reply)
 
     def late(self, value: LateValue) -> bytes:
-        """Return the answer with a value that is computed now."""
+        """Return the answer with a late value; the reports' thread calls this, as it may take seconds."""
         return self.answer(Reply(value.make(MAX_WAIT)))
 
 
 class Dispatcher:
-    """Sorts messages into commands and questions, encodes answers, and stores open questions."""
+    """Turns messages into the engine's commands, or into questions that it stores and answers."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
@@ -66,7 +66,8 @@ class Dispatcher:
         self.serving.readers.close()
 
     def accept(self, asked: rpc.Asked) -> CommandAsked | None:
-        """Return the engine's input for a message; None: a question was stored for `answer_questions`."""
+        """Return the engine's input for a command. None if the engine gets nothing now: a question is stored
+        for `answer_questions`, a reload or a long command goes on by itself, or the message was refused."""
         wanted: list[CommandAsked | None] = [None]
         with self.errors(asked):
             wanted = [self._accept(asked)]
@@ -105,11 +106,11 @@ class Dispatcher:
         return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
-        """Store commands that need the exits until these are loaded."""
+        """Store commands that need the exits from now on, until `let_go`: the exits are not loaded yet."""
         self._deferred = []
 
     def let_go(self) -> list[CommandAsked]:
-        """Return the engine's inputs for the stored commands."""
+        """Return the engine's inputs for the stored commands, and accept such commands again."""
         held, self._deferred = self._deferred or [], None
         return [command for asked in held if (command := self.accept(asked)) is not None]
 
@@ -134,7 +135,7 @@ class Dispatcher:
         return isinstance(data, Iterator)
 
     def qmgr(self, asked: rpc.Asked) -> Any:
-        """Answer a script of qmgr; a script that reloads exits is run when those are loaded."""
+        """Answer a script of qmgr; None if it reloads exits: it runs later, once their files are loaded."""
         reloads = self.serving.reloads
         if reloads.wanted(str(asked.message["script"]), asked.caller):
             reloads.before(partial(self._qmgr, asked))
@@ -142,7 +143,7 @@ class Dispatcher:
         return language.answer(self.serving, asked)
 
     def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
-        """Answer the questions of this turn until ``enough`` is true; return the remaining ones."""
+        """Answer the stored questions, equal ones together, until ``enough`` is true; return the others."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
@@ -159,7 +160,8 @@ class Dispatcher:
         return [asked for asked in questions if id(asked) in remaining]
 
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
-        """Answer a question now, in slices, or when it is due. ``others``: others' equal questions."""
+        """Answer a question now, in slices, or when it is due; ``others``: equal questions of other
+        clients."""
         cmd = asked.message["cmd"]
         with self.errors(asked):
             if cmd not in QUESTIONS:
@@ -198,7 +200,8 @@ class Dispatcher:
         self.serving.server.reply(asked.handle, refusal)
 
     def reply(self, replies: Sequence[tuple[Any, Reply]]) -> None:
-        """Send the engine's replies of one group."""
+        """Send the engine's replies of one commit, each with its `Pending`; late values follow when
+        computed."""
         ready = []
         for to, reply in replies:
             if isinstance(to, Pending) and isinstance(reply.value, LateValue):
@@ -209,12 +212,13 @@ class Dispatcher:
             self.serving.server.reply_many(ready)
 
     def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
-        """Continue slow answers, then answer open questions that are due; ``part``: the time for each."""
+        """Continue slow answers, then answer due open questions; ``part`` returns the time limit of each of
+        both."""
         self.slow.go_on(part())
         self.waiting.check(part())
 
     def patience(self) -> float | None:
-        """Return the most real seconds to wait for the inbox; None: any time."""
+        """Return the most real seconds that the engine may wait for its inbox; None: without bound."""
         times = (self.slow.patience(), self.waiting.patience())
         return min((each for each in times if each is not None), default=None)
 
@@ -231,7 +235,7 @@ def _decode(message: dict[str, Any]) -> cm.Command:
 
 
 def _with_user(item: cm.Submission) -> cm.Submission:
-    """Return it with the user of ``-u OTHER`` or ``-u USER@HOST``; the engine checks the permission."""
+    """Return the submission with ``-u OTHER`` or ``-u USER@HOST`` as owner; the engine checks permission."""
     if not item.user:
         return item
     for name in (item.user, item.user.partition("@")[0]):

@@ -1,4 +1,4 @@
-"""Checks of questions' fields, before anything is done."""
+"""Checks of the fields of messages, before a question or command is carried out."""
 
 import threading
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ _KINDS = {
 
 
 def check_list(message: dict[str, Any]) -> None:
-    """Raise Refusal for a list of requests or identifiers that is too long for one message."""
+    """Raise Refusal if a command's ``items``, ``ids`` or ``changes`` are too many for one message."""
     for name in ("items", "ids", "changes"):
         listed = message.get(name)
         if isinstance(listed, msgspec.Raw):
@@ -82,7 +82,7 @@ def check_list(message: dict[str, Any]) -> None:
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Raise Refusal if a message has the lines of a shift, which are made from its commands only."""
+    """Raise Refusal if changes set the ``lines`` of a shift: only qmgr makes these, with its commands."""
     for change in changes:
         if change.path.startswith("shift/") and brought(change).get("lines"):
             raise Refusal("lines_of_shift")

@@ -13,14 +13,14 @@ from nqspy.model.requests import Request
 from nqspy.rpc import server as rpc
 
 Edges = Mapping[Seq, Sequence[tuple[str, Seq]]]
-"""By request: those that wait for it, each with its condition (`requests.Dependency`)."""
+"""For each request the requests that wait for it, each behind its condition (`requests.Dependency`)."""
 
 MOST = 10_000
 """Most lines that are drawn; a last line has the number of omitted requests."""
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
-    """Yield slices, then the trees of these requests (``ids``), or of all that wait. Raises Refusal."""
+    """Yield None after slices, then the trees of ``ids`` and of all connected with them; without it, all."""
     site, view = serving.engine.site, Visibility(serving, asked.caller)
     asked_for = seqs_of(serving, view, asked.message.get("ids") or ())
     view.need(*asked_for)
@@ -62,8 +62,9 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
 
 
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
-    """Draw ``17.ymp prepare  anne  running`` and, indented by two spaces, ``ok: 18.ymp compute ...`` that
-    waits for it. A request that waits for several is below each; its own tree is drawn only once."""
+    """Yield the lines of the trees: ``17.ymp prepare anne running`` and, indented by two spaces, ``ok: 18.ymp
+    compute ...`` that waits for it. A request that waits for several is below each; its own tree is drawn
+    only once."""
     drawn: set[Seq] = set()
     stack = [(root, 0, "") for root in reversed(roots)]
     count = 0

@@ -40,19 +40,20 @@ class _Log:
     counting: Callable[[], dict[str, Any]] | None = None
 
     def place(self, line: int) -> str:
-        """Return the place of a command as errors name it."""
+        """Return the place of a command as errors name it: ``FILE, line 7``."""
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> bytes | Work | Steps:
-    """Answer ``script``, a long one in slices. ``atomic``: all or nothing; ``check``: only verify."""
+    """Return the answer to the qmgr commands in ``script``, or the steps or work that make it. ``atomic``:
+    all settings or none; ``check``, ``plan``: change nothing."""
     slices = _slices(serving, asked)
     first = next(slices)
     return chain((first,), slices) if first is None else first
 
 
 def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
-    """Run a long script; yield None after each slice, then the answer."""
+    """Parse and run a script; yield None after each slice, then the answer or the work that makes it."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
     log, clock = _Log(source), after(SLICE)
@@ -117,7 +118,7 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], log: _Log
 
 
 def _only_sets(each: Parsed) -> bool:
-    """True for a setting that cannot change the shift: such commands may be committed together."""
+    """True for settings that cannot change the shift: such commands may be committed together."""
     moving = ("shift", "calendar", "server")
     return isinstance(each.command, cm.Configure) and all(
         change.path.partition("/")[0] not in moving for change in each.command.changes
@@ -125,7 +126,8 @@ def _only_sets(each: Parsed) -> bool:
 
 
 def _no_setting(parsed: list[Parsed], log: _Log) -> str | None:
-    """Return an error for a command that is no setting: it cannot be undone, as such scripts need."""
+    """Return an error for the first command that is no setting, None without one: it cannot be undone, as
+    ``--atomic`` needs. A script of only one such command is allowed."""
     telling = (cm.ShowObject, ClientWord)
     doing = [each for each in parsed if not isinstance(each.command, telling)]
     other = next((each for each in doing if not isinstance(each.command, cm.Configure)), None)
@@ -211,7 +213,8 @@ def _carry_out(
 
 
 def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
-    """Order the daemon to stop. Raises Refusal if the caller may not."""
+    """Order the daemon to stop, see `Serving.stop`. Raises Refusal for a caller below operator, a bad
+    mode."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")
     if mode not in ("leave", "drain", "requeue"):
         raise Refusal("bad_mode", mode=mode)
@@ -232,7 +235,7 @@ def reload_queues(serving: Serving, caller: Caller) -> str:
 
 
 def dated(serving: Serving, command: cm.Command) -> cm.Command:
-    """Return the command with its date made an instant, by the site's clock and zone. Raises BadValue."""
+    """Return the command; the date of a ModifyRequest is now an instant of the site. Raises BadValue."""
     if not isinstance(command, cm.ModifyRequest):
         return command
     now, zone = serving.clock.now(), serving.engine.site.timezone

@@ -31,7 +31,7 @@ from nqspy.rpc import server as rpc
 SLICE = 1_000
 """Requests examined in one slice."""
 A_FEW = 5
-"""Requests whose reasons are shown in one slice."""
+"""Requests of ``qstat --why`` that are explained in one slice."""
 
 NEVER = 1 << 62
 """Estimate of a request whose start is unknown."""
@@ -40,7 +40,7 @@ Objects = list[dict[str, Any]]
 
 
 class Lister:
-    """Makes the objects of requests as of one instant."""
+    """Maker of requests' JSON objects, as of the instant at which it was made, for the caller of ``view``."""
 
     def __init__(self, serving: Serving, view: Visibility) -> None:
         self._engine, self._run_times = serving.engine, serving.run_times
@@ -93,7 +93,7 @@ def _elements(listing: Listing, objects: Objects) -> list[bytes]:
 
 
 def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
-    """Yield slices, then the objects for programs. Raises Refusal if an identifier names no request."""
+    """Yield None after slices, then the objects for programs. Raises Refusal if an identifier is unknown."""
     listing, found = _listing(serving, asked), list[bytes]()
     yield from listing.collected(found, lambda some: _elements(listing, some))
     if listing.choice.wrong:
@@ -102,7 +102,7 @@ def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def qstat(serving: Serving, asked: rpc.Asked) -> Any:
-    """Answer ``qstat`` in the form that ``text`` names."""
+    """Answer ``qstat`` in the form that ``text`` names (`_FORMS`). Raises Refusal for an unknown form."""
     form = str(asked.message.get("text") or "table")
     if asked.message.get("posix"):
         form = "posix"
@@ -133,7 +133,7 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """Answer ``qstat --why``; yield after a few requests each. The estimates, perhaps late, come last."""
+    """Answer ``qstat --why`` in slices of a few requests; estimates of starts come last, as late work."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     listing, found = _listing(serving, asked, {"operands": [str(word) for word in operands]}), Objects()

@@ -29,7 +29,7 @@ def is_long(command: cm.Command) -> bool:
 
 
 def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable[[Reply], bytes]) -> Steps:
-    """Carry a command out in slices; yield None after each, then one answer for all."""
+    """Carry a command out in slices, each a commit; yield None after some, then one ``answer`` for all."""
     site, done = serving.engine.site, list[str]()
     failed: list[dict[str, Any]] = []
     least = LEAST // INDICES if any("[" in text for text in command.ids) else LEAST

@@ -16,7 +16,7 @@ MOST = 10_000
 
 
 def seq_of(serving: Serving, view: Visibility, text: str) -> Seq:
-    """Return the one request that an identifier names. Raises Refusal."""
+    """Return the one request that an identifier names. Raises Refusal, also if it names several indices."""
     seqs = seqs_of(serving, view, (text,))
     if len(seqs) != 1:
         raise Refusal("bad_id", text=text[:80])
@@ -26,8 +26,8 @@ def seq_of(serving: Serving, view: Visibility, text: str) -> Seq:
 def seqs_of(
     serving: Serving, view: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
 ) -> list[Seq]:
-    """Return the requests that identifiers name, in order. Bad ones are noted in ``wrong``; without it
-    Refusal is raised."""
+    """Return the requests that identifiers name, in order, known or not; a bare number means the array of
+    that number if there is no such request. Bad ones are noted in ``wrong``; without it Refusal is raised."""
     names, found = serving.engine.site.names, list[Seq]()
     for text in texts:
         try:
@@ -65,7 +65,7 @@ def with_indices(site: Site, seqs: Iterable[Seq]) -> Iterator[Seq]:
 
 
 def state_named(word: Any) -> State | None:
-    """Return the state with that name; None for None. Raises Refusal."""
+    """Return the state with that name, in any case; None for no word. Raises Refusal."""
     if not word:
         return None
     try:

@@ -50,7 +50,8 @@ class Picture(Struct, frozen=True):
     closing: dict[str, Named] = field(default_factory=dict)
 
     def why(self, seq: Seq, queue: str) -> Reason | None:
-        """Return the reason of a waiting request; not that another one of its queue can never start."""
+        """Return why a request of ``queue`` waits: its own reason, else the queue's, unless that is of
+        another request that can never start; None if unknown."""
         found = self.own.get(seq) or self.closing.get(queue)
         if found is not None and seq not in self.own and found[0] == ReasonCode.NEVER:
             found = None
@@ -89,7 +90,7 @@ def picture_of(reported: ev.Reported) -> Picture:
 
 
 def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
-    """Return the event that stores a picture with the report made from it."""
+    """Return the event that stores a picture, the report's ``files``, and the number of ``mails`` sent."""
     own = tuple((seq, *named) for seq, named in picture.own.items())
     closing = tuple((queue, *named) for queue, named in picture.closing.items())
     samples = tuple(picture.samples.items())
@@ -127,7 +128,7 @@ class Past:
         return night.night_bounds(changes, zone, picture.at, day)
 
     def reported(self, day: str) -> ev.Reported | None:
-        """Return the event of the report on the night of a day; None if there was none."""
+        """Return the event of the latest report on the night of a day (ISO date); None if there was none."""
         found = [each.event for each in self._events if isinstance(each.event, ev.Reported)]
         return next((event for event in reversed(found) if event.day == day), None)
 

@@ -19,7 +19,7 @@ def place(seq: Seq, attempt: int, stream: str) -> str:
 
 
 def stayed(seq: Seq, path: str | None) -> str:
-    """Return the path in the spool that a delivery's ``path`` means if output stayed there; else empty."""
+    """Return the path in the spool if a delivery's ``path`` names output that stayed there; else empty."""
     folder, _, name = (path or "").rpartition("/")
     found = records.attempt_named(folder)
     if found is None or found[0] != seq or name not in ("stdout", "stderr"):
@@ -28,7 +28,8 @@ def stayed(seq: Seq, path: str | None) -> str:
 
 
 def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
-    """Return a piece from ``offset`` on. Raises OSError unless it is a file of ``uid`` or the daemon."""
+    """Return up to CHUNK bytes of a stream from byte ``offset`` on, empty at its end; ``place``: its path in
+    the spool. Raises OSError unless it is a regular file of ``uid`` or the daemon's user."""
     folder, _, name = place.partition("/")
     inside = os.open(spool / folder, _FOLDER)
     try:

@@ -36,7 +36,8 @@ MOST_BYTES = 192 << 20
 
 
 class Subjects:
-    """Makes `Subject`s of requests. ``full``: with the visible variables; ``comments``: why each waits."""
+    """Maker of `Subject`s of requests. ``full``: with the variables that ``caller`` may see; ``comments``:
+    with the reason why each waits."""
 
     def __init__(
         self, serving: Serving, choice: RequestChoice, caller: Caller, *, full: bool, comments: bool
@@ -133,7 +134,7 @@ class Subjects:
 def listing_of(
     serving: Serving, asked: rpc.Asked, *, full: bool = False, comments: bool = False
 ) -> tuple[Listing, Subjects]:
-    """Return the list that is asked for, and the maker of its subjects."""
+    """Return the list of requests that a message asks for, and the maker of its subjects."""
     choice = RequestChoice(serving, asked.message, asked.caller)
     subjects = Subjects(serving, choice, asked.caller, full=full, comments=comments)
     return Listing(asked.handle.id, choice, subjects.live, subjects.ended), subjects
@@ -144,7 +145,7 @@ def _letters(asked: rpc.Asked) -> str:
 
 
 def table(serving: Serving, asked: rpc.Asked) -> Steps:
-    """Answer with the default table; ``letters``: ``w`` for wide, ``p`` for ``% done``."""
+    """Yield None after slices, then the default table; ``letters``: ``w`` for wide, ``p`` for ``% done``."""
     letters, server = _letters(asked), serving.engine.site.name
     shape = pbs_tables.shape(server, wide="w" in letters, done="p" in letters)
 
@@ -157,7 +158,8 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
-    """Answer with the alternate table; with ``T`` in ``letters`` it has expected starts, which come late."""
+    """Yield None after slices, then the alternate table. With ``T`` in ``letters`` it has expected starts: it
+    is yielded as work, because simulating them takes long."""
     letters = _letters(asked)
     (listing, _), lines = listing_of(serving, asked, comments="s" in letters), list[str]()
     if "T" not in letters:
@@ -201,7 +203,7 @@ def _alternate(
 
 
 def full(serving: Serving, asked: rpc.Asked) -> Steps:
-    """Answer with all data of each job, in the form ``format`` (`pbs_forms.FORMS`)."""
+    """Yield None after slices, then all data of each job in the form ``format`` (`pbs_forms.FORMS`)."""
     (listing, subjects), parts = listing_of(serving, asked, full=True, comments=True), list[bytes]()
     layout = pbs_forms.layout(asked.message, "Job Id: ")
     reference = messages.reference if asked.message.get("shared") else None

@@ -38,7 +38,7 @@ _DATE = re.compile(r"(?:([0-9]{2})?([0-9]{2}))?([0-9]{2})([0-9]{2})([0-9]{2})([0
 
 
 def qselect(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Any]:
-    """Answer with a full identifier a line; nothing if no job fits."""
+    """Yield None after slices, then a line with the full identifier of each job that meets all criteria."""
     criteria = asked.message.get("criteria") or ()
     wanted = [_criterion(serving, str(letter), str(value)) for letter, value in criteria]
     server = serving.engine.site.name
@@ -108,8 +108,8 @@ def _number(text: str) -> int:
 
 
 def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[[str, ReadDate], Criterion]:
-    """Return a function that makes a criterion: a job's ``have`` against a value. ``read`` raises
-    BadValue."""
+    """Return a function that makes a criterion: it compares a job's ``have`` with a value as ``read`` reads
+    it. ``read`` raises BadValue."""
 
     def made(value: str, date: ReadDate) -> Criterion:
         compare, text = _compared(value)
@@ -120,7 +120,7 @@ def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[
 
 
 def _interval(text: str) -> tuple[int, int, str]:
-    """Return checkpoint intervals for comparing: ``n > s > c=MINUTES > c > u``."""
+    """Return a checkpoint interval as a tuple that sorts ``n > s > c=MINUTES > c > u``. Raises BadValue."""
     if (rank := _rank(text)) is None:
         raise BadValue("write n, s, c, c=MINUTES, w, w=MINUTES or u")
     return rank

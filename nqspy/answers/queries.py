@@ -126,7 +126,7 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
 
 
 def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
-    """Return the loaded exits with code, and the engine's position: what a copy needs besides rows."""
+    """Return the exits in use with code, and the engine's position, for `exits try` on a copy of the site."""
     need(serving.engine.site.settings, asked.caller, "manager", "exits try")
     serving.commit()
     decider = serving.decider
@@ -147,7 +147,7 @@ def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
-    """Return an exit's refusal of others if it covers this one too (``alike``, ``within``); else nothing."""
+    """Return an exit's refusal of others as a trace row if it covers this request too; else nothing."""
     engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:

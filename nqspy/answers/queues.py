@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def counts(serving: Serving) -> dict[str, dict[str, int]]:
-    """Return the number of requests in each state, by queue and state word."""
+    """Return the numbers of live requests, by queue (each is there) and word of their state."""
     found: dict[str, dict[str, int]] = {name: {} for name in serving.engine.site.settings.queues}
     for (queue, state), number in _tally(serving.engine.site).items():
         found.setdefault(queue, {})[state.value] = number
@@ -48,7 +48,7 @@ FORMS: dict[str, Summary] = {
 
 
 def by_state(site: Site) -> dict[str, int]:
-    """Return the number of requests by state word."""
+    """Return the numbers of live requests of the site, by word of their state."""
     tally = Counter[str]()
     for (_, state), number in _tally(site).items():
         tally[state.value] += number
@@ -91,7 +91,7 @@ def server(serving: Serving, asked: rpc.Asked) -> bytes:
 
 
 def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
-    """Answer ``pbsnodes``: the one host; with ``l`` among the letters none: it is in use."""
+    """Answer ``pbsnodes``: the one host; with ``l`` (hosts out of use) among the letters an empty list."""
     site = serving.engine.site
     node = pbs_objects.node_name(site)
 

@@ -74,7 +74,7 @@ class HomeFolder(Protocol):
 
     @property
     def spool(self) -> Path:
-        """Return the folder of the attempts' files."""
+        """Return the folder with the files of attempts: output, exit records."""
 
 
 class LastTry(Protocol):
@@ -86,7 +86,7 @@ class LastTry(Protocol):
 
     @property
     def text(self) -> str:
-        """Return the text about the try."""
+        """Return the sentence that the probe gave on what it found."""
 
 
 class ExitReloads(Protocol):
@@ -99,10 +99,11 @@ class ExitReloads(Protocol):
         """True if a script of qmgr reloads exits, and its caller may."""
 
     def before(self, go: Callable[[], bool]) -> None:
-        """Load the files, then call ``go``, which returns True if it goes on and calls `over` at its end."""
+        """Load the files in the background; once they are loaded or refused, call ``go`` in the engine's
+        thread. ``go`` returns True if it will call `over` itself; otherwise that is done for it."""
 
     def over(self) -> None:
-        """Note that the reload is done."""
+        """Note that the reload is done: the next one that waits begins."""
 
 
 class Serving(Protocol):
@@ -140,19 +141,19 @@ class Serving(Protocol):
         """Carry out several commands in one transaction, each for itself; return their replies."""
 
     def commit(self) -> None:
-        """Commit events for which no caller has waited yet."""
+        """Commit now the events that the engine would commit later because no caller waits for them."""
 
     def stop(self, mode: str) -> None:
         """Stop the daemon: ``leave`` running requests, ``drain`` or ``requeue`` them first."""
 
     def reload_queues(self) -> str:
-        """Apply the changed files of ``queues.d``; return a sentence. Raises NqspyError."""
+        """Apply the changed files of ``queues.d``; return a sentence on what changed. Raises NqspyError."""
 
     def alarms(self) -> list[str]:
         """Return a line for each problem of the installation."""
 
     def last_try(self, resource: str) -> LastTry | None:
-        """Return the last try of a resource; None before its first."""
+        """Return the last try of a watched resource; None before its first."""
 
     def sent(self, size: int) -> None:
         """Note the bytes of a sent answer: soon afterwards freed memory is given back to the system."""

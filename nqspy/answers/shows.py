@@ -96,8 +96,8 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 
 
 def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
-    """Return a function that makes ``show shares``; it reads a shift's events, so call it outside the
-    engine's thread."""
+    """Return a function that makes ``show shares``; call that outside the engine's thread, because it reads
+    the events of a shift."""
     serving.commit()
     rows, site, now = _shares(serving), snapshot(serving.engine.site), serving.clock.now()
     samples, reader = dict(serving.engine.samples), serving.readers.reports
@@ -214,7 +214,7 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
-    """Return rows of probes: what each tries and found, its last try; for a consumable one row a unit."""
+    """Return a row for each probe, or unit of a consumable: what it tries and found, and its last try."""
     site, rows = serving.engine.site, list[dict[str, Any]]()
     stamp = Zone(site.timezone).stamp
     for own, probe in PROBES.all(site.settings).items():
@@ -258,21 +258,23 @@ def _last(row: Mapping[str, Any]) -> str:
 def count(
     events: Iterable[Recorded], site: Site, now: Instant, samples: Mapping[Seq, Used]
 ) -> dict[str, Any]:
-    """Return the counters of the seed's figure 1 for the last days; their period begins with the shift."""
+    """Return the figures of ``show counters``, by departments, from the events of the last days; their period
+    begins at the last switch of shifts among these."""
     listed = list(events)
     entered = [each.at for each in listed if isinstance(each.event, ShiftChanged)]
     return counters.counters(listed, site, now, entered[-1] if entered else None, samples)
 
 
 def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
-    """Return a function that makes present counters, once; not in the engine's thread: it reads days."""
+    """Return a function that computes present counters, once; not in the engine's thread: it reads days."""
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
 
 
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
-    """Return a function that makes a plan, in any thread: changed settings, and starts that move."""
+    """Return a function that makes the text of ``plan``, for any thread: settings that the script would
+    change, and waiting requests that would then start earlier or later."""
     site, now = serving.engine.site, serving.clock.now()
     changes = tuple(c for one in parsed if isinstance(one.command, cm.Configure) for c in one.command.changes)
     if not changes:

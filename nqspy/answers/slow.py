@@ -39,8 +39,8 @@ Steps = Iterator[bytes | Work | None]
 
 @dataclass(slots=True)
 class SlowAnswer:
-    """An answer made in steps. ``key``: of a long list. Long lists are made one at a time; equal questions
-    that come before it begins are ``others``."""
+    """Answer that is made in steps. ``key``: only of a long list; equal for equal lists. Long lists are made
+    one at a time; ``others``: equal questions that came before its first step."""
 
     asked: rpc.Asked
     steps: Steps
@@ -60,7 +60,7 @@ class SlowAnswer:
 
 
 class SlowAnswers:
-    """Slow answers, in the engine's thread. ``errors``: sends a block's errors; ``again``: asks anew."""
+    """Slow answers, in the engine's thread. ``errors``: sends a block's errors; ``again``: answers anew."""
 
     def __init__(
         self, serving: Serving, errors: Callable[[rpc.Asked], AbstractContextManager[None]],
@@ -74,7 +74,7 @@ class SlowAnswers:
         self._worker = ThreadPoolExecutor(1, "reports")
 
     def close(self) -> None:
-        """End the reports' thread; drop work that has not begun."""
+        """Wait for work under way in the reports' thread, and end the thread; drop other work."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def work(self, work: Work) -> None:
@@ -117,7 +117,8 @@ class SlowAnswers:
         self._serving.server.reply(asked.handle, answer)
 
     def go_on(self, enough: Enough = never) -> None:
-        """Step the first long answer, then each other, of each user in turn, until ``enough`` is true."""
+        """Make a step of one long list, then of each other answer, users in turn, until ``enough`` is
+        true."""
         turn = self._in_turn()
         for slow in [slow for slow in turn if slow.key is not None][:1]:
             self._step(slow)
@@ -178,14 +179,14 @@ class SlowAnswers:
         return True
 
     def patience(self) -> float | None:
-        """Return the most seconds to wait for the inbox: 0 while an answer is unfinished, None: any time."""
+        """Return the most real seconds to wait for the inbox: 0 while a step is possible, None: any time."""
         if not self._answers:
             return None
         return 0.0 if self._in_turn() else RETRY
 
 
 def key_of(asked: rpc.Asked) -> tuple[Any, ...] | None:
-    """Return a key that is equal for questions with the same answer; None if it is about single requests."""
+    """Return a key that is equal for questions with equal answers; None if a question names requests."""
     message = asked.message
     if message.get("operands") or message.get("ids") or message.get("request"):
         return None

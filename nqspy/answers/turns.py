@@ -27,7 +27,7 @@ def after(seconds: float, clock: Callable[[], float] = time.monotonic) -> Enough
 
 
 class Turns(Generic[T]):
-    """Waiting entries, by user. From any thread."""
+    """Waiting entries by user, each with a size that is summed up. From any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -47,8 +47,8 @@ class Turns(Generic[T]):
         self._sizes[who] = self._sizes.get(who, 0) + size
 
     def next(self, but: Collection[int] = ()) -> tuple[int, T, int] | None:
-        """Return user, entry and size of the next entry, of the next user not in ``but``; None without
-        one."""
+        """Remove and return an entry as user, entry, size: the first of the next user outside ``but``; None
+        if there is none."""
         with self._lock:
             who = next((each for each in self._waiting if each not in but), None)
             if who is None:

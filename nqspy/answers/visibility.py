@@ -61,7 +61,7 @@ class Visibility:
                 raise Refusal("unknown_request", id=self._serving.engine.site.id_of(seq))
 
     def masked(self, text: str) -> str:
-        """Return a sentence with the numbers of hidden requests removed."""
+        """Return the text with "another request" in place of identifiers of hidden requests."""
         if self.all:
             return text
         known = self.known(_whole(found) for found in self._id.findall(text)[:100])
@@ -87,7 +87,7 @@ class Visibility:
         return found
 
     def groups(self) -> set[str]:
-        """Return the departments that the caller is a member of."""
+        """Return the names of the departments that have the caller as a member."""
         named = self._settings.groups.values()
         return {group.name for group in named if self._caller.user in group.members}
 
@@ -119,7 +119,8 @@ class Visibility:
         return data | shown | nothing | {"outlook": outlook}
 
     def usage(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return use of departments, and of visible users: the caller; with privacy ``group`` fellows."""
+        """Return the usage report without hidden users: only the caller's rows stay, with privacy ``group``
+        fellows' too."""
         if self.all:
             return data
         fellows = self.groups() if self._settings.server.privacy == "group" else set()
@@ -178,7 +179,7 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
 
 
 def promise_for(start: Reservation, known: set[Seq]) -> Reservation:
-    """Return a reservation as shown to a person that may see only these requests."""
+    """Return a reservation as a caller is shown it that may see only the requests ``known``."""
     if known.issuperset(start.by):
         return start
     by = tuple(seq for seq in start.by if seq in known)

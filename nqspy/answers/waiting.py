@@ -63,7 +63,7 @@ class _Ends:
 
 
 class OpenQuestions:
-    """Stores open questions; `check` answers those that are due."""
+    """Store of questions that wait for something to happen; `check` answers those that are due."""
 
     def __init__(self, serving: Serving, answer: Callable[[rpc.Asked], None], errors: Errors) -> None:
         """``answer``: answers a question, perhaps by storing it here again."""
@@ -77,13 +77,14 @@ class OpenQuestions:
         self._tailed = time.monotonic()
 
     def patience(self) -> float | None:
-        """Return the most real seconds until the next check; None: any time."""
+        """Return the most real seconds until the next check; None: not before the next commit."""
         if self._due.count:
             return 0.0
         return TAIL if self._tails else None
 
     def check(self, enough: Enough = never) -> None:
-        """Answer questions that are due, of each user in turn, until ``enough`` is true."""
+        """Answer due questions, users in turn, until ``enough`` is true: ends and events after commits
+        only."""
         now, commits = time.monotonic(), self._serving.engine.commits
         if commits != self._commits or len(self._ends) > 2 * self._checked:
             self._check_ends()
@@ -185,7 +186,8 @@ class OpenQuestions:
     # ------------------------------------------------------------ output
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
-        """Answer with output from ``offset`` on, of an ``attempt``; ``follow``: wait for more or the end."""
+        """Answer with output from byte ``offset`` on, of ``attempt`` or the latest; None with ``follow``
+        while there is no more: it is asked again every `TAIL` seconds."""
         site, message = self._serving.engine.site, asked.message
         view = Visibility(self._serving, asked.caller)
         seq = seq_of(self._serving, view, str(message["request"]))
@@ -248,7 +250,8 @@ class OpenQuestions:
     def _delivered(
         self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int, later: bool = False
     ) -> bytes:
-        """Answer with the file of an attempt's output, and its mark. ``later``: another wrote it too."""
+        """Answer with the path of the file that has an attempt's output, and the line that marks its
+        beginning there. ``later``: True if a later attempt wrote the same file."""
         more: dict[str, Any] = {"later": 1} if later else {}
         if request.former:
             mark = attempt_mark(self._serving.engine.site.id_of(request.seq), attempt)
@@ -277,7 +280,7 @@ class OpenQuestions:
 
 
 class _Page:
-    """Events as objects, in slices. ``seq``: only of that request; ``last``: number of the last event."""
+    """Events as objects, in slices. ``seq``: only of that request; ``last``: number of the last one read."""
 
     def __init__(
         self, serving: Serving, view: Visibility, seq: Seq | None, since: Instant | None, after: int
@@ -305,7 +308,7 @@ class _Page:
         return {"events": self._objects, "last": self.last}
 
     def rest(self, asked: rpc.Asked, limit: int) -> Iterator[bytes | None]:
-        """Read on after the first slice, and yield after each; then the answer."""
+        """Yield None after each further slice up to ``limit`` events, then the answer."""
         yield None
         while self.count < limit and self.read(min(limit - self.count, SLICE)):
             yield None
