@@ -64,7 +64,8 @@ LEAST_NAMES = 10_000
 
 @dataclass(slots=True)
 class Dictionary:
-    """Numbers of owners, groups, names, pairs ``GROUP:OWNER``, needs; above ``limit`` call `compact`."""
+    """Numbers of owners, groups, names, pairs ``GROUP:OWNER`` and needs. When there are more than ``limit``
+    names or pairs, `compact` drops the unused ones."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
@@ -124,7 +125,7 @@ class Extremes:
         self.known: dict[str, tuple[float, int]] = {}
 
     def of(self, name: str, values: npt.NDArray[Any]) -> float:
-        """Return the extreme of a column with these values, at least one."""
+        """Return the greatest (or least) value of a column that has these ``values``, at least one."""
         found = self.known.get(name)
         if found is None:
             value = (values.min() if self._least else values.max()).item()
@@ -158,7 +159,7 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
 
 
 def turn_of(request: Request) -> int:
-    """Return the order of a request among those of one date: by its number, or by its given place."""
+    """Return the number that orders a request among those of one date in queue (from `place_of`)."""
     return rank_of(place_of(request))
 
 
@@ -238,7 +239,7 @@ class Columns:
         return self._length
 
     def cut(self, name: str) -> Any:
-        """Return a column, as long as there are rows."""
+        """Return the array of a column, cut to the number of rows."""
         return self._arrays[name][: self._length]
 
     def _resize(self, length: int) -> None:
@@ -267,7 +268,7 @@ class Columns:
         self._added(row)
 
     def extend(self, requests: list[Request], numbers: Dictionary) -> None:
-        """Append many requests: like `add` for each, several times faster."""
+        """Append these requests: like `add` for each, but several times as fast."""
         start, end = self._length, self._length + len(requests)
         while end > len(self._arrays["seq"]):
             self._grow()
@@ -355,7 +356,7 @@ class Columns:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
-        """Return the number of rows by pair (owner in group). Read it before the next change."""
+        """Return the number of rows by number of pair (owner in group). Read it before the next change."""
         if self._counted is None:
             self._counted = np.bincount(self.pair)
         return self._counted
@@ -373,7 +374,8 @@ class Columns:
         return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """Return the PEs that rows ask for in all, by pair. Read it before the next change."""
+        """Return the sum of the PEs that rows ask for (arrays: for all ready indices) by number of pair. Read
+        it before the next change."""
         if self._summed is None:
             self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed
@@ -401,7 +403,7 @@ class Columns:
         return made
 
     def later(self, most: int) -> set[Seq]:
-        """Return the requests that are not among the first ``most`` by date and number."""
+        """Return the numbers of the requests behind the first ``most`` by date in queue and order number."""
         order = np.lexsort((self.turn, self.date))
         return set(self.seq[order[most:]].tolist())
 
@@ -438,7 +440,7 @@ def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], 
 
 
 def _longer(sums: Ints, number: int) -> Ints:
-    """Return sums that have a place for this number."""
+    """Return ``sums``, extended by zeros so that the index ``number`` exists."""
     missing = number + 1 - len(sums)
     return np.append(sums, np.zeros(missing, dtype=np.int64)) if missing > 0 else sums
 

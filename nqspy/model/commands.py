@@ -27,7 +27,7 @@ class Command(Struct, frozen=True):
 
 
 class RequestsCommand(Command, frozen=True):
-    """Base of the commands that name requests."""
+    """Base of the commands that act on requests; ``ids``: their identifiers as users write them."""
 
     ids: tuple[str, ...]
 
@@ -61,8 +61,9 @@ class Submit(Command, frozen=True):
 
 class Configure(Command, frozen=True):
     """Change settings: all of these changes or none. ``source``: file or person, for the journal. ``upsert``:
-    creating an existing object changes it. ``live``: typed by a person, so new times of shifts count only
-    from now on. ``advise``: the answer also names what can never start or be routed."""
+    creating an existing object changes it. ``check_only``: check, and change nothing. ``live``: typed by a
+    person, so new times of shifts count only from now on. ``advise``: the answer also names requests that can
+    never start or be routed."""
 
     changes: tuple[Change, ...]
     source: str = ""
@@ -79,10 +80,10 @@ class ApplyFiles(Command, frozen=True):
 
 
 class Delete(RequestsCommand, frozen=True):
-    """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
-    they get only that. ``mails``: most mails to owners. ``cascade``: delete dependent requests too.
-    ``lenient``: a request that has ended meanwhile is no failure. ``history``: nor is one that had ended
-    before; the answer says that its record stays."""
+    """Delete waiting requests. Started ones: ``kill`` ends them by KILL, ``signal`` only sends that signal,
+    ``force`` ends them by TERM; else they are refused. ``owner``: refuse requests of others. ``mails``:
+    most mails to owners. ``cascade``: delete dependants too. ``lenient``: a request that has ended meanwhile
+    is no failure. ``history``: nor is one that had ended before; the answer says that its record stays."""
 
     kill: bool = False
     signal: int | None = None
@@ -95,7 +96,7 @@ class Delete(RequestsCommand, frozen=True):
 
 
 class HoldRequests(RequestsCommand, frozen=True):
-    """Hold waiting requests. ``letter``: one or several of u, o, s, or "n" (None: by the caller's role)."""
+    """Hold waiting requests. ``letter``: some of u, o, s, or "n": no hold (None: by the caller's role)."""
 
     cmd: ClassVar[str] = "hold"
     letter: str | None = None
@@ -118,7 +119,7 @@ class MoveRequests(RequestsCommand, frozen=True):
 
 
 class ModifyRequest(RequestsCommand, frozen=True):
-    """Change what requests ask for, by path below `Spec`; of running ones only what still matters."""
+    """Change what requests ask for, by path below `Spec`; of running ones only what `options` allows."""
 
     cmd: ClassVar[str] = "modify"
     values: dict[str, Any]
@@ -146,7 +147,7 @@ class SignalRequests(RequestsCommand, frozen=True):
 
 
 class WriteMessage(RequestsCommand, frozen=True):
-    """Write a line into these outputs of running requests."""
+    """Write a line of text into the output files ``streams`` of running requests."""
 
     cmd: ClassVar[str] = "message"
     message: str
@@ -160,7 +161,8 @@ class ExchangeRequests(RequestsCommand, frozen=True):
 
 
 class ScheduleRequest(RequestsCommand, frozen=True):
-    """Change the rank of a request: ``schedule request ID first|next|now|system``."""
+    """Change the rank of waiting requests (``schedule request``): first of its queue, next of all queues, now
+    (past limits), or back to the system's order."""
 
     cmd: ClassVar[str] = "schedule"
     place: Literal["first", "next", "now", "system"]
@@ -229,7 +231,7 @@ class Why(Query, frozen=True):
 
 
 class ShowObject(Query, frozen=True):
-    """Ask for ``show WHAT [NAMES]`` as data; ``options``: such as ``{"next": 1209600000}``."""
+    """Ask for ``show WHAT [NAMES]`` as data; ``options``: such as ``{"next": 1209600000}`` (ms ahead)."""
 
     cmd: ClassVar[str] = "show"
     what: str

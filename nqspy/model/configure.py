@@ -25,7 +25,7 @@ RENAMED = {"server/mail": "mail/command"}
 
 
 def renamed(path: str) -> str:
-    """Return the present path of a setting, which may have had another one."""
+    """Return the present path of a setting, given its present or a former path."""
     return RENAMED.get(path, path)
 
 
@@ -37,7 +37,7 @@ def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = 
 
 
 def apply_change(settings: Settings, change: Change, upsert: bool = False) -> None:
-    """Carry out one change. Raises BadValue."""
+    """Carry out one change in ``settings``; ``upsert``: as in `apply_changes`. Raises BadValue."""
     kind, name, path = registry.split(renamed(change.path))
     if change.path.partition("/")[0] == "managers":
         if change.path != "managers" or change.op not in ("set", "add", "remove"):
@@ -191,7 +191,7 @@ class Trial:
         self.plain = True
 
     def apply(self, change: Change, upsert: bool = False) -> None:
-        """Carry out one change. Raises BadValue."""
+        """Carry out one change in the trial's settings and record the touched objects. Raises BadValue."""
         kind, name, _ = registry.split(renamed(change.path))
         if kind is not None:
             for each in list(kind.all(self.settings)) if name == "*" else (name,):
@@ -207,7 +207,7 @@ class Trial:
 
 
 def is_plain(settings: Settings, change: Change) -> bool:
-    """True if a change of ``settings`` can make nothing wrong that it does not touch."""
+    """True if a change of ``settings`` cannot make an object wrong that it does not touch."""
     kind, name, path = registry.split(renamed(change.path))
     if kind is None:
         return change.op != "delete"
@@ -228,7 +228,7 @@ def object_paths(settings: Settings) -> list[str]:
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
-    """Return the row of one object; None: it does not exist."""
+    """Return the settings of the object at a path that differ from the defaults; None: it does not exist."""
     if path == "managers":
         return dict(settings.managers)
     kind, name, _ = registry.split(path)
@@ -237,7 +237,7 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
 
 
 def ignored(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the settings in rows of `dump` that `load` leaves out, as they or their words no longer exist."""
+    """Yield the settings (``PATH NAME=VALUE``) in rows of `dump` that no longer exist, which `load` omits."""
     for path, values in rows.items():
         kind, _, _ = registry.split(path)
         if kind is None:
@@ -268,8 +268,8 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
 
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
-    """Return what is wrong with the whole settings, in lines: unknown names, circles. ``touched``: paths of
-    the objects changed since all was well (``queue/night``); only their effects are checked. None: all."""
+    """Return a line for each error in the settings as a whole, such as unknown names. ``touched``: paths of
+    the objects changed since all was well (``queue/night``), to check only their effects; None: check all."""
     queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
     groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [
@@ -289,7 +289,7 @@ def _concerned(
     touched: Collection[str] | None,
     names: Callable[[T], Collection[str | None]],
 ) -> list[T]:
-    """Return all objects (``touched`` None), or those touched and those that name a deleted one."""
+    """Return all objects (``touched`` None), or the touched ones and those that name a deleted one."""
     if touched is None:
         return list(objects.values())
     own = sorted(path.partition("/")[2] for path in touched if path.startswith(f"{head}/"))

@@ -348,7 +348,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
 
 
 class RefusalKind(Struct, frozen=True):
-    """Common part of all refusals of one kind; ``sentence`` names its values in braces."""
+    """Common part of all refusals of one kind: code, exit status, sentence with its values in braces."""
 
     code: str
     status: int
@@ -356,11 +356,11 @@ class RefusalKind(Struct, frozen=True):
 
 
 REFUSALS: dict[str, RefusalKind] = {}
-"""All kinds by name."""
+"""All kinds of refusals by name."""
 
 
 def declare_refusals(code: str, status: int, sentences: dict[str, str]) -> None:
-    """Add refusals of a feature by name, with their sentences. Raises ValueError for a known name."""
+    """Add a feature's refusals to `REFUSALS`: sentences by name. Raises ValueError for a name that exists."""
     for kind, sentence in sentences.items():
         if kind in REFUSALS:
             raise ValueError(f"there is a refusal {kind} already")

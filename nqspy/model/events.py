@@ -110,14 +110,15 @@ class Starting(AttemptEvent, frozen=True):
 
 
 class Started(AttemptEvent, frozen=True):
-    """The executor started an attempt. ``began``: when, if it was reported only after the attempt's end."""
+    """The executor started an attempt. ``began``: instant of a start reported only after the end."""
 
     pes: tuple[int, ...]
     began: Instant | None = None
 
 
 class Suspended(Event, Caused, frozen=True):
-    """An attempt was suspended by ``by``, for ``text``. ``parked``, ``leaving``: as in `requests.Pause`."""
+    """An attempt was suspended. ``by``: name of the cause; ``text``: why. ``parked``, ``leaving``: as
+    ``pes_released`` and ``leaving`` in `requests.Pause`."""
 
     seq: Seq
     attempt: int
@@ -311,7 +312,8 @@ class Promised(Event, frozen=True):
 
 
 class ShiftChanged(Event, frozen=True):
-    """Another shift is in force. ``fired``: the firing that caused it; ``manual``: an operator switched."""
+    """Another shift is in force (None: no shift). ``fired``: instant of the firing that caused it;
+    ``manual``: an operator switched, ``until`` that instant if given."""
 
     shift: str | None
     former: str | None
@@ -387,7 +389,8 @@ class ResourceChanged(Event, frozen=True):
 
 class PressureChanged(Event, frozen=True):
     """The state of the memory: requests give way (``high``), return (``calm``) or neither (``tight``).
-    ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
+    ``used``: per cent of ``total`` bytes; ``resident``: bytes in memory by request; ``people``: True if
+    people work at a terminal."""
 
     kind: ClassVar[str] = "pressure"
     level: Level
@@ -399,7 +402,8 @@ class PressureChanged(Event, frozen=True):
 
 
 class Restored(Event, frozen=True):
-    """A backup was restored. ``next_seq``: first number never given out; ``attempts``: last ones since it."""
+    """A backup was restored. ``next_seq``: first number never given out; ``attempts``: last attempt of each
+    request that was started after the backup was made."""
 
     text: str
     next_seq: Seq
@@ -407,7 +411,8 @@ class Restored(Event, frozen=True):
 
 
 class Alarm(Event, frozen=True):
-    """Something that managers must know. ``since``: when it began, if earlier; ``failures``: of exits."""
+    """Something that managers must know. ``since``: when it began, if before the event; ``failures``: of
+    user exits."""
 
     who: str
     text: str
@@ -416,7 +421,7 @@ class Alarm(Event, frozen=True):
 
 
 class DaemonStarted(Event, frozen=True):
-    """A daemon took over. ``last``: instant of the last event; ``clean``: the former one was stopped."""
+    """A daemon started. ``last``: instant of the event before; ``clean``: False if the former one crashed."""
 
     last: Instant
     clean: bool

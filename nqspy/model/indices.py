@@ -28,12 +28,12 @@ _first, _last = itemgetter(0), itemgetter(1)
 
 
 def read(text: str) -> Runs:
-    """Return the set of indices in a text like ``1-10,15,20-30:5``. Raises BadValue."""
+    """Return the set in a text like ``1-10,15,20-30:5``. Raises BadValue if it is ill-formed or too large."""
     return _tidy(lambda: keys.read_indices(text))
 
 
 def tidy(runs: Iterable[Run]) -> Runs:
-    """Return the set of indices in any runs, which may overlap. Raises BadValue."""
+    """Return the set of indices in these runs, which may overlap and come in any order. Raises BadValue."""
     return _tidy(lambda: keys.checked_runs(list(runs)))
 
 
@@ -53,7 +53,7 @@ def show(runs: Runs) -> str:
 
 
 def brief(runs: Iterable[Run]) -> str:
-    """Return a set as text for a sentence: only its first pieces, if it has many."""
+    """Return a set as text for a sentence; of more than `SHOWN` runs only the first, with ``...``."""
     some = tuple(islice(runs, SHOWN + 1))
     return show(some) if len(some) <= SHOWN else f"{show(some[:SHOWN])},..."
 
@@ -75,7 +75,7 @@ def count(runs: Iterable[Run]) -> int:
 
 
 def nth(runs: Runs, number: int) -> int:
-    """Return the index at a place (from 0) of a set. Raises IndexError."""
+    """Return the index at a place (from 0) of a set in ascending order. Raises IndexError beyond its end."""
     for run in runs:
         size = count((run,))
         if number < size:
@@ -110,7 +110,7 @@ def add(runs: Runs, index: int) -> Runs:
 
 
 def plus(one: Runs, other: Runs) -> Runs:
-    """Return the indices that are in one of two sets."""
+    """Return the indices that are in either of two sets, or in both."""
     if not one or not other:
         return one or other
     more = minus(other, one)
@@ -159,7 +159,7 @@ def _near(runs: Runs, run: Run) -> Runs:
 
 
 def _common(one: Run, other: Run) -> Run | None:
-    """Return the indices that are in both runs: a run, by the Chinese remainder theorem; None: none."""
+    """Return the run of indices in both runs, by the Chinese remainder theorem; None: no common index."""
     (first, last, step), (begin, end, stride) = one, other
     divisor = gcd(step, stride)
     if (begin - first) % divisor:
@@ -231,7 +231,7 @@ def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
 
 
 def _as_one(tangle: list[Run]) -> Run | None:
-    """Return the run that a few runs make together, such as odd and even indices; None: there is none."""
+    """Return the one run that at most `_FEW` runs form together, such as odd and even; None: they do not."""
     first, last = tangle[0][0], max(map(_last, tangle))
     step = gcd(*(run[0] - first for run in tangle), *(run[2] for run in tangle if run[0] < run[1]))
     if len(tangle) > _FEW or not step or count(tangle) != (last - first) // step + 1:

@@ -14,7 +14,7 @@ from nqspy.model.ids import DAY
 from nqspy.model.tree import setting
 
 SCRIPT_MAX = 64 << 20
-"""Bytes of a script that a message has room for."""
+"""Greatest size (bytes) of a script that fits into a message."""
 RUN = "it names a program that the daemon runs"
 AUTH = "the mail server receives a password"
 """Reasons why only the home's owner may change a setting."""
@@ -122,7 +122,7 @@ class Server:
 
 
 WAYS = ("command", "sendmail", "smtp")
-"""Settings of `Mail` that say how mails leave the house: the first that is set does."""
+"""Settings of `Mail` that each name a way to send mail; the first one that is set is used."""
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
 
 
 def no_pe(pe: int, pes: int) -> str:
-    """Return the error text for a PE that the machine does not have."""
+    """Return the error text for a PE set offline that the machine, with ``pes`` PEs, does not have."""
     return f"machine offline: there is no PE {pe}; the machine has {pes}, numbered from 0"
 
 
@@ -235,7 +235,7 @@ def read_shape(shape: str, per_node: int = 1) -> Torus:
 
 
 def torus_of(machine: Machine) -> Torus | None:
-    """Return the torus of a machine; None: no shape is set."""
+    """Return the torus of a machine by its settings; None: no shape is set."""
     return None if machine.shape is None else read_shape(machine.shape, machine.pes_per_node)
 
 

@@ -62,8 +62,8 @@ class SettingsObject(Struct, Generic[T], frozen=True):
 
     ``check(settings, touched)``: what is wrong with it, in lines; ``touched``: paths of the objects changed
     since all was well, None: look at all. ``settle(site)``: called by `lifecycle` after settings were
-    changed: whether it changed the feature's state. ``vet(site, settings, change)``: raises BadValue for a
-    change that only the state shows to be wrong. ``status(site, stamp)``: how the feature stands.
+    changed; returns True if it changed the feature's state. ``vet(site, settings, change)``: raises BadValue
+    for a change that only the state shows to be wrong. ``status(site, stamp)``: the feature's `Status`.
     """
 
     head: str
@@ -86,12 +86,12 @@ class SettingsObject(Struct, Generic[T], frozen=True):
         return tree.declared(self.kind)
 
     def one(self, settings: Settings) -> T:
-        """Return the only object of this kind."""
+        """Return the one object of this kind in ``settings``, for a kind without names."""
         found: T = self._get(settings)
         return found
 
     def all(self, settings: Settings) -> dict[str, T]:
-        """Return the objects of this kind by name."""
+        """Return the objects of this kind in ``settings`` by name, for a kind with names."""
         found: dict[str, T] = self._get(settings)
         return found
 
@@ -99,7 +99,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
         return getattr(settings, self.attribute) if self.attribute else settings.of_features[self.head]
 
     def find(self, settings: Settings, name: str) -> T | None:
-        """Return the object of that name, or the only one; None: there is none."""
+        """Return the object of that name, or the one of a kind without names; None: the name is unknown."""
         return self.all(settings).get(name) if self.named else self.one(settings)
 
     def names(self, settings: Settings) -> list[str]:
@@ -118,19 +118,19 @@ class SettingsObject(Struct, Generic[T], frozen=True):
             settings.of_features[self.head] = value
 
     def is_joined(self, path: str) -> bool:
-        """True if this setting must be checked together with others, or has names of consumables."""
+        """True if a setting must be checked together with other objects, or names consumables."""
         info = self.known.get(path)
         return self.joined == ALL or path in self.joined or (info is not None and info.unit == "amounts")
 
     def dump(self, node: T) -> dict[str, Any]:
-        """Return the row of an object: what differs from the defaults."""
+        """Return the row of an object: its settings and ``extra`` fields that differ from the defaults."""
         kind: Any = self.kind
         fresh = kind("") if self.extra else None
         extra = {name: value for name in self.extra if (value := getattr(node, name)) != getattr(fresh, name)}
         return extra | tree.dump(node)
 
     def load(self, values: Mapping[str, Any], name: str = "") -> T:
-        """Return an object from its row. Raises BadValue."""
+        """Return the object that has this row of `dump`. Raises BadValue for a value that does not fit."""
         known = {path: value for path, value in values.items() if path not in self.extra}
         node: T = tree.load(self.kind, known, **({"name": name} if self.named else {}))
         for each in self.extra:
@@ -194,7 +194,7 @@ def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
 
 
 def objects() -> Iterable[SettingsObject[Any]]:
-    """Return all kinds of objects."""
+    """Return all kinds of objects of the settings, those of features included."""
     return _objects.values()
 
 
@@ -204,7 +204,7 @@ def object_of(head: str) -> SettingsObject[Any] | None:
 
 
 def shown_as(what: str) -> SettingsObject[Any] | None:
-    """Return the kind of named objects for which a word after ``show`` stands; None: there is none."""
+    """Return the kind of named objects that ``show WHAT`` shows; None: it shows something else."""
     return next((each for each in named() if each.many == what), None)
 
 
@@ -219,12 +219,12 @@ def named() -> list[SettingsObject[Any]]:
 
 
 def switched() -> list[tuple[SettingsObject[Any], Words]]:
-    """Return the kinds that features declare with one object, each with its words."""
+    """Return the kinds without names that features declare, each with its words of the command language."""
     return [(each, each.words) for each in singles() if each.words is not None]
 
 
 def listed() -> list[tuple[SettingsObject[Any], Words]]:
-    """Return the kinds that features declare with many objects, each with its words."""
+    """Return the kinds with names that features declare, each with its words of the command language."""
     return [(each, each.words) for each in named() if each.words is not None]
 
 

@@ -38,7 +38,7 @@ NQS_LETTER = {
 POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
-"""States of an attempt; one that is exiting has given its PEs back."""
+"""States in which a request has an attempt. In state exiting, its PEs are free already."""
 
 EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit",
     "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
@@ -130,7 +130,7 @@ class Dependency(Struct, frozen=True):
 
 
 class Prerequisite(Struct, frozen=True, omit_defaults=True):
-    """Outcome of a prerequisite: its end reason (empty: it has only begun), and True if it began."""
+    """Outcome of a prerequisite: end ``reason`` (empty: it has not ended); ``began``: True if it started."""
 
     seq: Seq
     reason: str = ""
@@ -189,7 +189,7 @@ class Spec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def project(self) -> str | None:
-        """Project of the request (``-P``), which is stored as an attribute; None: none."""
+        """Project of the request (``-P``), which is stored as an attribute; None: it has no project."""
         named = [word.removeprefix("project:") for word in self.attributes if word.startswith("project:")]
         return named[-1] if named else None
 
@@ -231,8 +231,8 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
 
 
 class Redating(Struct, frozen=True):
-    """A date in queue set by an exit at ``at``, when ``cause`` started. ``place``: it stands among
-    requests of that date as if it had this number (None: its own)."""
+    """Change of a date in queue at ``at``, by an exit when request ``cause`` started, or by a person (None).
+    ``place``: number by which it is ordered among requests of that date (None: its own)."""
 
     at: Instant
     who: str
@@ -285,14 +285,14 @@ class MovesMade(NamedTuple):
 
 
 MOMENT = 1_000
-"""Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""
+"""Time (ms) that a start may take. A reservation is reported as late only this long after its time."""
 
 
 class Reservation(Struct, frozen=True):
-    """A start reserved for a waiting request. ``at``: the latest time; None: unknown, as it waits for a
-    request without a wall limit. ``by``: requests that must end first. ``late``: why the time could not be
-    kept. ``turn``: order in which reservations were made. ``pes``: its PEs if it has several sizes, else 0.
-    """
+    """A start reserved for a waiting request. ``at``: its latest time; None: unknown, because a request
+    without a wall limit must end first. ``by``: requests that must end first. ``late``: why the time could
+    not be kept. ``turn``: order in which reservations were made. ``pes``: size reserved for a moldable
+    request, else 0."""
 
     at: Instant | None
     by: tuple[Seq, ...] = ()
@@ -311,11 +311,11 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     ``starting``: decided, not yet reported by the executor. ``charged``: use charged so far; ``rate``:
     assumed charge while it runs (thousandths of a PE) since ``charged_at``. ``pause``: its suspension;
     ``resumed``: when it last went on; ``resumed_by_person``: when a person last resumed it. ``ending``: the
-    order to end it. ``preempted_times``: how often it gave way; ``preempted_bytes``: what it held then;
-    ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms). ``units``: of
-    consumables, until its processes have ended. ``adjusted``: it asks for other limits now; ``until``: end of
-    its hole; ``passing``, ``lacked``: as in `actions.Start`. ``undelivered``: why its output is not delivered
-    yet.
+    order to end it. ``preempted_times``: how often features suspended it; ``preempted_bytes``: its memory at
+    the last time; ``moved``: its moves off its PEs. ``suspended_time``: of former suspensions (ms).
+    ``units``: of consumables, until its processes have ended. ``adjusted``: its request was altered while it
+    ran; ``until``: end of its hole (`Spec.contract`); ``passing``, ``lacked``: as in `actions.Start`.
+    ``undelivered``: why its output is not delivered yet.
     """
 
     number: int
@@ -381,7 +381,8 @@ class Request(Struct):
 
     @property
     def eligible(self) -> Instant | None:
-        """Instant before which it does not start: its date, or the next attempt after failed ones."""
+        """Instant before which it does not start: its date or, after failed starts, that of the next attempt
+        if that is later; None: it has no such date."""
         if self.retry is None:
             return self.spec.eligible
         return max(self.retry.at, self.spec.eligible or Instant(0))
@@ -395,27 +396,27 @@ class Request(Struct):
 
     @property
     def pes(self) -> tuple[int, ...]:
-        """PEs of its attempt; empty: it has none."""
+        """PEs of its attempt; empty: it has no attempt, or the processes have ended."""
         return self.attempt.pes if self.attempt is not None else ()
 
     @property
     def units(self) -> Units:
-        """Units of consumables that its attempt holds, or has held."""
+        """Units of consumables that its attempt holds, or held until its processes ended."""
         return self.attempt.units if self.attempt is not None else ()
 
     @property
     def started(self) -> Instant | None:
-        """Instant at which its attempt started; None: it has none."""
+        """Instant at which its present attempt started; None: it has no attempt."""
         return self.attempt.started if self.attempt is not None else None
 
     @property
     def used(self) -> Used:
-        """Use of its attempt, as far as it was charged."""
+        """Use of its attempt so far that was charged already."""
         return self.attempt.used if self.attempt is not None else NOT_USED
 
     def used_until(self, now: Instant, sample: Used | None = None) -> Used:
-        """Return the use of its attempt by ``now``: the last report (``sample``, if newer than the charge),
-        and the wall time since then, which does not count suspensions."""
+        """Return the use of its attempt by ``now``: the last report (``sample``; None: as charged), with the
+        wall time continued to ``now``, except for suspensions."""
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
@@ -428,7 +429,7 @@ class Request(Struct):
 
     @property
     def ending(self) -> EndOrder | None:
-        """Order to end its attempt; None: there is none."""
+        """Order to end its attempt; None: nothing has ordered its end."""
         return self.attempt.ending if self.attempt is not None else None
 
     @property

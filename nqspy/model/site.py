@@ -1,4 +1,5 @@
-"""The whole state of an installation, without what has ended. Only `lifecycle.apply` changes it."""
+"""The whole state of an installation: settings, requests that have not ended, accounts, shift and resources.
+Only `lifecycle.apply` changes it, by events."""
 
 import heapq
 from collections import Counter
@@ -24,12 +25,13 @@ from nqspy.model.shifts import ShiftState, UpcomingStop
 from nqspy.model.transitions import STEPS, born, fits, is_in
 
 _STANDARD = Domain(APPLICATION)
-"""The domain of which nothing was set."""
+"""Domain ``application`` with default settings, used while none of its settings is stored."""
 
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Numbers of requests that have not ended: in all, by owner, by queue, by both, without zeros."""
+    """Numbers of requests that have not ended: in all, by owner, by queue, and by (queue, owner). An owner or
+    queue without requests has no entry."""
 
     total: int = 0
     owners: dict[str, int] = field(default_factory=dict)
@@ -49,15 +51,15 @@ class RequestCounts:
         return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
 
     def enter(self, request: Request) -> None:
-        """Count a request in its queue; an array counts as its indices that have not begun."""
+        """Count a request for its queue and its owner; an array counts as its indices that have not begun."""
         self.count(request.spec.owner, request.queue, request.weight)
 
     def leave(self, request: Request) -> None:
-        """Stop counting a request in its queue."""
+        """Subtract from its queue and its owner the number as which a request counts now (see `enter`)."""
         self.count(request.spec.owner, request.queue, -request.weight)
 
     def count(self, owner: str, queue: str, by: int = 1) -> None:
-        """Add ``by`` to the numbers of an owner in a queue."""
+        """Add ``by`` (negative: subtract) to the count in all, the owner's, the queue's and that of both."""
         self.total += by
         each: tuple[tuple[dict[Any, int], Any], ...] = (
             (self.owners, owner), (self.queues, queue), (self.pairs, (queue, owner))
@@ -71,7 +73,8 @@ class RequestCounts:
 
 @dataclass(slots=True)
 class Touched:
-    """Rows that the store has to write at the next commit."""
+    """Rows that the store has to write at the next commit. ``ended``: requests with the events that ended
+    them; ``settings``: paths of objects (``queue/night``); ``state``: the row of the site's other data."""
 
     requests: set[Seq] = field(default_factory=set)
     ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
@@ -81,7 +84,7 @@ class Touched:
     state: bool = False
 
     def clear(self) -> None:
-        """Drop all entries, after the commit."""
+        """Remove all entries, because the commit has stored them."""
         for each in (self.requests, self.ended, self.settings, self.accounts, self.lifetimes):
             each.clear()
         self.state = False
@@ -157,26 +160,26 @@ class Site:
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self) -> list[str]:
-        """Return the present domains, and former ones that still have accounts."""
+        """Return the names of all domains with accounts: the present ones, and former ones in `past`."""
         if len(self.past) == 1 and APPLICATION in self.past and not self.is_divided():
             return [APPLICATION]
         return list(dict.fromkeys((*self.domains(), *self.past)))
 
     def accounts_in(self, domain: str | None) -> Iterator[tuple[str, Account]]:
-        """Yield the accounts of a domain (None: of all), each with its key there."""
+        """Yield the accounts of a domain (None: of all domains), each with its key without the domain."""
         for key, account in self.accounts.items():
             where, bare = split_key(key)
             if domain in (None, where):
                 yield bare, account
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
-        """Return the accounts of a group itself in a domain (None: in all)."""
+        """Return the accounts of a group itself, not of its users, in a domain (None: in all domains)."""
         key, of = f"g:{group}", self.accounts.get
         domains = self.shared() if domain is None else (domain,)
         return [account for each in domains if (account := of(account_key(each, key))) is not None]
 
     def past_of(self, domain: str) -> DomainPast:
-        """Return the past of a domain (`DomainPast`); create it if there is none."""
+        """Return the `DomainPast` of a domain; store an empty one if it has none."""
         if domain not in self.past:
             self.past[domain] = DomainPast()
         return self.past[domain]
@@ -193,7 +196,7 @@ class Site:
 
     @property
     def timezone(self) -> str:
-        """Zone of shifts and reports."""
+        """Name of the time zone of shifts and reports, as set or as found."""
         return self.settings.server.timezone or self.zone
 
     def id_of(self, seq: Seq) -> str:
@@ -214,7 +217,7 @@ class Site:
         return bool(domains) and len(domains) > (APPLICATION in domains)
 
     def domain(self, name: str = APPLICATION) -> Domain:
-        """Return the settings of a domain; an unknown one (queues once named any) is ``application``."""
+        """Return the settings of a domain; for an unknown name (of old queues) those of ``application``."""
         domains = self.settings.domains
         return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 
@@ -224,7 +227,7 @@ class Site:
         return self.domain(APPLICATION if found is None else found.domain)
 
     def held_by(self, request: Request) -> int:
-        """Return how many PEs a request holds while it runs, and is charged for."""
+        """Return how many PEs a request holds and is charged for while it runs: 0 in a command domain."""
         return self.domain_of(request.queue).held_by(request.spec.ask.pes)
 
     def domains_by_queue(self) -> dict[str, str]:
@@ -232,11 +235,11 @@ class Site:
         return {name: self.domain_of(name).name for name in self.settings.queues}
 
     def pes_of(self, domain: Domain) -> Mask:
-        """Return a mask of the machine's PEs: those that a domain has."""
+        """Return a mask over the machine's PEs: True for the PEs of a domain, offline ones included."""
         return pes_of(self.settings.domains, domain.name, self.pes())
 
     def board(self, domain: str = APPLICATION) -> Board:
-        """Return a copy of the board of a domain, with the present holders, which the caller may change."""
+        """Return the board of a domain with the present holders of its PEs, as a copy to be changed."""
         found = self.domain(domain)
         own, offline, cached = self.pes_of(found), self.offline(), self._boards.get(domain)
         if cached is None or not cached.is_of(found, own, offline):
@@ -244,19 +247,19 @@ class Site:
         return cached.copy()
 
     def hold(self, request: Request) -> None:
-        """Record a request as holder of its PEs."""
+        """Record a request as holder of its PEs, in `holders` and in the cached boards."""
         hold(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
             board.hold(pes)
 
     def release(self, request: Request) -> None:
-        """Remove a request as holder of its PEs."""
+        """Remove a request as holder of its PEs, from `holders` and the cached boards."""
         release(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
             board.release(pes)
 
     def note_away(self) -> None:
-        """Record the holder of each offline unit when it went offline (0: none)."""
+        """Set ``away``: for each unit that is offline now, its holder when it went offline (0: no holder)."""
         self.away = {
             name: {
                 unit: self.away.get(name, {}).get(unit, self.units.get(name, {}).get(unit, 0))
@@ -270,14 +273,14 @@ class Site:
         return offline_pes(self.settings.machine, self.found, self.pes())
 
     def columns(self, queue: str) -> Columns:
-        """Return the columns of the waiting requests of a queue; create them if there are none."""
+        """Return the columns of the queued requests of a queue; store empty ones if it has none."""
         columns = self.waiting.get(queue)
         if columns is None:
             columns = self.waiting[queue] = Columns()
         return columns
 
     def busy(self) -> set[tuple[str, str]]:
-        """Return the (group, owner) of all queued or started requests."""
+        """Return the pairs (group, owner) that have a queued or started request."""
         found = {(request.group, request.owner) for request in self.started.values()}
         for columns in self.waiting.values():
             for number in columns.by_pair().nonzero()[0].tolist():
@@ -292,13 +295,14 @@ class Site:
         return [key for key in self.accounts if split_key(key)[1].split(":", 2)[1] in inside]
 
     def use_of(self, group: str, at: Instant) -> float:
-        """Return the decayed use (ms) of a group and all below it, as far as it was charged."""
+        """Return the charged use (ms, decayed to ``at``) of a group and all below it, in all domains."""
         half_life = self.settings.usage.half_life
         keys = (key for key in self.accounts_of(group) if split_key(key)[1].startswith("g:"))
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
 
     def note_reserved(self, requests: Iterable[Request], swept: int) -> None:
-        """Record which of these requests have a reservation now; ``swept``: its new value, if greater."""
+        """Add these requests to ``reserved``, or remove them, by their reservation now; if one lost it, set
+        ``freed`` to the last event. Raise the site's ``swept`` to the argument if that is greater."""
         self.swept = max(self.swept, swept)
         for request in requests:
             if request.reservation is not None:
@@ -307,14 +311,14 @@ class Site:
                 self.freed = self.n
 
     def watch_for(self, request: Request) -> None:
-        """Add a request to the indexes of prerequisites, output files and arrays."""
+        """Add a request to those of ``dependants``, ``writers``, ``members``, ``limited`` that it is in."""
         for index, key in self._links(request):
             index.setdefault(key, {})[request.seq] = None
         if request.array is not None and request.spec.array and request.spec.array.limit is not None:
             self.limited[request.seq] = None
 
     def watch_no_more(self, request: Request) -> None:
-        """Remove a request from the indexes of prerequisites, output files and arrays."""
+        """Remove a request from ``dependants``, ``writers``, ``members`` and ``limited``."""
         for index, key in self._links(request):
             fellows = index.get(key, {})
             fellows.pop(request.seq, None)
@@ -333,16 +337,17 @@ class Site:
             yield self.members, array
 
     def to_be(self, seq: Seq) -> Request | None:
-        """Return a request, or an index as the request that it could become; None: there is no such."""
+        """Return the request with this key. For an index that its array still has, return the request that it
+        would become, without storing it. None: neither exists."""
         found, array = self.requests.get(seq), self.requests.get(array_of(seq) or 0)
         return born(array, seq) if found is None and array is not None and is_in(array, seq) else found
 
     def named(self, seq: Seq) -> Seq:
-        """Return the key that an identifier means: a bare number may be that of an array."""
+        """Return the key of array ``17[]`` if ``seq`` is 17 and only the array exists, else ``seq``."""
         return seq if seq in self.requests or (array := array_key(seq)) not in self.requests else array
 
     def next_date(self) -> Instant | None:
-        """Return the next instant at which a waiting request reaches its date; None: there is none."""
+        """Return the earliest date for which a request waits (state waiting); None: none waits for a date."""
         while self.dates:
             date, seq = self.dates[0]
             request = self.requests.get(seq)
@@ -352,14 +357,14 @@ class Site:
         return None
 
     def causes_of_retries(self) -> dict[str, int]:
-        """Return why requests cannot start or deliver output for a while, with the number of each cause."""
+        """Return why starts or deliveries of output failed that are tried again, with numbers of requests."""
         dated = (self.requests.get(seq) for seq in {seq for _, seq in self.dates})
         causes = [r.retry.text for r in dated if r is not None and r.retry and r.state is State.WAITING]
         causes += [r.run.undelivered for r in self.started.values() if r.state is State.EXITING]
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Return the requests with past dates, by date and sequence number."""
+        """Return the requests in state waiting whose dates have come by ``now``, by date and number."""
         found, todo = set(), [0]
         while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()
@@ -372,7 +377,7 @@ class Site:
         return tuple(seq for _, seq in sorted(found))
 
     def count(self, queue: str) -> int:
-        """Return the number of requests in a queue, in any state."""
+        """Return the number of requests in a queue that have not ended (arrays: as in `RequestCounts`)."""
         return self.tally.queues.get(queue, 0)
 
 
@@ -380,7 +385,8 @@ _OF_MANY = frozenset(kind for kind in STEPS if hasattr(kind, "seqs"))
 
 
 def concerned(site: Site, event: Any) -> Iterable[Request]:
-    """Yield the requests that an event concerns, if they exist and the event fits their states."""
+    """Return the existing requests that an event names. If it does not fit the state of a request, that
+    request is left out, and `misfit` records the event."""
     if type(event) in _OF_MANY:
         return (request for seq in event.seqs for request in _fitting(site, seq, event))
     return _fitting(site, event.seq, event)
@@ -397,7 +403,8 @@ def _fitting(site: Site, seq: Seq, event: Any) -> tuple[Request, ...]:
 
 
 def misfit(site: Site, request: Request, event: ev.Event) -> None:
-    """Record an event that does not fit its request: it changes nothing and is reported; tests raise."""
+    """Count an event that does not fit its request's state, and so changes nothing, in ``site.misfits``, and
+    write ``site.misfit``, which managers get as an alarm. (In tests it raises.)"""
     run = f", attempt {request.run.number}" if request.attempt is not None else ""
     site.misfits += 1
     site.misfit = f"request {request.seq} is {request.state}{run}: event {event.kind} {event} does not fit"

@@ -47,8 +47,8 @@ class Transition(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """Change of a request by an event. ``states``: in which the event fits; ``make``: the change; ``stays``:
-    place in the queue and state do not change."""
+    """Effect of a kind of event on a request. ``states``: those in which it can happen; ``make``: changes the
+    request; ``stays``: True if its state and its place in the queue do not change."""
 
     states: tuple[State, ...]
     make: Callable[[Request, Any, Instant, Ages], None]
@@ -56,7 +56,7 @@ class Step(Struct, frozen=True):
 
 
 def submitted(event: ev.Submitted, at: Instant) -> Request:
-    """Return the request that a submission creates."""
+    """Return the new request that a submission at ``at`` creates."""
     spec = event.spec
     request = Request(event.seq, spec, event.queue, State(event.state), at, at)
     if spec.after:
@@ -195,7 +195,8 @@ def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages)
 
 
 def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
-    """Set the dependencies for which a request still waits; none, if the system's hold was removed."""
+    """Set the dependencies for which a request still waits (empty after a release of the system's hold), and
+    its state. ``anew``: as in `_let_wait`."""
     request.unmet = unmet
     if not unmet:
         request.never = ""

@@ -59,7 +59,7 @@ class Declared:
 
     @property
     def nothing_written(self) -> str:
-        """Word for no value."""
+        """Word that people write for no value, such as ``unlimited`` or ``auto``."""
         unbounded = "unlimited" if self.unit in ("count", "time", "size", "percent") else "none"
         return self.nothing or unbounded
 
@@ -73,7 +73,8 @@ def _field_of(declare: Callable[P, Declared]) -> Callable[P, Any]:
 
 
 setting = _field_of(Declared)
-"""Function that returns a dataclass field for a setting; it takes the fields of `Declared` but the name."""
+"""Function that returns a dataclass field for a setting; it takes the fields of `Declared` except ``name``.
+"""
 
 
 def branch(kind: type) -> Any:
@@ -213,7 +214,7 @@ def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
 
 
 def list_at(node: Any, path: str) -> tuple[str, ...] | None:
-    """Return a list of words at a path below an object; None: there is no list."""
+    """Return the list of words at a path below an object; None: the setting is no list or does not exist."""
     info = declared(type(node)).get(path) if node is not None else None
     found: tuple[str, ...] | None = get(node, path) if info and info.unit in ("names", "crons") else None
     return found
@@ -258,7 +259,7 @@ def dump(node: Any) -> dict[str, Any]:
 
 
 def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
-    """Return an object with the dumped ``values``, without settings and words that no longer exist."""
+    """Return an object with the values of `dump`, without settings and words that no longer exist."""
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():
@@ -279,5 +280,5 @@ def is_declared(info: Declared | None, value: Any) -> bool:
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return a text as a list, or the members of a list; of other values nothing: they are refused later."""
+    """Return the members of a list, or a text as the only member; of other values (refused later) nothing."""
     return (value,) if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
