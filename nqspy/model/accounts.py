@@ -23,7 +23,7 @@ def remaining_of_even(span: float, half_life: int) -> float:
 
 
 def span_to(part: float, half_life: int) -> float:
-    """Return the time (ms) after which only 1 / ``part`` of a use is left."""
+    """Return the time (ms) in which a use decays to 1 / ``part`` of it."""
     return log2(part) * half_life
 
 
@@ -102,8 +102,8 @@ def account_of(accounts: dict[str, Account], key: str) -> Account:
 
 @dataclass(slots=True)
 class DomainPast:
-    """Other data on which the quotas of a domain rest: wall times (ms) of its last 20 requests that ended,
-    and the whole charge of its groups so far (`balance.Level`)."""
+    """Other data on which the quotas of a domain rest. ``runs``: wall times (ms) of its last 20 requests that
+    ended; ``spent``: whole charge of its groups so far (`balance.Level`)."""
 
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0

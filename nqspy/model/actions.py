@@ -193,5 +193,5 @@ class Plan(Struct, frozen=True):
         return [action.seq for action in self.actions if isinstance(action, Start)]
 
     def reason(self, seq: Seq, queue: str) -> Reason | None:
-        """Return why a waiting request of a queue waits; None: not known."""
+        """Return the plan's reason for which a queued request of a queue waits; None: not known."""
         return self.reasons.of(seq, queue)

@@ -66,7 +66,7 @@ def counted(spec: ArraySpec | None) -> int:
 
 
 def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
-    """Return the state at submission; ``each``: arrays of which each index waits for its own one."""
+    """Return the state at submission. ``each``: other arrays; each index waits for the same index of them."""
     awaiting = tuple((seq, spec.indices) for seq in each)
     return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
 
@@ -133,7 +133,7 @@ def dropped(state: ArrayState, removed: Runs) -> ArrayState:
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
-    """Return the state with one more hold letter on these indices."""
+    """Return the state with one more hold letter on these indices; ``text``, ``never``: as in `HeldIndices`."""
     some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:
@@ -148,7 +148,7 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
-    """Return the state without these hold letters on these indices; ``s`` removed: they await no array."""
+    """Return the state without these hold letters on these indices; without ``s``, they await no array."""
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)

@@ -37,7 +37,7 @@ def release(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
 
 
 def has_slots(holders: Holders, pes: Iterable[int], slots: int) -> bool:
-    """True if each of these PEs has a free slot."""
+    """True if each of these PEs has fewer than ``slots`` holders."""
     return all(len(holders.get(pe, ())) < slots for pe in pes)
 
 
@@ -57,7 +57,7 @@ def _mask(ranges: tuple[str, ...], total: int) -> Mask:
 
 
 def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
-    """Return a mask of a machine's ``total`` PEs: those that a domain has."""
+    """Return a mask over a machine's ``total`` PEs that is True for the PEs of the domain ``name``."""
     if name != APPLICATION:
         return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
     others = [each for each in domains.values() if each.name != APPLICATION]
@@ -68,7 +68,7 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
 
 
 def blocks(pes: Ints) -> tuple[Ints, Ints]:
-    """Return the first number and the length of each run without a gap, in numbers in ascending order."""
+    """Return the first PE and the length of each run of adjacent numbers; ``pes`` are in ascending order."""
     starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
     return pes[starts], np.diff(starts, append=len(pes))
 
@@ -160,11 +160,11 @@ class Board:
         return bool((self.held[self.usable] > self.domain.depth).any())
 
     def hold(self, pes: Iterable[int]) -> None:
-        """Count one more holder on each of these PEs."""
+        """Count one more holder on each of these PEs of the board."""
         self._change(pes, 1)
 
     def release(self, pes: Iterable[int]) -> None:
-        """Count one holder less on each of these PEs."""
+        """Count one holder less on each of these PEs of the board."""
         self._change(pes, -1)
 
     def _change(self, pes: Iterable[int], more: int) -> None:

@@ -48,13 +48,13 @@ _KNOWN = {str(each): each for each in (SCHEDULER, EXECUTOR, Cause("system", "sys
 
 
 def declare_feature(name: str) -> Cause:
-    """Return the cause for decisions of a scheduling feature; old journals name it by text only."""
+    """Return the cause for decisions of a scheduling feature, and register its name for `cause_of`."""
     cause = _KNOWN[name] = Cause("feature", name)
     return cause
 
 
 def cause_of(text: str) -> Cause:
-    """Return the cause named by the text of an old event; the name of a part always means that part."""
+    """Return the cause that the text of an old event names: shift or probe, part, feature, else operator."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:
@@ -68,6 +68,6 @@ class Caused(Struct, frozen=True, kw_only=True):
     cause: Cause | None = None
 
     def because(self) -> Cause:
-        """Return the cause, from the name in an old event."""
+        """Return the cause of the event; in an old event, the cause that ``by`` or ``who`` names."""
         event: Any = self
         return self.cause or cause_of(event.by if hasattr(event, "by") else event.who)

@@ -11,14 +11,14 @@ from nqspy.model.tree import setting
 
 POLICIES = ("lowest", "round_robin", "nearest")
 AUTO = ("auto",)
-"""``units=auto``: the devices found."""
+"""Value of ``units`` that means the devices found on the machine."""
 MOST = 4096
 """Units of one consumable at most."""
 
 Units = tuple[tuple[str, tuple[str, ...]], ...]
 """Units of an attempt by consumable, in the order in which they were chosen."""
 Wanted = tuple[tuple[str, int], ...]
-"""How many units of which consumables are asked for."""
+"""Numbers of units that a request asks for, by consumable."""
 UnitHolders = dict[str, dict[str, Seq]]
 """Holder of each held unit, by consumable and unit."""
 
@@ -59,7 +59,7 @@ VENDORS = {
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Return the vendor of a consumable's units, by its variable, else the only one found, or None."""
+    """Return the vendor of a consumable's devices: by its variable, else the one found; None: unknown."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -75,7 +75,7 @@ def units_of(consumable: Consumable, found: Found) -> tuple[str, ...]:
 
 
 def device_of(consumable: Consumable, unit: str, found: Found) -> Device | None:
-    """Return the device that a unit stands for; None: unknown."""
+    """Return the device found on the machine that a unit stands for; None: it stands for no device."""
     vendor = vendor_of(consumable, found)
     same = (each for each in found.devices if (each.vendor, each.unit) == (vendor, unit))
     return next(same, None)

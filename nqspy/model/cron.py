@@ -31,12 +31,12 @@ _MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(200
 
 
 def no_sundays(year: int) -> int:
-    """Return no extra days: only real Sundays count as Sundays."""
+    """Return 0, which means no extra days: only real Sundays count as Sundays."""
     return 0
 
 
 def bits(days: Iterable[date]) -> int:
-    """Return days of one year as bits."""
+    """Return days of one year as bits of a number, the 1st of January bit 0."""
     return _union(1 << day.timetuple().tm_yday - 1 for day in days)
 
 
@@ -104,11 +104,11 @@ class Cron:
         return found & (kind.last if which == CronSim.LAST else kind.nth[which])
 
     def comes(self) -> bool:
-        """True if there is any day on which it fires."""
+        """True if some year has a day on which it fires."""
         return any(self.days(year) for year in _MODEL.values())
 
     def next(self, start: datetime, sundays: Sundays) -> datetime | None:
-        """Return the first time, not before ``start`` (no zone); None: there is none within `YEARS`."""
+        """Return the first firing at or after ``start`` (no zone); None: it has none within `YEARS`."""
         if start.second or start.microsecond:
             start = start.replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = self._next_day(start.date(), sundays)
@@ -120,7 +120,7 @@ class Cron:
         return None if day is None else _moment(day, self.times[0])
 
     def last(self, end: datetime, sundays: Sundays) -> datetime | None:
-        """Return the last time, not after ``end`` (no zone); None: there is none within `YEARS`."""
+        """Return the last firing at or before ``end`` (no zone); None: it had none within `YEARS`."""
         day = self._last_day(end.date(), sundays)
         if day == end.date():
             place = bisect_right(self.times, 60 * end.hour + end.minute)
@@ -212,7 +212,7 @@ def _fits_alone(fields: list[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def meeting(one: str, two: str) -> datetime | None:
-    """Return the first time from 2000 on at which both expressions fire; None: there is none. Extra Sundays
+    """Return the first time from 2000 on at which both expressions fire; None: they never do. Extra Sundays
     do not matter: every date is a Sunday once in 28 years."""
     first, second = read(one), read(two)
     times = set(first.times) & set(second.times)

@@ -9,10 +9,10 @@ from nqspy.model.errors import BadValue
 from nqspy.model.tree import setting
 
 APPLICATION = "application"
-"""The domain that has all PEs that no other domain has."""
+"""Name of the domain that has all PEs that no other domain has."""
 
 GREATEST = 1 << 20
-"""No machine has a PE with that number."""
+"""Bound of PE numbers: every PE of a machine has a lower one."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def spans(pes: Iterable[int]) -> list[str]:
-    """Return the ranges of these PEs, which come in ascending order: ``["0-3", "8"]``."""
+    """Return PEs, given in ascending order, as texts of ranges: ``["0-3", "8"]``."""
     found: list[list[int]] = []
     for pe in pes:
         if found and found[-1][1] == pe - 1:
@@ -89,7 +89,7 @@ def spans(pes: Iterable[int]) -> list[str]:
 
 
 def account_key(domain: str, key: str) -> str:
-    """Return the key of an account (``g:GROUP``, ``u:GROUP:USER``) in a domain."""
+    """Return the key in `Site.accounts` of an account (``g:GROUP``, ``u:GROUP:USER``) of a domain."""
     return key if domain == APPLICATION else f"{domain}/{key}"
 
 
@@ -100,7 +100,7 @@ def account_keys(domain: str, group: str, owner: str) -> tuple[str, str]:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the domain of an account and its key there."""
+    """Return the domain that a key of `Site.accounts` names, and the key without it."""
     if key[1] == ":":
         return APPLICATION, key
     domain, _, bare = key.partition("/")
@@ -113,7 +113,7 @@ def names(domains: Mapping[str, Domain]) -> list[str]:
 
 
 def home_of(domains: Mapping[str, Domain], pe: int) -> str:
-    """Return the domain that has a PE."""
+    """Return the name of the domain to which a PE belongs."""
     for each in domains.values():
         if each.name != APPLICATION and pe in numbers(each.pes):
             return each.name

@@ -1,4 +1,4 @@
-"""Ends of requests: every caller that must know if an end was good asks here."""
+"""Ends of requests, and the statuses shown for them: all code that must know if an end was good asks here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PBS = {
     "not_started": -1, "lost": -4, "memory_limit": -27, "cpu_limit": -28, "wall_limit": -29, "contract": -29,
     "process_limit": -101, "file_limit": -102, "deleted": -103,
 }  # fmt: skip
-"""``Exit_status`` of what the script did not end: OpenPBS's JOB_EXEC numbers, and three of our own."""
+"""``Exit_status`` by reason of ends not by the script: OpenPBS's JOB_EXEC numbers, and three of our own."""
 
 
 class End(NamedTuple):
@@ -25,7 +25,7 @@ class End(NamedTuple):
 
     @classmethod
     def of(cls, event: Any) -> End:
-        """Return the end in an `Ended` event; any other event (`Deleted`, none): deleted before the start."""
+        """Return the end in an `Ended` event; for others (`Deleted`, None): deleted before the start."""
         reason = getattr(event, "end_reason", None)
         return cls("deleted") if reason is None else cls(reason, event.exit_status, event.exit_signal)
 
@@ -61,7 +61,7 @@ class End(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the end in words, ``exit, exit status 3``: reason, and status or signal if of use."""
+        """End in words, ``exit, exit status 3``: reason, and status (not 0 of a bad end) or signal."""
         parts = [self.reason]
         if self.status is not None and (self.status or self.ok):
             parts.append(f"exit status {self.status}")

@@ -32,7 +32,7 @@ def stored_by(site: Site, feature: str) -> Mapping[str, Any]:
 
 
 def store(site: Site, event: Promised) -> None:
-    """Store or delete the fact of an event; `lifecycle` calls this."""
+    """Store or delete in the site the fact of an event; `lifecycle` calls this."""
     stored = site.promises.setdefault(event.feature, {})
     if event.value is None:
         stored.pop(event.key, None)
@@ -44,12 +44,12 @@ def store(site: Site, event: Promised) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON returns it, so that it is the same after a restart. Raises TypeError."""
+    """Return a value as JSON returns it (tuples as lists), so a restart keeps it. Raises TypeError."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def fits(site: Site, fact: Promise) -> bool:
-    """True if there is room to store a fact."""
+    """True if a fact may be stored: it has at most `LONGEST` bytes and its feature at most `MOST` facts."""
     stored = stored_by(site, fact.by)
     size = len(msgspec.json.encode((fact.key, fact.value)))
     return size <= LONGEST and (fact.value is None or fact.key in stored or len(stored) < MOST)

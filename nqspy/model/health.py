@@ -63,7 +63,7 @@ def address_of(text: str) -> tuple[str, int] | None:
 
 
 def wrong_of(probe: Probe) -> str | None:
-    """Return what is wrong with a probe as a whole, in a sentence; None: nothing."""
+    """Return what is wrong with the settings of a probe together, in a sentence; None: they are right."""
     given = [kind for kind in KINDS if getattr(probe, kind) is not None]
     if len(given) != 1:
         fault = f"not {' and '.join(given)}" if given else "it has none"
@@ -95,8 +95,8 @@ Level = Literal["high", "tight", "calm"]
 
 class Pressure(Struct, frozen=True):
     """State of the machine's memory when it last mattered. ``used``: per cent in use of ``total`` bytes;
-    ``resident``: bytes in memory by request; ``people``: some work at a terminal. ``answered``: a request
-    gave way or returned since then, so the next decision needs a new reading."""
+    ``resident``: bytes in memory by request; ``people``: True if people work at a terminal. ``answered``: a
+    request gave way or returned since then, so the next decision needs a new reading."""
 
     level: Level = "calm"
     at: Instant = Instant(0)

@@ -53,7 +53,8 @@ def _is_number(text: str) -> bool:
 
 
 def request_named(text: str, names: Collection[str]) -> Seq | None:
-    """Return the request that an identifier names, even ``17[3].ymp``; None: of no such home, or several."""
+    """Return the key of the one request, array or index (``17[3].ymp``) that an identifier names. None: it is
+    ill-formed, has a host not in ``names``, or names several indices."""
     seq, some = parse_named(text, names) or (None, "")
     if seq is None or not some:
         return seq

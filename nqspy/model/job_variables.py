@@ -39,7 +39,7 @@ NAMES = frozenset({
     *("SLURM_" + name for name in _SLURM),
     *_OF_LAUNCHERS, "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
 })  # fmt: skip
-"""All of them, except those of `NUMBERED`; ``NQSPY_HOME`` and variables of consumables every job has."""
+"""All names, except those of `NUMBERED`, ``NQSPY_HOME``, and the variables of consumables."""
 
 NUMBERED = "NQSPY_DEPENDENCY_"
 """Beginning of the names of which a job has one for each request that it waited for."""

@@ -4,7 +4,7 @@ _NUMBER_BITS = 40
 _NUMBERS = (1 << _NUMBER_BITS) - 1
 _CODE_BITS = 22
 _WHOLE = (1 << _CODE_BITS) - 1
-"""The mark of a whole array; an index is marked with one more than itself."""
+"""Mark of a whole array above its number; the mark of an index is the index plus 1."""
 GREATEST_INDEX = 4_000_000
 
 PLAIN = _NUMBERS
@@ -63,13 +63,13 @@ def name_of(seq: int) -> str:
 
 
 MOST_INDICES = 1_000_000
-"""How many indices an array may have."""
+"""Most indices of an array."""
 MOST_WRITTEN = 50_000
-"""Pieces that a text may have."""
+"""Most ranges (separated by commas) in a text of indices."""
 
 
 def read_indices(text: str) -> list[tuple[int, int, int]]:
-    """Return the runs of indices in a text like ``1-10,15,20-30:5``, as written. Raises ValueError."""
+    """Return the runs in a text like ``1-10,15,20-30:5``, as written; they may overlap. Raises ValueError."""
     pieces = text.split(",")
     if len(pieces) > MOST_WRITTEN:
         raise ValueError(f"{len(pieces)} ranges like 20-30:5 are too many; write at most {MOST_WRITTEN}")
@@ -77,7 +77,7 @@ def read_indices(text: str) -> list[tuple[int, int, int]]:
 
 
 def checked_runs(runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return these runs, each with the last index that it reaches. Raises ValueError."""
+    """Return these runs, each ended where its step last reaches (1-10:4 at 9). Raises ValueError."""
     found, total = [], 0
     for first, last, step in runs:
         if last > GREATEST_INDEX:

@@ -94,7 +94,8 @@ class Lifetimes:
         return WHOLE if found is None else found.sure_part(percent)
 
     def kinds(self, key: Key) -> Iterator[Sequence[Lived]]:
-        """Yield the last runs of ever wider kinds of similar requests, if enough; last those of all."""
+        """Yield the last runs of similar requests: same key, same owner and name, same owner, all requests.
+        A kind with fewer than `ENOUGH` runs is left out, except the last."""
         found = self.known.get(key)
         if found is not None and len(found.runs) >= ENOUGH:
             yield found.runs[-RECENT:]
@@ -104,7 +105,7 @@ class Lifetimes:
                 yield runs
 
     def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
-        """Return the same as `kinds`, without the last, which has runs of all owners."""
+        """Return the runs that `kinds` yields, without the last, which are runs of all owners."""
         return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
@@ -136,7 +137,8 @@ def key_of(request: Request) -> Key:
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
-    """Return the run to record at an end, with wall limit and best guess (ms; None: none), or None."""
+    """Return the run to record for an end by itself or by a limit, with wall limit and best guess (ms; None:
+    it had none); None for other ends."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _INFORMATIVE and not crashed:
         return None

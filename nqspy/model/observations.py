@@ -9,7 +9,7 @@ from nqspy.model.requests import Ending, Used
 
 
 class Observation(Struct, frozen=True):
-    """Base of all observations of an attempt. An observation of an attempt that is over is ignored."""
+    """Base of all observations of an attempt. The engine ignores one of an attempt that has ended already."""
 
     seq: Seq
     attempt: int
@@ -41,7 +41,7 @@ class ObservedMovedOut(Observation, frozen=True):
 
 
 class ObservedExiting(Observation, frozen=True):
-    """The processes of an attempt have ended; its output is being delivered. ``text``: why it cannot be."""
+    """The processes of an attempt have ended; its output is being delivered. ``text``: why this fails, if so."""
 
     used: Used = Used()
     text: str = ""
@@ -82,8 +82,8 @@ class ObservedLost(Observation, frozen=True):
 
 
 class ObservedStray(Observation, frozen=True):
-    """The spool holds an attempt that was not expected. ``fate``: what became of it (``alive``, ``done``,
-    ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
+    """The spool holds an attempt that the database does not know as running. ``fate``: its state by its spool
+    (``alive``, ``done``, ``lost`` ...), or ``later`` if it runs under a later nqspy."""
 
     fate: str = "done"
 

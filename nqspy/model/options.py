@@ -124,7 +124,7 @@ _LONG = 5
 
 
 def resource_named(name: str) -> str:
-    """Return the name in `RESOURCE_NAMES` that this is, perhaps with a typing error; else ""."""
+    """Return the name in `RESOURCE_NAMES` that equals ``name``, or differs by one typing error; else ""."""
     if name in RESOURCE_NAMES or name in GPUS:
         return name if name in RESOURCE_NAMES else ""
     for each in RESOURCE_NAMES:

@@ -56,7 +56,8 @@ def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
 def shown_paths(
     request: Request, host: str, stdout: str | None = None, stderr: str | None = None
 ) -> tuple[str, str]:
-    """Return the paths of output and errors, filled in; ``stdout``, ``stderr``: where they are, if known."""
+    """Return the paths of stdout and stderr of the latest attempt: ``stdout`` and ``stderr`` if given, else
+    the owner's with gaps filled, else the default ones."""
     seq, spec, attempt = request.seq, request.spec, max(1, request.attempts)
     wish = spec.output
     named = {option: fill(path, seq, spec, request.queue, host, attempt) for option, path in streams(spec)}
@@ -67,7 +68,7 @@ def shown_paths(
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """Return the name of an output in a folder that its owner named; for PBS ``17.ymp.OU`` or ``.ER``."""
+    """Return the file name of an output of which its owner named the folder; for PBS ``17.ymp.OU``, ``.ER``."""
     if spec.dialect != "pbs":
         return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"
@@ -92,7 +93,8 @@ def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
 
 
 def of_all_indices(seq: Seq, spec: Spec, queue: str) -> set[str]:
-    """Return the files that all indices of an array write. ``seq``: of the array or of one of its indices."""
+    """Return the named files that every index of an array writes (no gap for the index in their paths).
+    ``seq``: of the array or of one of its indices."""
     if spec.array is None or indices.count(spec.array.indices) < 2:
         return set()
     one = index_of(seq) or 0

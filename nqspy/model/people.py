@@ -124,7 +124,7 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
 
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Return those of these groups that have no entitlement: unknown, of share 0, or below such."""
+    """Return the names of groups that have no entitlement: unknown, of share 0, or below such a group."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(n for n in names if n not in known or not all(known[g].share for g in lineage(known, n)))
 
@@ -144,7 +144,7 @@ def walk(
 
 
 def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
-    """Return the name of a group and of all above it, its own first; an unknown group only by its name."""
+    """Return the names of a group and all groups above it, its own first; of an unknown one only its own."""
     found = [name]
     while (group := groups.get(found[-1])) is not None and _parent(group, groups) not in (None, *found):
         found.append(str(group.parent))

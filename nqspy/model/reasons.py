@@ -101,8 +101,8 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
 class Reason(Struct, frozen=True):
-    """Reason why a request waits. ``kind``: name of a kind; ``who``: source (a queue, ``complex x``, an
-    exit); ``values``: for its sentence; ``until``: end, if known; ``ahead``: how many wait ahead of it."""
+    """Reason for which a request does not start. ``kind``: name in `KINDS`; ``who``: source (``complex x``);
+    ``values``: for its sentence; ``until``: its end, if known; ``ahead``: number of requests ahead."""
 
     kind: str
     who: str
@@ -124,7 +124,7 @@ class Reason(Struct, frozen=True):
 
     @property
     def needed(self) -> str:
-        """Text of what must happen so that the reason no longer blocks."""
+        """Text of what must happen so that this reason no longer blocks (`NEEDED`)."""
         return KINDS[self.kind].needed or NEEDED[self.code]
 
     def matches(self, **fields: object) -> bool:
@@ -169,7 +169,7 @@ def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reas
 
 
 def are_sound(reasons: Iterable[Reason]) -> bool:
-    """True if these kinds exist and their sentences accept such values: a worker may send anything."""
+    """True if the kinds exist and their sentences accept these values: the exits' process may send anything."""
     return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 
@@ -193,10 +193,11 @@ alike in them. ``name``: the same name, given by the owner in both cases or in n
 
 
 BOUNDED = ("cpu", "memory", "wall", "pes")
-"""Those of them that are numbers, for which it may name bounds."""
+"""Fields of `ALIKE` that are numbers, so that a refusal may name bounds for them (`Bounds`)."""
 
 Bounds = tuple[str, int | None, int | None]
-"""A field of `BOUNDED`, least and greatest number (None: any) that are meant; no least: unlimited alone."""
+"""A field of `BOUNDED`, its least number (None: only requests without a limit are meant), and its greatest
+number (None: no upper bound)."""
 
 
 class Reach(Struct, frozen=True):
@@ -217,5 +218,5 @@ class Reasons(Struct, frozen=True):
     reach: tuple[Reach, ...] = ()
 
     def of(self, seq: Seq, queue: str) -> Reason | None:
-        """Return the reason of a queued request: its own, else that of its queue; None: there is none."""
+        """Return the reason of a queued request: its own, else that of its queue; None: both are unknown."""
         return self.own.get(seq) or self.closing.get(queue)

@@ -13,7 +13,7 @@ from nqspy.model.requests import Ask, finite
 from nqspy.model.shifts import Calendar, Shift
 
 OWNED: dict[str, Callable[[], Any]] = {}
-"""Makes the settings of features, by head of their paths: `registry.declare` fills it."""
+"""Functions that return default settings of features, by head of their paths (from `registry.declare`)."""
 
 
 @dataclass(slots=True)
@@ -51,13 +51,13 @@ class Settings:
         return (c for c in self.complexes.values() if queue in c.queues)
 
     def gives_way(self, queue: str) -> bool:
-        """True if a shift that stops a queue may make its running requests give way."""
+        """True if a shift that stops a queue may suspend or requeue its running requests."""
         domain = self.domains.get(self.queues[queue].domain) if queue in self.queues else None
         return domain is None or domain.lists("shift_end")
 
 
 def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Return the wall time (ms) after which a request is ended: its limit, else its queue's; None: never."""
+    """Return the wall time (ms) after which a request is ended: its limit, else its queue's; None: no limit."""
     asked = finite(ask.wall)
     if asked is not None or queue not in settings.queues:
         return asked
@@ -72,7 +72,7 @@ def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Return the most CPU time (ms) that a request can use: its limit, else its queue's; None: no limit."""
+    """Return the most CPU time (ms) that a request may use: its limit, else its queue's; None: no limit."""
     asked = ask.finite_cpu()
     if asked is not None:
         return asked
@@ -80,7 +80,7 @@ def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 
 def cpu_of(queue: Queue) -> int | None:
-    """Return the CPU time (ms) that replaces an unlimited or omitted one: the queue's limit, or None."""
+    """Return a queue's limit of CPU time (ms), of a request, else of a process; None: it has no limit."""
     return first_finite(queue.per_request.cpu_limit, queue.per_process.cpu_limit)
 
 

@@ -39,7 +39,7 @@ class Speedup(Struct, frozen=True):
 class Sizes(Struct, frozen=True):
     """Sizes of a moldable request. ``sizes``: PEs, the fewest first; ``walls``: its wall limit (ms) on each;
     empty: one for all. ``speedup``: from which these were computed. ``base``: the one wall limit asked for,
-    with ``speedup`` the time on one PE; None: none."""
+    with ``speedup`` the time on one PE; None: no limit."""
 
     sizes: tuple[int, ...] = ()
     walls: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Sizes(Struct, frozen=True):
     base: int | None = None
 
     def wall_on(self, pes: int) -> int | None:
-        """Return the wall limit (ms) on one of its sizes; None: none."""
+        """Return the wall limit (ms) on one of its sizes; None: no limit was asked for."""
         return self.walls[self.sizes.index(pes)] if self.walls else self.base
 
     def expected_on(self, pes: int, wall: int | None) -> int | None:
@@ -87,8 +87,8 @@ MOST_RANKS = 1_000_000
 
 
 class Layout(Struct, frozen=True):
-    """Layout of a request's PEs. ``text``: as asked for (``select=2:ncpus=4``,
-    ``nodes=1:ppn=4``); ``chunks``: parts or nodes; ``ranks``: MPI processes, a line each in the file of
+    """Layout of the PEs of a request. ``text``: as asked for (``select=2:ncpus=4``, ``nodes=1:ppn=4``);
+    ``chunks``: number of parts or nodes; ``ranks``: number of MPI processes, a line each in the file of
     hosts; ``cpus``: of the first chunk; ``threads``: of each rank, if asked for; ``place``: PBS's placement.
     """
 

@@ -14,7 +14,7 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """Queues after a shift's commands: ``named`` and the ``rest``, started (True) or not; None: unchanged."""
+    """Queues after a shift's commands, True: started. ``named``: by name; ``rest``: others; None: unchanged."""
 
     named: dict[str, bool]
     rest: bool | None
@@ -45,7 +45,7 @@ class Shift:
         return (change for each in self.commands for change in each.get("changes", ()))
 
     def leaving(self) -> Leaving:
-        """Return how its commands leave the queues, for tests of many queues."""
+        """Return which queues its commands start and stop, computed once for questions about many queues."""
         named: dict[str, bool] = {}
         rest: bool | None = None
         for change in self.changes():
@@ -88,7 +88,7 @@ def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
 
 
 class UpcomingStop(Struct, frozen=True):
-    """Next stop of a queue by a shift; ``spill``: what happens to requests; ``clock``: time for people."""
+    """Next stop of a queue by a shift; ``spill``: as in `Shift`; ``clock``: the time as text for people."""
 
     at: Instant
     shift: str

@@ -1,4 +1,4 @@
-"""Invariants of a site: data that are stored twice must agree."""
+"""Invariants of a site, for tests and checks: data that are stored twice must agree."""
 
 from collections.abc import Iterable
 
@@ -96,7 +96,7 @@ def _check_pes(site: Site) -> None:
 
 
 def check_array(request: Request, members: Iterable[Seq]) -> None:
-    """Check that each index is in one place: not begun, one of ``members``, or ended. Raises BrokenSite."""
+    """Raise BrokenSite unless each index is in one place: not begun, one of ``members``, or ended."""
     seq, state, spec = request.seq, request.array, request.spec.array
     ensure(is_array(seq) == (state is not None), f"{seq} is half an array")
     if state is None or spec is None:

@@ -12,12 +12,12 @@ from nqspy.model.site import RequestCounts, Site, Touched
 
 _FLAT = ("holders", "turns", "resources", "upcoming_stops", "closings")
 _NESTED = ("units", "away", "dependants", "members", "promises")
-"""Dictionaries of the site, and those of dictionaries."""
+"""Fields of a site that are dictionaries of plain values (`_FLAT`), and of dictionaries (`_NESTED`)."""
 
 
 def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
-    """Return an independent copy without the queued requests ``without``. Lists of written files and of rows
-    to store are left out, because a copy is never stored."""
+    """Return an independent copy without the queued requests ``without``. Its indexes of output files and of
+    rows to store are empty, because a copy is never stored."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:
@@ -50,7 +50,8 @@ def copy_site(site: Site, without: Collection[Seq] = ()) -> Site:
 
 
 def beyond(site: Site, most: int) -> set[Seq]:
-    """Return queued requests without a reservation beyond each queue's part of ``most``, by date."""
+    """Return the queued requests to leave out so that about ``most`` remain: of each queue a like part stays,
+    the first by date, and all with a reservation."""
     whole = sum(map(len, site.waiting.values()))
     found: set[Seq] = set()
     if whole > most:

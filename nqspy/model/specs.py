@@ -17,7 +17,7 @@ from nqspy.model.shapes import Layout, Sizes, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
-    """Return a specification that asks for one of its sizes and its time; unchanged if it is not moldable."""
+    """Return a moldable specification that asks for its size ``pes`` and its time; others unchanged."""
     mold = spec.mold
     if mold is None or pes not in mold.sizes:
         return spec
@@ -25,7 +25,7 @@ def on_size(spec: Spec, pes: int) -> Spec:
 
 
 def while_waiting(spec: Spec) -> Spec:
-    """Return a specification that asks for its smallest size and shortest time; unchanged if not moldable."""
+    """Return a moldable specification that asks for its smallest size and shortest time; others unchanged."""
     mold = spec.mold
     if mold is None:
         return spec
@@ -34,7 +34,7 @@ def while_waiting(spec: Spec) -> Spec:
 
 
 def sized(request: Request, pes: int) -> Request:
-    """Return a request on one of its sizes; unchanged if it is not moldable."""
+    """Return a moldable request on the size ``pes`` (`on_size`); unchanged if it is fixed or ``pes`` is 0."""
     if request.spec.mold is None or not pes:
         return request
     return structs.replace(request, spec=on_size(request.spec, pes))
@@ -102,7 +102,7 @@ class Shared:
         self._parts: dict[Any, Any] = {}
 
     def one(self, value: T) -> T:
-        """Return one object for equal values."""
+        """Return the stored object that equals ``value``; store ``value`` if there is no such object."""
         found: T = self._parts.setdefault(value, value)
         return found
 
@@ -123,7 +123,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def text_size(spec: Spec) -> int:
-    """Return the bytes of a large specification, else 0: in its event, row, and each array index's."""
+    """Return how many bytes of JSON a specification takes in its event and in its row, or for an array in the
+    rows of all indices; 0 if one copy is not larger than `LITTLE`."""
     size = len(_encode(spec))
     return size * (1 + counted(spec.array)) if size > LITTLE else 0
 
@@ -136,7 +137,7 @@ _WANTED: Mapping[str, Callable[[Ask], Any]] = {"ask/cpu": Ask.finite_cpu, "ask/m
 
 
 def field_part(option: Option) -> Part:
-    """Return the field of an option and the function that makes its value."""
+    """Return the field of an option, and the function that makes the option's value of it, if any."""
     limit = option.path.removeprefix("ask/")
     if "/" in limit and limit != option.path:
         return "ask.others", lambda others: finite(dict(others).get(limit)) if others else None
@@ -144,5 +145,5 @@ def field_part(option: Option) -> Part:
 
 
 def shown_part(option: Option) -> Part:
-    """Return the same as `field_part`; CPU time and memory may be a limit of a process."""
+    """Return what `field_part` does, except that CPU time and memory fall back to the limit of a process."""
     return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

@@ -38,7 +38,8 @@ _INDENT = "    "
 def aligned(
     rows: Iterable[Sequence[str] | None], right: Container[int] = (), between: str = "  "
 ) -> list[str]:
-    """Return a line for each row, in columns; those of ``right`` flush right. A row None is a dashed rule."""
+    """Return a line for each row, in columns with ``between`` between them. Columns at the places ``right``
+    are flush right. A row None becomes a dashed rule."""
     rows = list(rows)
     cells = (row for row in rows if row is not None)
     widths = [max(1, *map(len, column)) for column in zip(*cells, strict=True)]
@@ -69,7 +70,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
-    """Return a line for each name with its value."""
+    """Return a text with an indented line for each name and its value."""
     return "\n".join(f"  {name:<30}{value}" for name, value in rows)
 
 

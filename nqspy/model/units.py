@@ -29,7 +29,7 @@ def _reader(parse: Callable[P, int]) -> Callable[P, int]:
 
 parse_size, parse_time = _reader(amounts.parse_size), _reader(amounts.parse_time)
 parse_count = _reader(amounts.parse_count)
-"""The functions of `amounts`; they raise BadValue."""
+"""Functions of `amounts` that raise BadValue instead of Wrong."""
 
 
 def parse_percent(text: str) -> float:
@@ -43,8 +43,8 @@ def parse_percent(text: str) -> float:
 
 @lru_cache(maxsize=64)
 def part_of(text: str | None, whole: int) -> int | None:
-    """Return bytes from a size (``500mb``) or a part of a whole (``10%``); None: no limit. Raises
-    BadValue."""
+    """Return the bytes of a text: a size (``500mb``), or a part of ``whole`` bytes (``10%``). None: no limit.
+    Raises BadValue."""
     if text is None:
         return None
     if not text.endswith("%"):
@@ -93,7 +93,7 @@ def format_seconds(ms: int | None) -> str:
 
 
 def format_span(ms: int) -> str:
-    """A time as people say it: ``1 h 30 min``, ``45 s``; a part of a second is rounded up."""
+    """Return a time (ms) as people say it: ``1 h 30 min``, ``45 s``; a part of a second is rounded up."""
     seconds = -(-max(ms, 0) // 1000)
     parts = (seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")
     return " ".join([f"{number:d} {unit}" for number, unit in parts if number]) or "0 s"
