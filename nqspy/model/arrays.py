@@ -133,7 +133,7 @@ def dropped(state: ArrayState, removed: Runs) -> ArrayState:
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
-    """Return the state with one more hold letter on these indices; ``text``, ``never``: as in `HeldIndices`."""
+    """Return the state with one more hold letter on these indices; for the rest see `HeldIndices`."""
     some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:

@@ -41,7 +41,7 @@ class ObservedMovedOut(Observation, frozen=True):
 
 
 class ObservedExiting(Observation, frozen=True):
-    """The processes of an attempt have ended; its output is being delivered. ``text``: why this fails, if so."""
+    """The processes of an attempt have ended; its output is being delivered. ``text``: why that fails."""
 
     used: Used = Used()
     text: str = ""

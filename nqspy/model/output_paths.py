@@ -68,7 +68,7 @@ def shown_paths(
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """Return the file name of an output of which its owner named the folder; for PBS ``17.ymp.OU``, ``.ER``."""
+    """Return the name of an output file in a folder named by its owner; for PBS ``17.ymp.OU`` or ``.ER``."""
     if spec.dialect != "pbs":
         return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"

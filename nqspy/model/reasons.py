@@ -169,7 +169,7 @@ def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reas
 
 
 def are_sound(reasons: Iterable[Reason]) -> bool:
-    """True if the kinds exist and their sentences accept these values: the exits' process may send anything."""
+    """True if the kinds exist and their sentences accept these values (those of a worker may be wrong)."""
     return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 

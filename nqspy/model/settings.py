@@ -57,7 +57,7 @@ class Settings:
 
 
 def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Return the wall time (ms) after which a request is ended: its limit, else its queue's; None: no limit."""
+    """Return the wall time (ms) that ends a request: its own limit, else its queue's; None: no limit."""
     asked = finite(ask.wall)
     if asked is not None or queue not in settings.queues:
         return asked

@@ -14,7 +14,8 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """Queues after a shift's commands, True: started. ``named``: by name; ``rest``: others; None: unchanged."""
+    """Queues after a shift's commands, started (True) or not: ``named``, and the others (``rest``, None:
+    unchanged)."""
 
     named: dict[str, bool]
     rest: bool | None
