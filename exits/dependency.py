@@ -1,7 +1,7 @@
 """Dependency: the same owner's request of the same name waits until the earlier one has ended.
 
-Only among requests whose names were given (-r, -N) and of one group, in the queues of the setting ``queues``:
-a default name such as STDIN says nothing, and the indices of one array are no equal names.
+Both must be of one group, in the queues of the setting ``queues``, and named by their owner (-r, -N): a
+default name such as STDIN says nothing. Indices of one array do not wait for each other.
 """
 
 from itertools import takewhile

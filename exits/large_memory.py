@@ -1,8 +1,8 @@
 """Large memory: large requests start in their own order and share hmax; all together take at most 2 hmax.
 
-Large is more than hmax/nproc. A large request that does not fit keeps the later large ones of its queue back,
-never the small ones; so the largest gets its turn, large ones do not swap each other out, and small ones fill
-the processors meanwhile. At most nproc+2 requests run. What exceeds hmax can never start in ``queues``.
+Large is more than hmax/nproc. A large request that does not fit blocks the later large ones of its queue, but
+not the small ones: so the largest gets its turn, large ones do not swap each other out, and small ones fill
+the processors meanwhile. At most nproc+2 requests run. A request above hmax can never start in ``queues``.
 """
 
 from nqspy.userexit import Answer, Request, View, never, refuse, setting, userexit

@@ -1,4 +1,4 @@
-"""Machine gun: when a request is chosen, its owner's others count as submitted only now. For the day."""
+"""Machine gun: when a request is chosen, its owner's other waiting ones get the date now. For the day."""
 
 from nqspy.userexit import Instant, Redate, Request, View, redate, userexit
 
