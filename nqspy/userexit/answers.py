@@ -29,8 +29,8 @@ class Nonsense(Exception):
 
 
 def force() -> Answer:
-    """Answer of jobselect: start it past run, user and memory limits, never past a stopped queue, a hold or a
-    date."""
+    """Answer of jobselect: start this request past run, user and memory limits, but not past a stopped queue,
+    a hold or a date."""
     return Answer("force")
 
 
@@ -87,12 +87,12 @@ _GREATEST = (1 << 63) - 1
 
 
 def never(text: str) -> Answer:
-    """Answer of jobselect: not under present settings; of submit: not at all. The text tells why."""
+    """Answer of jobselect: can never start under present settings; of submit: refused. The text says why."""
     return Answer("never", _sentence(text))
 
 
 def hold_line(text: str, until: Instant | datetime | None = None) -> Answer:
-    """Answer of jobselect: not now, and no further request of this queue either; ``until`` as in `refuse`."""
+    """Answer of jobselect: it waits, and none behind it in its queue may pass; ``until`` as in `refuse`."""
     at = None if until is None else _instant("hold_line", until)
     return Answer("hold_line", _sentence(text), until=at)
 
@@ -110,12 +110,12 @@ def _instant(function: str, until: Any) -> Instant:
 
 
 LATEST = 253_370_764_800_000
-"""The first of January 9999, as an instant."""
+"""Latest instant (ms) that is accepted: the first of January 9999."""
 
 
 def redate(what: RequestView | Selection, date: Instant) -> Redate:
-    """Answer of elected: set the date in queue of a waiting request, or of all of a selection (in one event),
-    with matching requests that wait for other requests."""
+    """Answer of elected: set the date in queue of a waiting request, or of all of a selection (in one event)
+    and of requests like these that wait for other requests."""
     reach = getattr(what, "reach", None)
     if type(date) is not int:
         raise TypeError(f"redate(): the date must be an instant, such as now, not {date!r}")
@@ -159,7 +159,7 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
 
 
 MOST_TEXT = 1 << 20
-"""Characters of a changed text, or of all texts of a changed list."""
+"""Most characters of a changed text, or of all texts of a changed list."""
 
 
 def _short(text: str) -> str:
@@ -186,7 +186,7 @@ def _said(text: str) -> str:
 
 _known = lru_cache(1_000)(_said)
 SHORT = 500
-"""Longest text (characters) whose checked form is cached: a pass refuses many for one reason."""
+"""Longest text (characters) of an answer with a cached check: a pass refuses many for one reason."""
 
 
 # Checks of the answers of each hook; they run under the guard, as part of the exit's call.
@@ -209,7 +209,7 @@ def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
-    """Return the actions of an elected answer, a list of redate(...); None is empty. Raises Nonsense."""
+    """Return the redatings of an elected answer, less that of the chosen request. Raises Nonsense."""
     request, _view, now = args
     if answer is None:
         return ()
@@ -242,7 +242,7 @@ def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
 
 
 def check_notice(_: Any, __: tuple[Any, ...]) -> None:
-    """Accept any answer of a notice, because none counts."""
+    """Accept any answer of a notice and drop it."""
 
 
 CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {

@@ -1,4 +1,4 @@
-"""Memory of exits: figures, answers, failures; and the part that outlives their process (`SavedMemory`)."""
+"""Memory of exits: figures, answers, failures, back-offs; and what outlives their process (`SavedMemory`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ RETRY = 5 * 60_000
 """Time (ms) after a failure on a request until the exit is asked about it again."""
 
 IN_A_ROW = 5
-"""Failures on so many different requests, without an answer between them, switch an exit off where they are
-of at least two owners; where they are of one alone it is not asked about theirs for RETRY."""
+"""Failures in a row, on as many different requests, that switch an exit off if these have two owners or more.
+If all have one owner, the exit is only not asked about that owner's requests for RETRY."""
 
 TRACED = 10_000
 """Number of latest answers stored for `Trace.of`, of all exits together."""
 
 Subject = object
-"""Subject of a call: a sequence number, or (owner, group) for shrpri; None: one that does not return."""
+"""Subject of a call: a request's number, or (owner, group) for shrpri; None: without back-off (submit)."""
 
 
 LONGEST_TEXT = 500
@@ -27,8 +27,8 @@ LONGEST_TEXT = 500
 
 
 class Mark(Struct, frozen=True):
-    """Begin of an exit's back-off on a subject or owner, with its error. ``lost``: because its process was
-    lost, which the parent process remembers; else because it failed."""
+    """Begin ``at`` of an exit's back-off on a subject or owner, with the error's text. ``lost``: its process
+    was lost, which the daemon remembers; else the exit failed, which its process remembers."""
 
     at: Instant
     text: str = ""
@@ -36,7 +36,7 @@ class Mark(Struct, frozen=True):
 
     @property
     def until(self) -> Instant:
-        """Instant from which it is asked again."""
+        """Instant from which the exit is asked again."""
         return Instant(self.at + RETRY)
 
     def holds(self, now: Instant, really: Instant | None = None) -> bool:
@@ -46,8 +46,8 @@ class Mark(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Record:
-    """Figures and failures of one hook of an exit. Times in ns of real time. ``changes``: how often its row
-    of failures changed; ``marked``: there may be back-offs (`back_off_of`, `skipped`)."""
+    """Figures and failures of one hook of an exit. Times in ns of real time. ``changes``: how often its
+    failures in a row changed; ``marked``: there may be back-offs (`back_off_of`, `skipped`)."""
 
     calls: int = 0
     failures: int = 0
@@ -113,7 +113,7 @@ class Record:
         self.marked = True
 
     def skipped(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
-        """Return the error on this subject while its back-off lasts; None: it is asked."""
+        """Return the error on this subject while its back-off lasts; None: there is no back-off."""
         mark = self._skipped.get(subject)
         return mark.text if mark is not None and mark.holds(now, really) else None
 
@@ -132,7 +132,7 @@ class Record:
         ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
-        """Set the subjects on which it failed in a row before, each with its owner."""
+        """Set the failures in a row of an earlier process: their subjects, each with its owner."""
         self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
@@ -174,7 +174,7 @@ class Trace:
         ]
 
     def load(self, rows: Iterable[tuple[int, str, str, int, str | None, str | None]]) -> None:
-        """Add answers from before, as `dump` returned them."""
+        """Add the answers of an earlier process, as `dump` returned them."""
         for seq, exit, hook, at, answer, error in rows:
             self.note(seq, exit, hook, Instant(at), None if answer is None else ShownAnswer(answer), error)
 
@@ -216,10 +216,10 @@ Named = int | tuple[str, str] | None
 
 
 class SavedMemory(Struct):
-    """Memory of exits that outlives their process. ``files``: content hash of each exit at that time.
-    ``rows``: failures in a row (``[exit, hook, subjects]``), ``owners``: of these subjects. ``spared``:
-    subjects in back-off (``[exit, hook, subject, at, text]``). ``answers``: the latest (``[request, exit,
-    hook, at, answer, error]``). ``resting``: owners in back-off, and since when."""
+    """Memory of exits for their next process. ``files``: content hash of each exit at that time. ``rows``:
+    failures in a row (``[exit, hook, subjects]``), ``owners``: of these subjects. ``spared``: subjects in
+    back-off (``[exit, hook, subject, at, text]``); ``resting``: owners in back-off (``[exit, hook, owner,
+    at]``). ``answers``: the latest (``[request, exit, hook, at, answer, error]``)."""
 
     files: dict[str, str]
     rows: list[tuple[str, str, list[Named]]]
@@ -230,7 +230,7 @@ class SavedMemory(Struct):
 
 
 class Skipped(Struct, frozen=True):
-    """Subject that ended the process of an exit, with the back-off that began then."""
+    """Subject of a call that ended the process of an exit, with the instant at which its back-off began."""
 
     exit: str
     hook: str

@@ -1,4 +1,4 @@
-"""Calls of deciding exits: back-offs, budgets, and the effects of failures."""
+"""Calls of deciding exits: whether an exit is called at all, its budget, the effects of a failure."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,9 +17,9 @@ from nqspy.userexit.view import View
 
 
 class Calls:
-    """Calls exits, in a ``with guard``. ``trace``: the latest answers. ``failures``: since `begin`; each is
-    also passed to ``heard``. ``really``: present instant in a simulation ahead, else None. ``again``: when
-    the first back-off for an owner ends."""
+    """Calls functions of exits; the caller enters ``guard`` by ``with`` first. ``trace``: the latest answers.
+    ``failures``: since `begin`; each is also passed to ``heard``. ``really``: present instant in a simulation
+    ahead, else None. ``again``: when the first back-off for an owner that was met since `begin` ends."""
 
     def __init__(self, guard: Guard, watch: CallWatch) -> None:
         self.guard = guard
@@ -34,7 +34,7 @@ class Calls:
         self._views: dict[str, View] = {}
 
     def begin(self, zone: str) -> None:
-        """Begin a pass or a submission."""
+        """Forget failures and views, before a pass or a submission; ``zone``: for times in texts."""
         self.failures, self.again, self._zone = [], None, zone
         self.forget()
 
@@ -54,8 +54,8 @@ class Calls:
         return found
 
     def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """Return the answer of an exit; None also if it is not asked in this pass. Failed: it failed on this
-        subject, or there is a back-off."""
+        """Return an exit's answer to ``args``; None: it has none, or it failed in this pass and is not called
+        again. `Failed`: it failed on this subject now, or there is a back-off."""
         record = hook.record
         if record.marked:  # it may not be asked about this or its owner for a while
             owner, now = whose(args), args[-1]
@@ -99,7 +99,7 @@ class Calls:
     def failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
     ) -> Failed:
-        """Record a failed call with its text and traceback."""
+        """Record a failed call in all figures; its exit is not called again in this pass."""
         self.heard(hook, seq, text)
         now, owner = args[-1], whose(args)
         off = hook.record.failed(subject, owner, now, text)

@@ -9,7 +9,7 @@ from nqspy.userexit.guard import Guard
 
 
 def sayable(text: str) -> str:
-    """Return a text that can be sent and stored: half characters (of file names) are spelled out."""
+    """Return a text that can be sent and stored: lone surrogates (from file names) are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -14,7 +14,7 @@ from nqspy.userexit.loader import Module
 
 
 class Failed(Struct, frozen=True):
-    """Replacement for a missing answer of an exit. ``backed_off``: because of a back-off for this owner."""
+    """Stands for an answer that is missing because of ``text``. ``backed_off``: a back-off for this owner."""
 
     text: str
     backed_off: bool = False
@@ -22,7 +22,7 @@ class Failed(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Exit:
-    """A loaded exit with its settings. ``down``: it failed in this pass."""
+    """A loaded exit, its settings. ``budget``: CPU time (ms) of a call; ``down``: it failed in this pass."""
 
     module: Module
     enabled: bool = True
@@ -52,7 +52,7 @@ class Hook:
         self._quiet = name == "jobselect" and not exit.module.forces
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        """Return its checked answer; all of this runs under the guard."""
+        """Call the function and return its checked answer; the caller runs all of this under the guard."""
         # Local names: calls as methods would be looked up each time.
         function, picks, check = self.function, self._picks, self.check
         answer = check(function(*picks(args)), args)
@@ -85,7 +85,7 @@ def entry(one: Exit) -> dict[str, Any]:
 
 
 def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each enabled exit with a ``shrpri`` after another one's (rows of `hooks.entry`)."""
+    """Return a warning for each enabled exit with a ``shrpri`` before which another file's is called."""
     names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
     return [
         f"{name}: its shrpri is called only if {names[0]}.py, which sorts before it, answers None; to scale "

@@ -43,7 +43,7 @@ class LoadError(NqspyError):
 
 @dataclass(slots=True)
 class Module:
-    """A verified file. ``hooks``: hook -> function and its arguments; ``forces``: its jobselect may force."""
+    """A verified file. ``hooks``: hook -> function and arguments; ``forces``: its jobselect may force()."""
 
     name: str
     path: Path
@@ -287,7 +287,7 @@ def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
 
 
 def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
-    """Return a line for each value in force that the new files do not accept."""
+    """Return a line for each setting's value, set by an administrator, that the new files do not accept."""
     problems = []
     for module in modules:
         for name, text in (known[module.name].values if module.name in known else {}).items():

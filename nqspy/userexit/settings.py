@@ -16,7 +16,7 @@ as infinity. number: any number; percent: 0 to 100; text; flag: on or off; names
 
 UNITS: tuple[str, ...] = get_args(Unit)
 RESERVED = ("enabled", "budget")
-"""Settings that every exit has."""
+"""Settings that every exit has; a file must not declare them."""
 
 _put = object.__setattr__
 _FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
@@ -49,8 +49,8 @@ def read(unit: str, text: str) -> Any:
 
 
 class Setting(Generic[T]):
-    """A setting of an exit module. ``value`` is its value in force, and so is a call; ``text``: as it was
-    written. It is read only, because passes read it thousands of times.
+    """A setting of an exit module. ``value``: its value in force, which a call also returns; ``text``: the
+    same as it was written. Read only, because passes read it thousands of times.
 
     The setting itself is not its value: testing or comparing it raises TypeError, so that a forgotten
     ``.value`` shows at once.

@@ -42,7 +42,7 @@ _AS_IT_COMES = ExitSettings("")
 """Settings of an exit of which none is set."""
 
 Asked = tuple[Hook, View, dict[Any, Any]]
-"""An exit that is asked for share terms, its view, and its answers of this round."""
+"""A shrpri hook, the view of its exit, and its answers of this round by owner and group."""
 
 _log = logging.getLogger("nqspy.userexit")
 
@@ -100,13 +100,13 @@ class SiteExits:
         return modules, sorted(unread + problems)
 
     def unfit(self, known: Mapping[str, ExitSettings]) -> list[str]:
-        """Return a line for each value in force that the loaded files do not accept."""
+        """Return a line for each setting's value in ``known`` that the loaded files do not accept."""
         return misfits([one.module for one in self._exits.values()], known)
 
     # ------------------------------------------------------------ what outlives the process
 
     def lost(self, skips: Iterable[Skipped], backoffs: Iterable[OwnerBackoff]) -> None:
-        """Begin back-offs for what ended processes: subjects and owners. Call it after `begin`."""
+        """Begin back-offs for subjects and owners of calls that ended a process. Call it after `begin`."""
         for each in skips:
             for record in self._records(each.exit, each.hook):
                 record.skip(each.subject, Mark(each.at, each.text, lost=True))
@@ -128,7 +128,7 @@ class SiteExits:
 
     @property
     def stamp(self) -> int:
-        """Number that changes when stored failures change."""
+        """Number that changes when a failure is recorded or a row of failures ends."""
         return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
     def memory(self, files: Mapping[str, str]) -> SavedMemory:
@@ -175,7 +175,7 @@ class SiteExits:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Begin a pass or a submission: apply settings of exits, drop failures of the last pass."""
+        """Apply the exits' settings, and call failed exits again; before a pass or a submission."""
         self._calls.begin(site.timezone)
         for one in self._exits.values():
             one.down = False
@@ -230,8 +230,8 @@ class SiteExits:
         return hook in self._had
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
-        """Return the answer about a request: a refusal before a force, else the first in file-name order. A
-        failure refuses; None: no exit has an answer."""
+        """Return the exits' answer about a candidate: a refusal before a force, else the first in file-name
+        order; None: no exit has an answer. A failed exit refuses."""
         first = unasked = None
         seq, now = request.seq, view.now
         with self._guard:
@@ -267,7 +267,7 @@ class SiteExits:
         return self.shrpris(((owner, group),), view)[0]
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
-        """Return the share terms of many; an exit is asked once about pairs that it cannot distinguish."""
+        """Return the share terms of many; an exit is called once for pairs that are alike to it."""
         view_for, hooks, now = self._calls.view_for, self._active["shrpri"], view.now
         asked = [(hook, view_for(hook.who, view), dict[Any, Any]()) for hook in hooks]
         # True if an answer about a group is valid for each owner in it.
@@ -281,8 +281,8 @@ class SiteExits:
     def _shares_of_groups(
         self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
     ) -> list[float | None]:
-        """Return the terms of groups, asked by their first pair, because no exit takes an owner. A failure
-        ends it."""
+        """Return the terms of pairs, asking once for each group, as no exit takes an owner; stop at a pair on
+        which an exit fails."""
         of_group: dict[str, float | None] = {}
         found, failed = [], list[Hook]()
         for pair in pairs:
@@ -350,13 +350,13 @@ class SiteExits:
         return True
 
     def asks_again(self) -> Instant | None:
-        """Return when the first back-off of an owner ends that left out a request since `begin`, or None."""
+        """Return when the first back-off for an owner ends that was met since `begin`, or None."""
         return self._calls.again
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
-        """Ask exits without recording failures: a simulation is no evidence of their behaviour. What ends a
-        process and is in back-off at ``now`` is never asked about in it."""
+        """Ask exits in the block without recording failures: a simulation is no evidence about them. Subjects
+        that ended a process stay in back-off throughout if they are at ``now``."""
         self._calls.really = now
         try:
             yield
@@ -388,7 +388,7 @@ class SiteExits:
     # ------------------------------------------------------------ what became of it
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """Return the failures since `begin`, and clear them."""
+        """Return the failures since `begin` or the last call of this, and forget them."""
         failures, self._calls.failures = tuple(self._calls.failures), []
         return failures
 

@@ -116,8 +116,8 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     def once(self, make: Callable[["View"], T]) -> T:
         """Return ``make(view)``, computed once for all calls of this exit until the pass changes something.
-        ``make``, the same function each time, may read only the view and settings; callers must not change
-        its result."""
+        ``make`` must be the same function each time and read only the view and settings; callers must not
+        change its result."""
         version, aheads = getattr(self._site, "version", None), self._aheads
         stored = self._made.get(make)
         if stored is not None and version is not None and stored[0] == version:
@@ -143,19 +143,19 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return self._running(queue=queue, owner=owner, group=group, name=name)
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
-        """Return the candidates of its queue offered before it in this pass, with their answers."""
+        """Return the candidates of its queue offered before it in this pass, with the exits' answers."""
         force_setattr(self, "_aheads", self._aheads + 1)
         return self._ahead(request)
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return decayed use as a fraction of the whole, running and committed use included."""
+        """Return decayed use of a group or owner as a fraction of all use, running and committed included."""
         return self._usage(group=group, owner=owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Return entitlement as a fraction of the whole."""
+        """Return the entitlement of a group (or an owner, a part of its group's) as a fraction of all."""
         return self._share(group=group, owner=owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return the value of the stock share rule (``set global share_rule``) for a user in a group, from 0
-        to 1; without a user for the group."""
+        """Return the share term by the stock rule (``set global share_rule``), from 0 to 1: of a user in a
+        group, or of the group if ``owner`` is None."""
         return self._stock_shrpri(owner, group)
