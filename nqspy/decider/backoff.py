@@ -1,6 +1,6 @@
-"""Memory of lost workers: which exit ran then and for which request, which exits are left out, when the next
-worker may be forked. The requests of one owner alone never switch an exit off: it is only not called for that
-owner's requests for a while."""
+"""Memory of lost workers: which exit ran then and on which request, which exits are left out, when the next
+worker may be forked. Requests of one owner alone never switch an exit off: for a while it is not called for
+that owner's requests."""
 
 import time
 from collections import Counter
@@ -21,13 +21,14 @@ from nqspy.userexit.call_stats import Mark, OwnerBackoff, Skipped
 
 HOUR = 3600.0
 DEADLY = 2
-"""Lost workers within an hour of real time after which the exit that ran is left out, if they were lost on
-requests of as many owners, or of none; if all were one owner's, it is not called for that owner for
+"""Lost workers within an hour of real time after which the exit that ran is left out, if the requests had as
+many owners (or the calls no owner). If all had one owner, the exit is not called for that owner for
 `call_stats.RETRY`."""
 GIVE_UP = 5
-"""Lost workers in a row without a plan after which all exits are left out (of losses on one owner's requests
-at most DEADLY count); after as many on one owner's requests no exit is called for that owner for a while."""
+"""Lost workers in a row, without a plan between, after which all exits are left out; of one owner's requests
+at most DEADLY count. After as many on one owner's requests no exit is called for that owner for a while."""
 LONGEST_PAUSE = 60.0
+"""Longest back-off (real seconds) until a lost worker is replaced."""
 
 (_BEGUN_AGAIN,) = reason_kinds(
     ReasonCode.EXIT,
@@ -48,8 +49,8 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out now; ``text``: for
-    managers; ``owner``: the exit is not asked about this owner for a while."""
+    """A lost worker. ``exit``: the one that ran, or empty; ``off``: exits left out from now on; ``text``: for
+    managers; ``owner``: the exit is not called for this owner for a while."""
 
     exit: str
     hook: str
@@ -61,10 +62,10 @@ class Loss(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Backoff:
-    """State of the back-off. ``out``: reason why each exit is left out; ``off``: reason why each exit was
-    switched off, until a person switches it on; ``skips``: subjects that ended an exit, for which it is not
-    called again; ``backoffs``: owners that exits are not called for; ``losses``: number of lost workers;
-    ``files``: content hash of each exit at that time."""
+    """Record of lost workers and what follows from them. ``out``: why each exit is left out; ``off``: why
+    each exit was switched off, until a person switches it on; ``skips``: subjects that ended a worker, for
+    which their exit is not called; ``backoffs``: owners that exits are not called for; ``losses``: number of
+    lost workers; ``files``: content hash of each exit at that time."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Backoff:
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
-        """Note that a worker was lost while ``call`` ran; return the exits left out and a text."""
+        """Record that a worker with these exits ended (``how``) while ``call`` ran; return the effects."""
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
@@ -140,7 +141,7 @@ class Backoff:
         self._died |= {name: [(at - shift, owner) for at, owner in each] for name, each in died}
 
     def meet(self, files: Mapping[str, str]) -> None:
-        """Forget losses of exits with changed files, unless left out. ``files``: hashes by name."""
+        """Forget losses of exits with changed files, except those left out. ``files``: hashes by name."""
         for name, digest in files.items():
             if self.files.get(name, digest) != digest and name not in self.out:
                 self.forgive(name)
@@ -154,14 +155,14 @@ class Backoff:
         self._row.clear()
 
     def pardon(self, enabled: Callable[[str], bool]) -> bool:
-        """Forget why exits were switched off that are on again; return True if there were any."""
+        """Forget why exits were switched off if they are on again; return True if there were any."""
         on = [name for name in self.off if enabled(name)]
         for name in on:
             del self.off[name]
         return bool(on)
 
     def forgive(self, exit: str | None = None) -> None:
-        """Forget all losses of an exit (None: of all exits)."""
+        """Forget all losses and back-offs of an exit (None: of all exits), so that it is called again."""
         for name in [exit] if exit is not None else [*self.out, *self._died]:
             self.out.pop(name, None)
             self._died.pop(name, None)
@@ -171,8 +172,8 @@ class Backoff:
 
 
 def named(call: Call | None, site: Site) -> Call | None:
-    """Return the call that ran when a worker was lost. Its request is dropped if it is not in the site: then
-    it was only simulated, and another request may have its number by now."""
+    """Return the call that ran when a worker was lost, without its request if the site has no such request:
+    then this was only simulated, and another request may have the number by now."""
     if call is None or call.seq is None:
         return call
     known = site.requests.get(call.seq)

@@ -34,7 +34,7 @@ CHECK = 0.25
 GRACE = 1.0
 """Real seconds that a call of an exit may take in addition to ten times its budget."""
 PASS = 30.0
-"""Real seconds that an answer may take at most."""
+"""Real seconds that the answer to any order may take at most."""
 LOAD = 10.0
 """Real seconds that loading one file may take."""
 OBSERVED = 0.2
@@ -49,7 +49,7 @@ MAX_WAIT = 5.0
 Starts = Mapping[Seq, Instant]
 Forecasts = Mapping[Seq, Forecast]
 LateForecasts = Callable[[float], Forecasts]
-"""Function that waits at most so many seconds and returns the expected starts; for any thread."""
+"""Function that waits at most so many real seconds and returns forecasts by request; for any thread."""
 
 
 class DeciderClient:
@@ -101,8 +101,8 @@ class DeciderClient:
         return any(name not in self.backoff.out for name in names(self.sources))
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Order a pass from the worker and return None; its plan comes as `FromWorker`. Return a plan at once
-        if there are no exits, or one that starts nothing while no worker can be forked."""
+        """Order a pass from the worker and return None; its plan comes as `FromWorker`. Without exits run the
+        pass here and return its plan. While no worker may be forked, return a plan that starts nothing."""
         if not self.needed:
             return self._plain.ask(site, now, samples)
         if (worker := self._ready()) is None:
@@ -124,7 +124,7 @@ class DeciderClient:
             self.later_events += events
 
     def reset(self, site: Site) -> None:
-        """Use another site: end the worker; the next is forked from this site."""
+        """Use another site from now on: the worker is ended, and the next is forked from this site."""
         self.site = site
         self.drop("the site was read again")
         if self.loading is not None:
@@ -189,7 +189,7 @@ class DeciderClient:
     def adopt(
         self, process: WorkerProcess, sources: tuple[Source, ...], answer: messages.ExitsLoaded
     ) -> None:
-        """Use this worker, which has loaded these files, from now on."""
+        """Use this worker, which has loaded these files, from now on; ``answer``: its report of that."""
         known = {row["name"] for row in answer.listing}
         self.sources = tuple(source for source in sources if source.path.stem in known)
         self.backoff.files = digests(self.sources)
@@ -225,7 +225,7 @@ class DeciderClient:
         return WorkerProcess("exits", work, box, lambda process, what: put(FromWorker(process, what)))
 
     def _ready(self) -> WorkerProcess | None:
-        """Return the worker, forked if there is none; None while none may be forked."""
+        """Return the worker, forked if there is none; None: none may be forked yet, or that failed."""
         if self.worker is None and self.backoff.pause() <= 0:
             sources = tuple(s for s in self.sources if s.path.stem not in self.backoff.out)
             try:
@@ -239,7 +239,7 @@ class DeciderClient:
         return self.worker
 
     def drop(self, why: str) -> None:
-        """End the worker; its open pass is asked for again."""
+        """End the worker, for the reason ``why``; the engine asks again for a pass that was under way."""
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.kill(why)
@@ -249,7 +249,7 @@ class DeciderClient:
             self._put(FromWorker(None, None, self._asked.id))
 
     def close(self) -> None:
-        """End the worker for good, and save its state."""
+        """Save the worker's state and end it, because the daemon stops."""
         if self.loading is not None:
             self.loading.drop()
         if self._asked is not None:  # the next worker reports failures in a plan not used
@@ -269,7 +269,7 @@ class DeciderClient:
             self._events.clear()
 
     def start_query(self, order: messages.Order) -> Answer:
-        """Send an order to the worker; return the future answer, which is None if there is no worker."""
+        """Send an order to the worker; return its future answer, None if there is no worker or it ends."""
         if (worker := self._ready()) is None:
             return nothing()
         order.id, order.n = next(self._ids), self.site.n
@@ -317,7 +317,7 @@ class DeciderClient:
     # ------------------------------------------------------------ what comes back
 
     def receive(self, heard: FromWorker) -> Decision | None:
-        """Handle a message of a worker, or its end; return a decision for the engine, or None."""
+        """Handle a message or the end of a worker. Return a decision if a plan came, or will not come."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -406,7 +406,7 @@ class DeciderClient:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Apply the settings: an exit that was switched on again is loaded again."""
+        """Apply settings. An exit that was switched on again, or another memory limit, needs a new worker."""
         self.site = site
         if self.backoff.pardon(self._enabled):
             self.saved.save(self.backoff)

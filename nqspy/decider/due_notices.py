@@ -18,14 +18,14 @@ DueNotice = tuple[str, dict[str, Any]]
 
 
 class DueNotices:
-    """Makes notices from committed events; does nothing if no exit has such a hook."""
+    """Makes the notices that committed events call for; none if no exit has their hook."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
         self._begun: dict[Seq, Request] = {}
 
     def adopt(self, site: Site) -> None:
-        """Remember the requests that run already, so that notices of their ends can be made."""
+        """Remember the requests that run when the daemon starts, so that their ends get notices."""
         for request in site.started.values():
             self._begun[request.seq] = structs.replace(request, slot=-1)
 

@@ -59,7 +59,8 @@ class Loading:
     # ------------------------------------------------------------ what comes of it
 
     def hear(self, process: WorkerProcess, what: Any) -> None:
-        """Handle a message of the loading process, or its end."""
+        """Handle a message of the loading process, or its end. Unless ``strict``, the file on which it ended
+        is left out, and the load begins again."""
         if self.done or process is not self.process:
             return
         if isinstance(what, messages.ExitsLoaded):
@@ -135,14 +136,14 @@ class Loading:
 
 
 def load(client: DeciderClient) -> None:
-    """Load the exits at a start, without files that end the loading process. Wait for the result."""
+    """Load the exits at a start and wait. A file that cannot be loaded, or ends the process, is left out."""
     loading = Loading(client, strict=False)
     loading.wait(float("inf"))
     settle(loading)
 
 
 def settle(loading: Loading) -> None:
-    """Put the exits of the start in force, as far as they could be loaded."""
+    """Use the exits that a start has loaded, and record the problems of the others."""
     loading.adopt()
     loading.client.problems = loading.problems
 

@@ -79,7 +79,8 @@ class BadWorkerMessage(Exception):
 
 
 class Order(msgspec.Struct, tag_field="kind"):
-    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent."""
+    """Base of all orders from the daemon. ``id``: for the answer; ``n``: last event that was sent before
+    it."""
 
     id: int
     n: int
@@ -162,7 +163,7 @@ class GiveNotice(Order, tag="tell"):
 
 
 class WorkerMessage(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
-    """Base of all answers of the worker; ``id``: of the order."""
+    """Base of all answers of the worker; ``id``: that of the order."""
 
     id: int
 
@@ -178,7 +179,8 @@ class ExitsLoaded(WorkerMessage, tag="loaded"):
 
 
 class PlanMade(WorkerMessage, tag="planned"):
-    """Answer with the plan of a pass."""
+    """Answer with the plan of a pass. ``own``, ``closing``, ``reach``: reasons, as in `Reasons`; ``listing``:
+    figures of exits; ``stamp``: changes when stored failures of exits do; others as in `Plan`."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
     own: Why[int]
@@ -230,7 +232,7 @@ class ForecastsMade(WorkerMessage, tag="begins"):
     """By request: instant and place of the basis, of the latest start, then of the probable one."""
 
     def read(self) -> dict[Seq, Forecast]:
-        """Return the starts by request, in the engine's form."""
+        """Return the forecasts by request."""
         bases = [*self.bases, ("?", ())]
         return {
             seq: Forecast(
@@ -303,7 +305,7 @@ class OrderFailed(WorkerMessage, tag="failed"):
 
 
 class OutOfStep(WorkerMessage, tag="behind"):
-    """Report that the worker has not seen the same events as the daemon."""
+    """Report that the worker has applied other events than the daemon, so that it must be replaced."""
 
     text: str
 

@@ -21,7 +21,8 @@ FORK = 10.0
 
 
 class NoticeRunner:
-    """Call `give` in the notices' thread; ``in_engine`` runs a function in the engine's, to fork workers."""
+    """Calls notice hooks by a worker process, forked when needed. `give` waits, so it runs in a thread of its
+    own; ``in_engine`` has a function called in the engine's thread, which forks."""
 
     def __init__(self, client: DeciderClient, in_engine: Callable[[Callable[[], None]], None]) -> None:
         self._client, self._in_engine = client, in_engine
@@ -65,7 +66,8 @@ class NoticeRunner:
             self._worker.kill("the daemon ends")
 
     def ready(self) -> None:
-        """Have a worker, and note if the exits have changed; in the engine's thread, before a notice."""
+        """Fork a worker if there is none, or mark it for replacement if exits or settings have changed. Call
+        this in the engine's thread before each notice."""
         if self._worker is None or self._worker.dead:
             self._check()
         elif self._born() != self._born_with:

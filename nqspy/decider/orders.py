@@ -16,7 +16,7 @@ W = TypeVar("W", bound=messages.WorkerMessage)
 
 
 def nothing() -> Answer:
-    """Return the future answer for the case that there is no worker: None."""
+    """Return a future answer that is None already, because there is no worker."""
     answer: Answer = Future()
     answer.set_result(None)
     return answer
@@ -42,8 +42,8 @@ class PassAsked(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OpenOrder:
-    """An order without an answer so far. ``since``: real seconds; ``answer`` None: it comes through the
-    inbox; ``overdue``: no caller waits for it any more."""
+    """An order without an answer so far. ``since``: real time of the order (s, monotonic); ``answer`` None:
+    it comes through the inbox; ``overdue``: no caller waits for it any more."""
 
     since: float
     answer: Answer | None = None

@@ -43,8 +43,8 @@ def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade
 
 
 def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
-    """Return the plan in a message, with what the daemon knows; failures of unknown exits are left out.
-    Raises BadWorkerMessage."""
+    """Return the plan in a message; ``as_of`` and ``samples`` are the daemon's own, failures of exits not in
+    ``exits`` are left out. Raises BadWorkerMessage."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
         reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),
@@ -62,7 +62,7 @@ def _is_moment(at: int | None) -> TypeGuard[int]:
 
 
 def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
-    """Return the reasons without instants too large for a date. Raises BadWorkerMessage."""
+    """Return the reasons, without ``until`` where it is too late for a date. Raises BadWorkerMessage."""
     _check(reasons.values())
     bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
     return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
@@ -74,7 +74,7 @@ def _check(reasons: Iterable[Reason]) -> None:
 
 
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
-    """Yield the entries with fields that exist. Raises BadWorkerMessage."""
+    """Yield the entries with fields that exist, without ``until`` if too late. Raises BadWorkerMessage."""
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):

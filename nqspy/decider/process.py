@@ -241,7 +241,7 @@ class WorkerProcess:
 
 
 class FromWorker(Struct, frozen=True):
-    """Message of a worker, for the inbox; None: no answer to that order will come."""
+    """Message of a worker, for the inbox; ``process`` None: no answer to the order ``id`` will come."""
 
     process: WorkerProcess | None
     what: Any
@@ -249,13 +249,13 @@ class FromWorker(Struct, frozen=True):
 
 
 class _Frames:
-    """Joins bytes to messages."""
+    """Splits the bytes from a worker into messages."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def add(self, data: bytes) -> list[messages.WorkerMessage]:
-        """Add bytes; return the complete messages. Raises Nonsense."""
+        """Add bytes, and return the messages that are complete now. Raises BadWorkerMessage."""
         self._data += data
         found = []
         while len(self._data) >= 4:
@@ -307,7 +307,7 @@ def _live(
     printed: int,
     parent: int,
 ) -> NoReturn:
-    """Run the worker from the fork to its end."""
+    """Enter the sandbox, run ``work`` and end this process; called in the child just after the fork."""
     status = 70
     try:
         # The frames below are the daemon's: they stay, so that none of its objects is finalised here.

@@ -21,7 +21,8 @@ class ExitRegistry:
         self._uncounted: Counter[str] = Counter()
 
     def add(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
-        """Add the exits that a worker has loaded. ``fresh``: forget all others."""
+        """Add the exits that a worker has loaded, and the units of their settings. ``fresh``: forget
+        others."""
         if fresh:
             self._rows, self._units = {}, {}
             self._uncounted.clear()
@@ -42,8 +43,8 @@ class ExitRegistry:
         return sorted(self._rows)
 
     def follow(self, site: Site, out: Mapping[str, str]) -> None:
-        """Take the site's settings of exits, and note the hooks of the exits that are switched on; ``out``:
-        exits that are not loaded, with the reason."""
+        """Use the site's settings of exits from now on; `has` then knows the hooks of exits that are switched
+        on and not in ``out`` (not loaded, with the reason)."""
         self._known = site.settings.exits
         self._active = frozenset(
             hook
@@ -61,7 +62,7 @@ class ExitRegistry:
         return hook in self._active
 
     def of(self, hook: str) -> list[str]:
-        """Return the names of the exits that are switched on and have that hook."""
+        """Return the names of the exits, loaded or not, that are switched on and have that hook."""
         rows = self._rows
         return [n for n in self.names if hook in rows[n]["hooks"] and self.settings_of(n).enabled]
 
@@ -78,7 +79,7 @@ class ExitRegistry:
         settings.check(self.declared(), exit, setting, text)
 
     def counted(self) -> Listing:
-        """Return the last figures from the worker."""
+        """Return the rows of all exits with the last figures from the worker."""
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:

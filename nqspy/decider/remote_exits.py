@@ -22,8 +22,8 @@ FRESH = 0.5
 
 
 class RemoteExits(NoExits):
-    """Implements ``ports.Exits``; jobselect and elected run in passes only. ``refused``: why the last
-    `reload` failed, or empty."""
+    """Implements ``ports.Exits``; jobselect and elected are called in the worker's passes only. ``refused``:
+    why the last `reload` failed, or empty."""
 
     beside: Callable[[], None] | None = None
     """Loads the files in the background and then reloads; None: `reload` waits for them."""
@@ -82,7 +82,7 @@ class RemoteExits(NoExits):
         return self._client.registry.listing(self._client.backoff.out)
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
-        """Return the exits' last answers about a request since the worker's fork; empty if it is silent."""
+        """Return the exits' last answers about a request since the worker's fork; empty if it is late."""
         if not self._client.needed:
             return []
         silent = messages.TraceAnswered(0, messages.packed([]))
@@ -111,7 +111,8 @@ class RemoteExits(NoExits):
         return [name for name in found.destinations if name in destinations]
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """Return an owner's share term, for displays: all are asked for together, when the worker is free."""
+        """Return an owner's share term for displays, as it was at most `FRESH` s ago or last known; all
+        owners' are asked for together, when the worker is free."""
         pair = (owner, group)
         fresh = time.monotonic() - self._shares_at <= FRESH and pair in self._shares
         if not fresh and not self._client.busy:

@@ -45,7 +45,7 @@ class SavedState:
     # ------------------------------------------------------------ the worker's
 
     def read(self) -> bytes:
-        """Return the last worker's state, as bytes; empty without one."""
+        """Return the state that the last worker saved, as bytes; empty: there is none."""
         try:
             return (self._home / "exits.memory").read_bytes() if self._home is not None else b""
         except OSError:
@@ -56,8 +56,8 @@ class SavedState:
         self._stamp, self._asked = 0, None
 
     def note(self, stamp: int) -> None:
-        """Schedule saving after an answer of a worker: soon if its stamp has changed (a failure was added or
-        forgotten), else later."""
+        """Schedule saving after an answer of a worker: after `SOON` if its ``stamp`` has changed (a failure
+        was added or forgotten), else after `SELDOM`."""
         if self._home is None:
             return
         pause = SOON if stamp != self._stamp else SELDOM

@@ -41,7 +41,7 @@ FEW, LONGER = 100, 5
 
 
 def look_ahead_limit(site: Site) -> float:
-    """Return the seconds of CPU time that a look ahead may take at a site."""
+    """Return the CPU time (s) that a look ahead may take, by the number of waiting requests."""
     return LOOK_AHEAD * (LONGER if sum(map(len, site.waiting.values())) <= FEW else 1)
 
 
@@ -111,7 +111,7 @@ class SentRequest:
 
 
 class Worker:
-    """Answers orders with a site of its own."""
+    """Answers the daemon's orders, with a copy of the site and the loaded exits."""
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
         self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
