@@ -30,8 +30,7 @@ class Callers:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[float, Caller]] = {}
 
     def of(self, connection: socket.socket) -> Caller:
-        """Return the peer; ``trusted`` is True for root and the home's owner. Raises OSError without a
-        peer."""
+        """Return a connection's peer, ``trusted`` if root or the home's owner. Raises OSError."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)
         key = (uid, gid, _peer_groups(connection, uid, gid))

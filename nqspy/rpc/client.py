@@ -26,7 +26,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(DaemonSocket):
-    """A connection that repeats commands. ``patient``: it waits even for a daemon that was stopped."""
+    """Connection that repeats commands while the daemon is busy or restarts. ``patient``: it also waits for a
+    daemon that was stopped."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:
@@ -97,18 +98,17 @@ class ClientRequest:
 
     @property
     def state(self) -> str:
-        """Return the word of its present state (asks the daemon)."""
+        """Ask the daemon for the request's state; return it as a word, as in ``qstat --json``."""
         state: str = self.refresh()["state"]
         return state
 
     def refresh(self) -> Mapping[str, Any]:
-        """Ask the daemon for the request's data, keep them in ``data`` and return them. Raises Refusal if it
-        knows no such request."""
+        """Ask the daemon for the request's ``data``; store and return it. Raises Refusal if unknown."""
         self.data = self._client.requests(self.id)[0].data
         return self.data
 
     def wait(self, timeout: float | None = None) -> Mapping[str, Any]:
-        """Return the data once the request has ended, as `Client.wait` does."""
+        """Wait until the request has ended; store and return its ``data``. See `Client.wait`."""
         self.data = self._client.wait(self.id, timeout)
         return self.data
 
@@ -126,8 +126,8 @@ def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
 
 
 class Client:
-    """A client of one home's daemon (None: the home that commands choose). ``timeout``: real seconds for an
-    answer. Not thread-safe."""
+    """Client of the daemon of ``home`` (None: the home that commands use). ``timeout``: real seconds that an
+    answer may take; None: no limit. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
         if home is not None:
@@ -174,8 +174,8 @@ class Client:
         return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
-        """Wait until a request has ended and return its data (``ok``: status 0). Raises TimeoutError after
-        ``timeout`` s."""
+        """Wait until a request has ended, and return its data (``ok``: True for exit status 0). Raises
+        TimeoutError if that takes longer than ``timeout`` real seconds (None: no limit)."""
         [name] = _names([id])
         patient = Connection(self.home, timeout, patient=True)
         try:
@@ -190,7 +190,8 @@ class Client:
         return row
 
     def delete(self, *ids: "str | ClientRequest", kill: bool = False, signal: int | None = None) -> None:
-        """Delete requests, running ones too. Raises Refusal with the first failure; the others are done."""
+        """Delete requests; end started ones (``kill``: without grace time), or only send them a ``signal``.
+        Raises Refusal with the first failure; the others are done."""
         self._each("delete", ids=_names(ids), kill=kill, signal=signal, force=True)
 
     def hold(self, *ids: "str | ClientRequest") -> None:
@@ -211,7 +212,7 @@ class Client:
             raise Refusal.received(failed[0])
 
     def qmgr(self, script: str, *, atomic: bool = True) -> str:
-        """Run qmgr commands, one a line; return their output. Raises Refusal with line and word."""
+        """Run qmgr commands, one a line (``atomic``: all or none); return their output. Raises Refusal."""
         result = self.call(
             "qmgr", source="client", script=script, atomic=atomic, check=False, plan=False, json=False
         )

@@ -53,8 +53,7 @@ class Limits(Struct, frozen=True):
     user_backlog_bytes: int = 16 * MIB
     """Bytes of one user's messages that may wait for the engine."""
     backlog: int = 2_000
-    """Messages of all users that may wait for the engine; beyond, each user may have an eighth of its
-    limit."""
+    """Messages of all users that may wait for the engine; beyond that each user's limit is an eighth."""
     backlog_bytes: int = 64 * MIB
     """Bytes of all users' messages that may wait for the engine."""
     busy_time: float = 10.0
@@ -89,7 +88,7 @@ class ConnectionShares:
         self.all_connections = self.nameless = self.all_bytes = 0
 
     def full(self, caller: Caller) -> bool:
-        """True if there are as many connections as this caller may have or share."""
+        """True if all clients together have as many connections as allowed before one more of this caller."""
         limits = self._limits
         return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
 
@@ -118,8 +117,7 @@ class ConnectionShares:
         _add(self.waiting, uid, more)
 
     def hold(self, uid: int, more: int) -> bool:
-        """Add ``more`` to the bytes stored for a user's arriving messages; return True if within the
-        limits."""
+        """Add ``more`` to the bytes of a user's arriving messages; return True if within the limits."""
         self.all_bytes += more
         size = _add(self.bytes, uid, more)
         return size <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes

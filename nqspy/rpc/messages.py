@@ -48,21 +48,22 @@ def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any)
 
 
 def escaped(text: str) -> bytes:
-    """Return a part of a text escaped for the ``out`` of an answer."""
+    """Return a part of a text as JSON without quotes, for the ``out`` of an answer."""
     return _text(plain(text))[1:-1]
 
 
 def pieces_answer(
     id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
 ) -> bytes:
-    """Return a `text_answer` made of `escaped` pieces. ``shared``: parts named by `reference`."""
+    """Return a `text_answer` made of `escaped` pieces. ``shared``: texts that stand once in the answer, and
+    as a `reference` in the pieces."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
     rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
     return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))
 
 
 def reference(number: int) -> bytes:
-    """Return the mark for a shared part: a character that no text has (`plain`)."""
+    """Return the mark that stands in a piece for a shared part: characters that no text has (`plain`)."""
     return b"\\u0001%d\\u0001" % number
 
 

@@ -1,4 +1,4 @@
-"""A client in the server's thread: its bytes become messages, and breaking a limit disconnects it."""
+"""Clients in the server's thread: their bytes become messages; breaking a limit disconnects a client."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,7 @@ _PROGRESS = 65_536
 
 
 class Handle:
-    """Address of an answer: a request of a connection. ``id``: the client's number of the request."""
+    """Address of the answer to one message of a connection. ``id``: the client's number for that message."""
 
     __slots__ = ("_connection", "id")
 
@@ -44,12 +44,12 @@ class Handle:
 
     @property
     def place(self) -> object:
-        """Return the connection, equal for all its requests."""
+        """Return the connection, equal for all its messages."""
         return self._connection
 
 
 class Asked(Struct, frozen=True):
-    """Request from the wire: the handle for its answer, the caller, the decoded message, its bytes."""
+    """A client's message: the handle for its answer, the caller, the decoded message, its bytes."""
 
     handle: Handle
     caller: Caller
@@ -58,7 +58,8 @@ class Asked(Struct, frozen=True):
 
 
 class ConnectionTable:
-    """All connections, in the server's thread. ``backlog``: returns number and bytes of waiting messages."""
+    """All connections, in the server's thread. ``put`` gets each message; ``backlog`` returns number and
+    bytes of one user's messages that wait for the engine (None: of all users')."""
 
     _loop: asyncio.AbstractEventLoop
 
@@ -95,7 +96,7 @@ class ConnectionTable:
         return own + sum(stored.values())
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """True if a client must wait until half of its user's many waiting messages are done."""
+        """True if many messages of a client's user wait: the client is read again once half are done."""
         if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)
@@ -103,13 +104,15 @@ class ConnectionTable:
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is refused because the engine is behind for long (root, owner: twice)."""
+        """True if a caller's message must be refused: many of this user wait, and the engine is behind for
+        long. For root and the home's owner it must be twice as far behind."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has too many messages waiting; the limit is lower while all have too many."""
+        """True if more of a user's messages wait than ``part`` of its limit; the limit is lower while all
+        users together have too many waiting."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -158,7 +161,7 @@ class Outbox:
             self.size += len(answer)
 
     def next_piece(self) -> bytes | memoryview:
-        """Return the next piece: several small answers, or a part of a long one."""
+        """Remove and return the next piece: several small answers, or a part of a long one."""
         first = self._answers.popleft()
         if len(first) > PIECE:
             self._answers.appendleft(first[PIECE:])
@@ -185,7 +188,7 @@ class Outbox:
 
 
 class ServedConnection(asyncio.Protocol):
-    """A client, perhaps with several requests at a time. ``stuck_since``: when it stopped reading."""
+    """A client, perhaps with several messages at a time. ``stuck_since``: when it stopped reading answers."""
 
     def __init__(self, server: ConnectionTable, caller: Caller) -> None:
         self._server = server
@@ -228,7 +231,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ coming in
 
     def data_received(self, data: bytes) -> None:
-        """Handle each complete line as a request; answer a line that is no message with an error."""
+        """Handle each complete line as a message; answer a line that is none with an error."""
         if self.closed:
             return
         now, begun = self._server.time(), self._lines.begun
@@ -287,7 +290,7 @@ class ServedConnection(asyncio.Protocol):
         self._refusals.append(messages.error_answer(id, text, code))
 
     def _close_with(self, text: str, code: str) -> None:
-        """Send one answer and close the connection."""
+        """Send one error and close the connection."""
         if not self.closed:
             self.outbox.add(messages.error_answer(None, text, code))
             self.finish()
@@ -301,7 +304,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ going out
 
     def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
-        """Write answers, or ``count`` answers in shared parts; disconnect a client that reads none."""
+        """Write answers, or ``count`` answers in more parts; cut off a client with too many unread."""
         if self.closed:
             return
         self._pending -= len(parts) if count is None else count
@@ -342,14 +345,14 @@ class ServedConnection(asyncio.Protocol):
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
-        """Stop reading requests: the client does not read its answers."""
+        """Stop reading messages: the client does not read its answers."""
         self._full = True
         if self.stuck_since is None:
             self.stuck_since, self._unread = self._server.time(), self.unread()
         self.read_on()
 
     def resume_writing(self) -> None:
-        """Write on and read requests: the client reads its answers again."""
+        """Write on and read messages: the client reads its answers again."""
         self._full = False
         self._write_on()
         if not self._full:
@@ -360,8 +363,7 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------ reading on, or not
 
     def read_on(self) -> None:
-        """Read on if the client reads its answers, few are due and the engine is not far behind; else
-        stop."""
+        """Read only while the client reads its answers, few are due and the engine is not far behind."""
         if self.closed or self._handling:
             return
         if self._arrived and not self._is_full():

@@ -29,7 +29,7 @@ Replies = Sequence[tuple[Handle, bytes]]
 
 
 class RpcServer(ConnectionTable):
-    """Serves the socket ``path`` in a thread of its own. ``put`` gets each request in that thread and must
+    """Serves the socket ``path`` in a thread of its own. ``put`` gets each message in that thread and must
     not block; ``allow_uid`` says which users are served; ``mode``: permissions of the socket; ``report`` gets
     texts for managers. Root and the owner of the socket's folder are trusted."""
 

@@ -102,8 +102,8 @@ words."""
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """Return one request for the submit message. Raises BadValue, Refusal, OSError; TypeError: no such
-    option."""
+    """Return one request for the submit message. Raises BadValue, Refusal, OSError; TypeError: there is no
+    such option."""
     unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; options: {', '.join(_RIGHT)}")
@@ -147,7 +147,8 @@ def submission(
 
 
 def need(name: str, value: Any, types: _Types, right: str) -> None:
-    """Raise BadValue if a value has none of these types. A bool is no number, a str no list."""
+    """Raise BadValue if a value has none of these types; ``right``: what it must be. A bool is no number, a
+    str no list."""
     alone = type(value) in (bool, str, bytes) and type(value) not in types
     if alone or not isinstance(value, types):
         raise BadValue(f"{name} is {value!r}; it must be {right}")
