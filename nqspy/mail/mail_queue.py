@@ -63,7 +63,8 @@ class _QueuedMail:
 
 
 class RateLimit:
-    """Counts the mails of each address within an hour; if the clock is set back, it forgets later mails."""
+    """Counts the mails of each address within an hour; if the clock is set back, it forgets mails of the
+    future."""
 
     def __init__(self) -> None:
         self._sent: dict[str, list[Instant]] = {}
@@ -80,13 +81,15 @@ class RateLimit:
         return limit is not None and len(sent) >= limit
 
     def next(self, addresses: Iterable[str]) -> Instant | None:
-        """Return the first instant at which one of these addresses may get a mail again."""
+        """Return the first instant at which one of these addresses may get a mail again; None if none has had
+        one."""
         times = (Instant(self._sent[name][0] + HOUR) for name in addresses if name in self._sent)
         return min(times, default=None)
 
 
 class MailQueue:
-    """Accepts mails from any thread. ``trouble`` is called when they begin to fail; ``failing``: why."""
+    """Stores and sends mails; accepts them from any thread. ``trouble`` is called with a text when all begin
+    to fail; ``failing``: why the last try failed, else ""."""
 
     def __init__(self, folder: Path, clock: MailClock, trouble: Callable[[str], None]) -> None:
         self._folder, self._clock, self._trouble = folder, clock, trouble
@@ -116,11 +119,11 @@ class MailQueue:
         self._sender.start()
 
     def send(self, messages: Iterable[MailMessage], mail: Mail, host: str) -> None:
-        """Send mails by the configured way; without one they are dropped."""
+        """Store mails, and send them in the way that ``mail`` configures; without a way drop them."""
         self._incoming.put(lambda: self._store(messages, mail, host))
 
     def follow(self, mail: Mail, host: str) -> None:
-        """Retry unsent mails if the configured way has changed; without one they wait."""
+        """Retry unsent mails if ``mail`` has changed; without a configured way they wait."""
         self.send((), mail, host)
 
     def send_file(self, path: Path, mail: Mail, host: str) -> None:

@@ -65,7 +65,7 @@ def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = Fa
 
 
 def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:
-    """Return one message with all waiting messages of a person."""
+    """Return one message with all waiting messages to one address."""
     if len(waiting) == 1:
         return waiting[0]
     parts, size = [f"The hourly limit of mails to you was reached; {len(waiting)} messages follow here.\n"], 0

@@ -38,8 +38,7 @@ class NotSent(Exception):
 
 
 def deliver(message: MailMessage, mail: Mail, host: str, runner: CommandRunner | None = None) -> None:
-    """Send a message the configured way; ``runner``, which others may kill, runs a command. Raises
-    NotSent."""
+    """Send a message the configured way; ``runner`` runs commands and can be stopped. Raises NotSent."""
     end, runner = time.monotonic() + TIMEOUT, runner or CommandRunner()
     try:
         if mail.command:

@@ -68,7 +68,8 @@ class TimedCommand(Struct, frozen=True):
 
 
 def run(command: TimedCommand, runner: CommandRunner, end: float) -> tuple[int, bytes]:
-    """Run a command; return exit status and the end of its output. Raises TimeoutError, NotRun, OSError."""
+    """Run a command, kill it at ``end`` (monotonic seconds); return exit status and the last bytes of its
+    output. Raises TimeoutError, NotRun, OSError."""
     process = _start(command, runner)
     exited, ended = -1, False
     try:
@@ -168,7 +169,7 @@ def seconds_until(end: float) -> float:
 
 
 def connection(host: str, port: int, end: float) -> socket.socket:
-    """Return a connection to the first address that accepts one. Raises OSError."""
+    """Return a connection to the first address that accepts one before ``end``. Raises OSError."""
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         sock = socket.socket(family, kind, protocol)

@@ -10,8 +10,7 @@ URGENT = -10
 
 
 def hurry() -> None:
-    """Give this thread and its children priority over jobs; only as root, and unless its nice value was
-    chosen."""
+    """Give this thread and its children priority over jobs: only as root, and if its nice value is 0."""
     if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
         with contextlib.suppress(OSError):  # root of a container: without CAP_SYS_NICE
             os.setpriority(os.PRIO_PROCESS, 0, URGENT)
