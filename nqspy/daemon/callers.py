@@ -24,7 +24,8 @@ MOST = 16_384
 
 
 class CallerWatch:
-    """Watches waiting commands; calls ``ended``, on its own thread, with the requests of ended commands."""
+    """Watches waiting commands; calls ``ended``, on its own thread, with the request of one that has
+    ended."""
 
     def __init__(self, ended: Callable[[Seq], None]) -> None:
         self._ended = ended
@@ -41,7 +42,7 @@ class CallerWatch:
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
     def follow(self, happened: Sequence[Recorded], site: Site) -> None:
-        """Note committed submissions and ends of such requests."""
+        """Watch the commands of submitted requests; signal (`ENDED`) those of requests that have ended."""
         for each in happened:
             if isinstance(each.event, Submitted) and not self._watch(each.event.seq, each.event.spec):
                 self._ended(each.event.seq)

@@ -60,8 +60,8 @@ def parse_clock(text: str) -> Clock:
 
 
 def clock_of(home: Path, text: str | None) -> Clock:
-    """Return the stored clock if ``text`` is the same or None, else store a new one. Raises BadValue,
-    OSError."""
+    """Return the home's stored clock (none: the wall clock) if ``text`` is None or the same; else store and
+    return the clock that ``text`` describes. Raises BadValue, OSError."""
     path = home / "clock.json"
     stored = _stored(path)
     if text is None or (stored is not None and stored.text == text.strip()):

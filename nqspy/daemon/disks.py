@@ -14,8 +14,7 @@ _NAMED = 5
 
 
 def full_disks(home: Home) -> Iterator[str]:
-    """Yield a message for each full disk of home and spool, with processes that hold deleted spool files
-    open."""
+    """Yield a message for each full disk of home and spool, and one on processes that hold deleted files."""
     places = {os.stat(path).st_dev: path for path in (home.spool, home.path) if path.exists()}
     full = [text for text in map(fullness, places.values()) if text]
     yield from full

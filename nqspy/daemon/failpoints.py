@@ -53,8 +53,7 @@ _RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(
 
 
 class FailpointRule(Struct, frozen=True):
-    """Rule: carry out ``action`` when ``point`` is passed for the ``first`` time, and the ``times`` - 1 next
-    times."""
+    """Rule: carry out ``action`` at pass ``first`` of ``point``, and at the ``times`` - 1 passes after it."""
 
     point: str
     action: str

@@ -49,7 +49,8 @@ def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
 
 
 class QueueFiles:
-    """The site's configuration in ``folder``, in the engine's thread; ``trouble``: why it failed."""
+    """Applies the files of the site's configuration in ``folder``; in the engine's thread. ``trouble``: why
+    they could not be applied the last time, "" if they could."""
 
     def __init__(self, host: Host, folder: Path) -> None:
         self._host, self.folder, self.trouble = host, folder, ""
@@ -59,7 +60,8 @@ class QueueFiles:
         return read(self.folder, self._host.home.path.stat().st_uid)
 
     def apply_changed(self) -> None:
-        """Apply the files that changed; after an error the old settings stay, and an alarm is raised."""
+        """Apply the files that changed; after an error the old settings stay, and an alarm is raised. Raises
+        NqspyError if there is no queue yet."""
         try:
             self._apply()
         except NqspyError as error:
@@ -69,8 +71,7 @@ class QueueFiles:
             self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
-        """Apply changed files; return a sentence. Raises NqspyError with file and line; `trouble` has it
-        too."""
+        """Apply changed files; return what was applied. Raises NqspyError with file and line."""
         try:
             return self._apply()
         except NqspyError as error:

@@ -50,7 +50,8 @@ class Home:
 
     @property
     def reserve(self) -> Path:
-        """Return the file reserved for full disks: on the database's disk, even if ``spool`` is not."""
+        """Return the path of the file reserved for full disks: on the database's disk, even if ``spool`` is
+        on another."""
         try:
             apart = os.stat(self.spool).st_dev != os.stat(self.path).st_dev
         except OSError:
@@ -115,8 +116,7 @@ def init_if_new(home: Home, site: SiteName | None = None) -> None:
 
 
 def init(home: Home, site: SiteName | None = None) -> SiteName:
-    """Fill a new home, and return the site's name (None chosen: day-night for root, plain for a user). Raises
-    HomeError if it is not new."""
+    """Fill a new home; return the site's name (None: day-night for root, else plain). Raises HomeError."""
     if not home.is_new():
         raise not_empty(home)
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
@@ -135,7 +135,8 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
 
 
 def undo(home: Home, before: set[str]) -> None:
-    """Remove what a refused first start has made, unless ``before`` (names in the home) has a database."""
+    """Remove what a refused first start has made; ``before``: names in the home before it. Do nothing if the
+    home had a database."""
     if home.database.name in before:
         return
     for name in home.names() - before:
@@ -219,8 +220,7 @@ COMING = 15.0
 
 
 def announce(home: Home, coming: bool) -> None:
-    """Show clients that a daemon is starting, or is not, by the date of the lock file
-    (`rpc.home.standing`)."""
+    """Show clients (`rpc.home.standing`) that a daemon is starting, or is not, by the lock file's date."""
     date = time.time() + COMING if coming else 0.0
     with contextlib.suppress(OSError):
         if not home.pid_file.read_bytes().strip():

@@ -22,7 +22,7 @@ class WakeUp(Struct, frozen=True):
 
 
 class Stop(Struct, frozen=True):
-    """Order to stop the daemon (a signal)."""
+    """Order to stop the daemon, by a signal. ``mode``: see `Daemon.stop`."""
 
     mode: str = "leave"
 
@@ -38,8 +38,8 @@ class _Message:
 
 
 class Inbox:
-    """Queue with many writers and one reader. `drain` returns all but clients' messages; `next_message`
-    returns those one at a time, each user in turn."""
+    """Queue with many writers and one reader. `drain` returns up to ``limit`` items other than clients'
+    messages; `next_message` returns those one at a time, each user in turn."""
 
     def __init__(self, limit: int = 512) -> None:
         # Only this kind of queue may be written by a signal's handler while its reader reads.
@@ -53,7 +53,7 @@ class Inbox:
         self._queue.put(item)
 
     def put_message(self, item: Asked) -> None:
-        """Add a client's message, in the order of its user's; from any thread."""
+        """Add a client's message behind others of its user; from any thread."""
         self._messages.add(person(item.caller), item, item.size)
         if not self._marked:
             self._marked = True
@@ -65,7 +65,7 @@ class Inbox:
         return (messages.count, messages.size) if who is None else messages.of(who)
 
     def drain(self, timeout: float | None = None) -> list[Any]:
-        """Wait at most ``timeout`` seconds (None: for ever) for an item or message; return all items."""
+        """Wait at most ``timeout`` seconds (None: for ever) for an item or message; return the items."""
         items: list[Any] = []
         with contextlib.suppress(queue.Empty):
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
@@ -78,7 +78,7 @@ class Inbox:
         return items
 
     def next_message(self, but: Collection[int] = ()) -> Asked | None:
-        """Return the next message, of the next user in turn except those in ``but``; None without one."""
+        """Remove and return the next message, of the next user in turn except those in ``but``; or None."""
         found = self._messages.next(but)
         return None if found is None else found[1]
 

@@ -165,7 +165,8 @@ class Daemon:
         self.journal.reserve_room()
 
     def go(self) -> None:
-        """Do what had to wait until the exits were loaded. Raises NqspyError."""
+        """Apply ``queues.d``, begin passes and handle the commands held back while the exits were being
+        loaded. Raises NqspyError."""
         exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
         try:
             self.queue_files.apply_changed()
@@ -243,8 +244,8 @@ class Daemon:
         self.clearance.check()
 
     def _commands(self, enough: Enough) -> Iterator[CommandAsked]:
-        """Yield the commands among this turn's messages, of each user in turn, then answer questions.
-        Messages of one connection are handled in their order."""
+        """Yield the commands among this turn's messages, of each user in turn, until ``enough``; other
+        messages are left to `Dispatcher`. Messages of one connection are handled in their order."""
         carrying = self.dispatcher.slow.carrying()
         asking = set(carrying)
         later = self.dispatcher.slow.crowded()
@@ -302,7 +303,7 @@ class Daemon:
         return self.ask_all([command], caller)[0]
 
     def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
-        """Carry out commands in one transaction, even if one is refused; return their replies."""
+        """Carry out commands in one transaction, the others even if one is refused; return their replies."""
         handles = [object() for _ in commands]
         asked = [CommandAsked(each, caller, handle) for each, handle in zip(commands, handles, strict=True)]
         outcome = self.engine.feed(asked, self.clock.now())
@@ -317,7 +318,7 @@ class Daemon:
         self.pump(self.engine.note(event, self.clock.now()))
 
     def commit(self) -> None:
-        """Commit events that no reply waits for."""
+        """Commit now the events that no reply waits for."""
         if self._pending is not None:
             self.pump(self.engine.flush(self.clock.now()))
 
@@ -328,7 +329,7 @@ class Daemon:
         return self.queue_files.reload()
 
     def alarms(self) -> list[str]:
-        """Return a line for each present problem."""
+        """Return a line for each present problem of the installation (`Troubles`)."""
         return self.troubles.lines()
 
     def last_try(self, probe: str) -> Last | None:
@@ -340,7 +341,7 @@ class Daemon:
         self.clearance.sent(size)
 
     def report_trouble(self, text: str, who: str = "mail") -> None:
-        """Journal an alarm that cannot be mailed; from any thread."""
+        """Journal an alarm that cannot be mailed; ``who``: its source. May be called from any thread."""
         self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:

@@ -34,11 +34,12 @@ LEAST_AGE = DAY
 """Age in ms below which rows never move into files, in however large a database: keys stay as long."""
 
 Wishes = tuple[Backup, History]
-"""Returns a part of the site's settings."""
+"""Settings of the site that a check followed: of backups and of history."""
 
 
 class Maintenance:
-    """Does backups, rotation and removal when due, on its own thread; ``report`` gets failures."""
+    """Does backups, rotation of the history and removal of old reports when due, on its own thread;
+    ``report`` gets text and source of a failure."""
 
     def __init__(
         self, journal: SqliteJournal, reports: Path, put: Callable[[WakeUp], None],
@@ -108,7 +109,8 @@ class Maintenance:
         return Instant(now + backup.every)
 
     def copy(self, now: Instant, most: int) -> Path:
-        """Make a backup, on the maintenance thread; return its file. Raises one of `copies.SPOILT`."""
+        """Make a backup, on the maintenance thread, and remove all but the last ``most``; return its file.
+        Raises one of `copies.SPOILT`."""
         size, folder = self._path.stat().st_size, self._path.parent
         if free(folder) - size < min(capacity(folder) // 50, _FREE):
             raise OSError(errno.ENOSPC, f"a copy of {size >> 20} MiB would fill the disk")

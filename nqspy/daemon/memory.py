@@ -77,7 +77,8 @@ class _Task(Struct, frozen=True):
 
 
 class PressureWatch:
-    """Watches memory on its own thread; calls ``put`` with observations. ``residents`` measures attempts."""
+    """Watches memory on its own thread; calls ``put`` with observations. ``residents``: returns the bytes in
+    memory of running requests."""
 
     def __init__(self, put: Callable[[ObservedPressure], None], residents: Residents) -> None:
         self._put = put

@@ -59,7 +59,7 @@ class NightReportJob:
         self._alarmed = False
 
     def begin(self) -> None:
-        """Begin with a night that has no report yet, and with unsent mails."""
+        """Report the last night if it has no report yet, and send its unsent mails."""
         self._due = True
         self.check()
 
@@ -68,7 +68,7 @@ class NightReportJob:
         self._due = self._due or any(isinstance(recorded.event, ShiftChanged) for recorded in happened)
 
     def check(self) -> None:
-        """Start the report if it is due; a night that was ended by hand may begin again."""
+        """Start the report if one is due. A night that was ended by hand is not over: it may go on."""
         if not self._due or self._busy:
             return
         self._due = False
@@ -154,7 +154,7 @@ class NightReportJob:
 
 
 def json_of(data: dict[str, Any]) -> Iterator[str]:
-    """Return the output of ``nqspy report night --json`` in short pieces, so that other threads can run."""
+    """Yield the output of ``nqspy report night --json`` in short pieces, so that other threads can run."""
     chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
     while piece := "".join(islice(chunks, 10_000)):
         yield piece
@@ -162,7 +162,7 @@ def json_of(data: dict[str, Any]) -> Iterator[str]:
 
 
 def empty(data: dict[str, Any]) -> None:
-    """Empty the long lists in parts: freeing 100,000 rows at once would stall the other threads."""
+    """Empty the long lists of a report in parts: freeing 100,000 rows at once would stall other threads."""
     for value in data.values():
         while isinstance(value, list) and value:
             del value[-1_000:]
@@ -177,7 +177,8 @@ def digests(
     data: dict[str, Any], cut: dict[str, dict[str, Any]], mails: Addresses, members: Addresses,
     operators: Iterable[str],
 ) -> list[MailMessage]:  # fmt: skip
-    """Return the mails to each department's addresses (or to members with requests), and to operators."""
+    """Return the mails about a night: for each department (``cut``: its part of the data) to its addresses,
+    else to its members with requests; and to the operators."""
     found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]

@@ -57,8 +57,7 @@ class _Watch:
 
 
 class Probes:
-    """Tries a site's probes; calls ``put`` with changed states, from any thread; ``now``: the site's
-    clock."""
+    """Tries a site's probes; calls ``put`` with changed states, from any thread. ``now``: site's clock."""
 
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
@@ -115,7 +114,7 @@ class Probes:
                 LOG.exception("the result of probe %s could not be reported", probe.name)
 
     def _next(self) -> tuple[_Watch, Probe] | None:
-        """Wait until a probe is due and return it; None at the end. Other threads wait for the first."""
+        """Wait until a probe is due and return it; None at the end. Only one thread waits for the time."""
         with self._changed:
             while not self._closed:
                 idle = (watch for watch in self._watches.values() if not watch.busy)

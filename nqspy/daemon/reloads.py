@@ -22,8 +22,7 @@ _RELOAD = re.compile(r"^\s*relo\w*\s+e", re.IGNORECASE | re.MULTILINE)
 
 
 class Reloads:
-    """Reloads the exits; in the engine's thread. ``trouble``: a line until the exits of the start are
-    loaded."""
+    """Reloads the exits; in the engine's thread. ``trouble``: alarm until the first exits are loaded."""
 
     def __init__(self, host: Host, go: Callable[[], None]) -> None:
         """``go``: does what had to wait for the exits of the start; raises NqspyError."""
@@ -32,8 +31,8 @@ class Reloads:
         self.trouble = ""
 
     def start(self) -> bool:
-        """Load the exits at a start; return False if they come later. Until then nothing is decided,
-        submitted or set."""
+        """Load the exits at a start; return False if they come later than `AT_START`. Until then nothing is
+        decided, submitted or set."""
         first = Loading(self._host.decider, strict=False)
         if first.wait(AT_START):
             self._settle(first)

@@ -44,8 +44,7 @@ class FolderCache(Generic[T]):
 
 
 def _marks(folder: Path) -> tuple[object, int]:
-    """Return a value that changes with the folder or a file in it (mode and owner too), and the last
-    change."""
+    """Return a value that changes with the folder or a file in it, and the last change in ns."""
     try:
         found = [(".", os.stat(folder))]
         with os.scandir(folder) as entries:
