@@ -72,7 +72,7 @@ def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
 
 
 class AskAttribute(Struct, frozen=True):
-    """An attribute of ``modify request``: its path below `Spec`, and its form."""
+    """Attribute of ``modify request``: its path below `Spec`, and how its value is read."""
 
     path: str
     info: Declared

@@ -73,7 +73,7 @@ class Cursor:
         return True
 
     def more(self, some: bool = True) -> Iterator[None]:
-        """Loop over items between commas to the end of the command; at least once if ``some``."""
+        """Yield before each item between commas, to the end of the command; at least once if ``some``."""
         while some or not self.done():
             some = False
             self.skip(",")
@@ -115,7 +115,7 @@ class Cursor:
         return token
 
     def name(self, what: str) -> str:
-        """Return the next word as a name."""
+        """Return the text of the next word, which must not be empty; ``what``: its name in an error."""
         token = self.word(what)
         if not token.text:
             raise self.bad(f"an empty word is not allowed here; expected {what}", token)
@@ -145,7 +145,7 @@ class Cursor:
         return found[0].means if len(found) == 1 else None
 
     def listed(self) -> Iterator[bool]:
-        """Loop over a list ``(a, b)``, or one item; yield True inside parentheses."""
+        """Yield before each item of a list ``(a, b)``, or of one item: True inside parentheses."""
         several, begun = self.skip("("), False
         while not (several and self.skip(")")) and (several or not begun):
             if begun:
@@ -154,7 +154,7 @@ class Cursor:
             yield several
 
     def words(self, what: str) -> list[Token]:
-        """Return the words of a list, or one word."""
+        """Return the words of a list ``(a, b)``, or one word; ``what``: their name in an error."""
         found = []
         for several in self.listed():
             if self.peek().kind != "word":

@@ -19,7 +19,7 @@ _ZONES = {
     "eet": 2, "eest": 3, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8,
     "pdt": -7,
 }  # fmt: skip
-"""Hours east of Greenwich, by the letter of a military zone."""
+"""Hours east of Greenwich, by the abbreviation of a time zone."""
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
@@ -49,7 +49,7 @@ def is_absolute(text: str) -> bool:
 
 
 def settled(values: dict[str, Any], now_ms: int, zone: str) -> dict[str, Any]:
-    """Return the changes of ``modify`` with the date made an instant. Raises BadValue."""
+    """Return the changes of ``modify`` with ``eligible`` as an instant (ms). Raises BadValue."""
     date = values.get("eligible")
     return values | {"eligible": parse_date(date, now_ms, zone)} if isinstance(date, str) else values
 
@@ -96,7 +96,7 @@ def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
 
 
 def _days(parsed: dict[str, Any], today: date) -> Iterator[date]:
-    """Yield the days that words may mean, from today on."""
+    """Yield the days that words without a year may mean, from today on, in order."""
     if "date" in parsed:  # 29 February may be eight years away
         parts = [(year, *parsed["date"][1:]) for year in range(today.year, today.year + 9)]
     elif "day" in parsed:

@@ -16,7 +16,8 @@ Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
 class Form(Struct, frozen=True):
-    """A form of a command. ``kind``: the object of its settings, ``option``: a detail for the rule."""
+    """Form of a command: keywords, ``usage`` of what follows, the ``rule`` that reads it, sentence, least
+    role. ``kind``: the object of its settings; ``option``: a detail for the rule."""
 
     spelling: str
     usage: str
@@ -302,10 +303,10 @@ SHOWS = (
 """Objects of ``show``: spelling and sentence."""
 
 AHEAD = ("shifts", "calendar")
-"""Objects of ``show`` that simulate ahead."""
+"""Objects of ``show`` with coming instants: they have the option ``--next``."""
 
 FARTHEST = 366 * DAY
-"""Most time ahead of these displays."""
+"""Most time ahead (ms) of ``--next``."""
 
 NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.listed()))
 """Objects of ``show`` that can be shown by name."""

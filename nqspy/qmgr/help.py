@@ -18,7 +18,7 @@ _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
 
 
 def help_text(words: Sequence[str] = ()) -> str:
-    """Return the help on the command that begins with these words, or abbreviate these; else on the verbs."""
+    """Return the help on commands that begin with ``words``, perhaps abbreviated; without words, on verbs."""
     full = _in_full(words)
     forms = [form for form in FORMS if form.words[: len(full)] == full]
     if not words:

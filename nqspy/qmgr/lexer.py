@@ -131,7 +131,8 @@ class Logical(Struct, frozen=True):
 
 
 def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
-    """Yield the commands of a text, with continued lines joined, without comments. Raises ParseError."""
+    """Yield a text's commands, with continued lines joined, without comments; ``first``: its first line's
+    number. Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}

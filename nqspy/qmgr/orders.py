@@ -27,7 +27,7 @@ _SECONDS = Declared("time", 60_000, "seconds until KILL", low=0, name="the time"
 
 
 def request_ids(cursor: Cursor) -> tuple[str, ...]:
-    """Read identifiers, with or without parentheses and commas."""
+    """Read and return identifiers, with or without parentheses and commas, each once."""
     cursor.skip("=")
     found: list[str] = []
     while not found or (_starts_id(cursor.peek()) or cursor.peek().kind in ("(", ",")):
@@ -184,8 +184,8 @@ def shutdown(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def show(cursor: Cursor, form: Form) -> commands.Command:
-    """Read ``show WHAT [NAME ...]``: options: ``long`` for ``show long queue``, ``next`` (ms) for
-    ``--next``."""
+    """Read ``show WHAT [NAME ...]``. Options of the command: ``long`` for ``show long queue``, ``next`` (ms)
+    for ``--next``."""
     options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
     names: list[str] = []
     for _ in cursor.more(some=False):

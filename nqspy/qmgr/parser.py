@@ -1,4 +1,4 @@
-"""Text to commands: of one command or a whole file; and what could come next at a place."""
+"""Parser of qmgr's language: from text to commands, and the keywords that may stand at a place in it."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def parse_text(text: str, source: str = "") -> list[Parsed]:
 
 
 def read_text(text: str, source: str = "") -> Iterator[Parsed]:
-    """Yield the commands one by one, so that a long text can be read in slices."""
+    """Yield the commands one by one, so that a long text is read in slices. Raises ParseError."""
     try:
         lines = logical_lines(text)
         for logical in lines:

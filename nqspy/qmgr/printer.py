@@ -21,7 +21,8 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 
 def print_settings(settings: Settings) -> str:
-    """Return the settings as commands: on an empty site they give the same. Objects come before users."""
+    """Return the settings as commands that give the same settings on an empty site. An object comes before
+    the commands that need it."""
     managers = [f"{user}:{role}" for user, role in settings.managers.items()]
     defaults = ((words, getattr(settings.default, name)) for name, words in _DEFAULT_QUEUES.items())
     sections = (

@@ -65,7 +65,7 @@ def _sets(path: str, *pairs: Pair) -> Configure:
 
 
 def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
-    """Return an attribute with its value: (path below the object, value); two pairs if with a warning."""
+    """Read one attribute; return (path below the object, value), several pairs with a warning or weights."""
     words, known = keywords_of(kind), settings_of(kind)
     if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
         cursor.keyword(IGNORED)

@@ -80,7 +80,7 @@ def bound(weights: Weights) -> str:
 
 
 def show_parameters(settings: Settings) -> str:
-    """Return defaults, the installation's conventions, global limits and weights as text."""
+    """Return the defaults, the server's general settings, global limits and weights as text."""
     server, default, mail = settings.server, settings.default, settings.mail
     way = next((f"{name} {value}" for name in WAYS if (value := getattr(mail, name))), "none")
     if way.startswith("smtp ") and mail.tls != "none":
@@ -365,7 +365,7 @@ def show_listed(
     settings: Settings, kind: SettingsObject[Any], names: Sequence[str] = (),
     found: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:  # fmt: skip
-    """Return objects declared by a feature as text; ``found``: more to show, by name."""
+    """Return objects declared by a feature as text; ``found``: by name, words beside it and a line below."""
     parts = []
     for node in _chosen(kind.all(settings), names):
         beside, below = (found or {}).get(node.name, ("", ""))
@@ -380,7 +380,7 @@ def show_listed(
 
 
 def show_all(settings: Settings) -> str:
-    """Return all settings as text, and nothing else: the same after ``snap`` into a new home."""
+    """Return all settings as text, without states: it is the same after ``snap`` into a new home."""
     queues = (
         _queue(queue, queue.name, "STARTED" if queue.started else "STOPPED")
         for queue in settings.queues.values()

@@ -38,7 +38,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def what(info: Declared) -> str:
-    """Return the form of a setting's values, for an error."""
+    """Return the form of a setting's values in words, for errors and help."""
     if info.words:
         several = f"{info.nothing_written} or a list of" if info.unit == "names" else "one of"
         return f"{several} {', '.join(info.words)}"
@@ -102,7 +102,7 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
 
 
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
-    """Return one value, or up to ``most`` in parentheses, all of the same setting."""
+    """Read one value, or up to ``most`` in parentheses; return them, all as values of this setting."""
     if info.words:
         return [cursor.keyword(keywords(*info.words))]
     start = cursor.peek()
@@ -171,7 +171,7 @@ def quote(text: str) -> str:
 
 
 def write_names(names: tuple[str, ...] | list[str]) -> str:
-    """Return a list in the form in which it is read."""
+    """Return a list written as commands have it: ``(a, b)``, names quoted where needed."""
     return f"({', '.join(quote(name) for name in names)})"
 
 
