@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 PAST = 124
 """Exit status of an application ended at its limit, like timeout(1)."""
 NOT_RUN = 127
-"""Exit status of an application that got its PEs and could not be run."""
+"""Exit status of an application that got its PEs, but whose program could not be run."""
 CHECK, RETRY = 300, 3
-"""Seconds between checks of a wait; the second once the daemon that answered last has ended."""
+"""Seconds between questions to the daemon during a wait; RETRY once that daemon's process has ended."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
 """Signal to an application past a limit; the program may end by it before its leader gets it."""
@@ -36,7 +36,7 @@ _BEGAN = 19
 
 
 class Door:
-    """Socket in a new folder of the owner's, to which the job connects: ``place``, ``listener``."""
+    """Socket in a new folder of the user, to which the job connects; both are removed at the block's end."""
 
     def __init__(self) -> None:
         base = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a name nobody can tell, made for the owner
@@ -62,7 +62,8 @@ class Door:
 
 
 class Application:
-    """An application from its submission to its end; ``wanted``: fields of `model.requests.Spec`."""
+    """Application from its submission to its end. ``words``: program and arguments; ``wanted``: fields of
+    `model.requests.Spec` that the user asks for."""
 
     def __init__(
         self, daemon: DaemonConnection, door: Door, words: "list[str]", wanted: "dict[str, object]"
@@ -79,7 +80,7 @@ class Application:
         _signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
 
     def hold(self) -> int:
-        """Submit the application and serve it to its end; return the exit status. Raises Failure."""
+        """Submit the application, serve it to its end, and return its exit status. Raises Failure."""
         here = self._here
         spec: dict[str, object] = {
             "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
@@ -196,7 +197,7 @@ class Application:
         return 128 + row["exit_signal"] if row["exit_signal"] else row["exit_status"] or 1
 
     def _check(self) -> "int | None":
-        """Return the exit status if it ended before it began, else None."""
+        """Ask the daemon; return the exit status if the application ended before it began, else None."""
         row = self._row("list_requests", {"ended": False}, keyed=False)
         if row is None:
             return None
@@ -208,7 +209,7 @@ class Application:
         return NOT_RUN if row["end_reason"] == "not_started" else 1
 
     def _row(self, cmd: str, more: "dict[str, object]", keyed: bool = True) -> "dict[str, Any] | None":
-        """Return the daemon's record of it; None if no daemon answers. ``keyed``: see
+        """Return the daemon's record of the application; None if no daemon answers. ``keyed``: see
         `DaemonConnection.send`."""
         import json
 
@@ -228,7 +229,7 @@ def _nothing(number: int, frame: object) -> None:
 
 
 def end(daemon: DaemonConnection, id: str, signal: "int | None" = None) -> None:
-    """Delete a request, or send it a signal; show no errors."""
+    """Delete a request, or send it the signal with this number; errors are not shown."""
     message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [id], "owner": None, "kill": False,
                                   "force": signal is None, "signal": signal}  # fmt: skip
     try:

@@ -8,7 +8,7 @@ _MOST = 10**9
 
 
 class Chunk:
-    """A chunk of a list: how often, and what each has. ``ranks``: MPI processes."""
+    """Part of ``select`` or ``nodes``: ``count`` times these CPUs, MPI ranks, threads and bytes of memory."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -19,7 +19,7 @@ class Chunk:
 
 
 def lay_out(listed: dict[str, Listed], found: Resources) -> None:
-    """Add to ``found`` what these words ask for, and the layout of the request. Raises WrongResource."""
+    """Add PEs, memory, units and layout for the words of `LAYOUT` to ``found``. Raises WrongResource."""
     for each in [listed[name] for name in LAYOUT if name in listed]:
         try:
             if each.name in ("select", "nodes"):

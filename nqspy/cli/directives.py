@@ -154,7 +154,8 @@ def _meant(line: str, dialect: str, prefix: str) -> str:
 
 
 def read_script(file: str, what: str = "script", notes: "list[str] | None" = None) -> str:
-    """Read a script or other file (``what``) as Latin-1; ``notes`` takes what was changed. Raises Failure."""
+    """Return a file's text as Latin-1 ("" or "-": standard input); ``what``: its kind, for errors; ``notes``
+    gets a line for each conversion of foreign text. Raises Failure."""
     named = file if file not in ("", "-") else "standard input"
     try:
         if file in ("", "-"):

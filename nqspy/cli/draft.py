@@ -42,7 +42,7 @@ class SubmissionDraft(RequestSheet):
         self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
-        """Apply the options of one origin: the command line, or a directive line. Raises Failure."""
+        """Apply options of ``origin``: ``command``, ``directive``, ``line`` (of a list). Raises Failure."""
         for given in options:
             try:
                 self._apply(given, origin)
@@ -236,7 +236,8 @@ class SubmissionDraft(RequestSheet):
     # ---- the whole
 
     def item(self, script: str, file: str, args: list[str], here: "Surroundings") -> dict[str, object]:
-        """Return the item of the submit message. Raises Failure."""
+        """Return the request as an item of the submit message. ``script``: its text, ``file``: its path;
+        ``args``: its arguments. Raises Failure."""
         if self.dialect == "slurm":
             from nqspy.cli.slurm import finish
 
@@ -294,7 +295,7 @@ class SubmissionDraft(RequestSheet):
 
 
 def default_name(file: str, short: bool) -> str:
-    """Return the name of a request without one; ``short``: as NQS has it."""
+    """Return the default name of a request, from its script's path; ``short``: 7 letters, as in NQS."""
     base = os.path.basename(file)
     if not base:
         return "STDIN"
@@ -305,7 +306,7 @@ def default_name(file: str, short: bool) -> str:
 
 
 class Surroundings:
-    """Properties of the submitting process. ``terminal``: True if a person reads warnings."""
+    """Folder, host, umask of the submitting process; ``terminal``: True if its errors go to a terminal."""
 
     def __init__(self) -> None:
         try:
@@ -325,7 +326,9 @@ class Surroundings:
         os.umask(self.umask)
 
     def environment(self, whole: bool, variables: list[str], queue: str, remarks: list[str]) -> str:
-        """Return the job's variables, separated by NUL, as Latin-1 text. Raises Failure for too many."""
+        """Return the job's variables as Latin-1 text, separated by NUL: those of ``-v`` (``variables``), with
+        ``whole`` all of this process. One that is not set adds a line to ``remarks``. Raises Failure for too
+        many bytes."""
         env = os.environb
         found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:

@@ -23,7 +23,7 @@ PATIENCE = 30.0
 """Seconds for which a message is repeated while no daemon answers."""
 
 ANSWER_TIME = 60
-"""Seconds for an ordinary answer."""
+"""Seconds after which a command gives up waiting for an answer, unless it is ``patient``."""
 
 _ABOUT = (["--help"], ["--version"], ["--install-completion"], ["--show-completion"])
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -39,7 +39,7 @@ class Failure(Exception):
 
 
 class HelpWanted(Exception):
-    """Request for ``--help``, or for completions by a shell: Typer answers (see `help`)."""
+    """Raised for ``--help``, or if a shell asks for completions: `run` then lets `help` answer."""
 
 
 # ------------------------------------------------------------------------------------------------ options
@@ -199,12 +199,12 @@ class TextAnswer:
         self.rest = line[end:]
 
     def text(self, name: str) -> str:
-        """Return a text behind the text form; empty if there is none."""
+        """Return the text ``name`` behind stdout and stderr in the answer; empty if there is none."""
         at = self.rest.find(f'"{name}":"')
         return scanstring(self.rest, at + len(name) + 4, True)[0] if at >= 0 else ""
 
     def number(self, name: str, default: int) -> int:
-        """Return a whole number behind the text form; ``default`` if there is none."""
+        """Return the whole number ``name`` behind stdout and stderr; ``default`` if there is none."""
         at = self.rest.find(f'"{name}":')
         if at < 0:
             return default
@@ -216,7 +216,7 @@ _BUSY, _HEAD = '"code":"busy"', 300
 
 
 class DaemonConnection:
-    """A connection to the daemon of a home; ``pid``: the process last connected to, 0 if it has none here."""
+    """Connection to the daemon of a home; ``pid``: its process at the last message, 0 if unknown here."""
 
     def __init__(self, home: "str | None" = None) -> None:
         self.home = resolve_home(home)
@@ -271,7 +271,7 @@ class DaemonConnection:
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """Write all bytes. A closed pipe is no error."""
+    """Write all bytes to a file descriptor. A closed pipe is no error."""
     view = memoryview(data)
     try:
         while view:
@@ -281,7 +281,7 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 def show(command: str, answer: TextAnswer) -> int:
-    """Print an answer; return its exit status."""
+    """Print an answer's texts on stdout and stderr; return its exit status."""
     if answer.out:
         write(1, answer.out.encode("utf-8", "replace"))
     if answer.err:
@@ -304,7 +304,8 @@ def plain(text: str) -> str:
 
 
 def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
-    """Run a command; return its exit status; failures become a line. ``about``, else `help`, describes it."""
+    """Run a command; return its exit status. A Failure or OSError becomes a line on stderr; ``about``, else
+    `help`, answers ``--help`` and ``--version``."""
     try:
         if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted
@@ -343,7 +344,7 @@ class Program:
 
 
 def missing(what: str, command: str) -> Failure:
-    """Return the failure of a command line that does not give what the command needs."""
+    """Return the failure of a command line without an operand or option that the command needs."""
     return Failure(f"no {what} given; {usage(command)}", 2)
 
 

@@ -28,7 +28,7 @@ _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def check(own: dict[str, str], user: object) -> None:
-    """Raise Failure unless this process can hold a session."""
+    """Raise Failure unless this process can hold a session with qsub's options ``own`` and ``-u user``."""
     for word in ("list", "dry_run", "wait", "json"):
         if word in own:
             raise Failure(f"-I: an interactive session cannot have --{word.replace('_', '-')}", 2)
@@ -39,7 +39,7 @@ def check(own: dict[str, str], user: object) -> None:
 
 
 def make(item: dict[str, object], words: list[str], place: str) -> None:
-    """Turn the item of a script into that of a session; ``words``: what to run instead of the shell."""
+    """Make a session's item of a script's; ``words``: to run instead of the shell; ``place``: the socket."""
     text = Path(terminal_end.__file__).read_text(encoding="utf-8")
     item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
     spec = item["spec"]
@@ -66,7 +66,7 @@ class Session:
         self._waiter = threading.Thread(target=self._wait, daemon=True)
 
     def hold(self) -> int:
-        """Serve the session to its end; return the exit status."""
+        """Serve the session to its end; return the exit status. Raises Failure if the daemon is gone."""
         self._waiter.start()
         known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
         before = {number: signal.signal(number, self._signalled) for number in known}

@@ -15,7 +15,8 @@ _NAME = "name:"
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
-    """Return the items of all lines, in order; ``make`` makes one item. Raises Failure."""
+    """Return the items of all lines of a list, in order. ``make``: makes the item of a script, its arguments
+    and options. Raises Failure naming the line."""
     lines: list[tuple[int, list[str]]] = []
     data = read_script(file, "list").encode("latin-1")
     try:
@@ -41,8 +42,8 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
 
 
 class NamedLines:
-    """Makes items of a list's lines. ``name:X`` and ``after:X[:WORD]`` may begin a line: it waits for all
-    earlier lines of that name, or for a request."""
+    """Maker of the items of a list's lines. ``name:X`` and ``after:X[:WORD]`` may begin a line: ``after``
+    waits for all earlier lines of that name, or for a request."""
 
     def __init__(self, parser: Parser, make: "Make", lines: "list[tuple[int, list[str]]]") -> None:
         self._parser, self._make = parser, make

@@ -28,6 +28,6 @@ def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, 
 
 
 def word(home: str, waited: float) -> str:
-    """Return the line for a person after ``waited`` seconds; empty if none is due."""
+    """Return the line for a user at a terminal after ``waited`` seconds in vain; empty if it is too early."""
     away = f"the nqsd in {home} does not answer; waiting for it"
     return away if waited > FIRST_WORD and os.isatty(2) else ""

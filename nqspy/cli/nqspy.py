@@ -1,4 +1,4 @@
-"""The umbrella command ``nqspy``: it reaches the daemon by its socket, and runs other rooms in processes."""
+"""The command ``nqspy``: it asks the daemon by its socket, or runs other parts of nqspy as processes."""
 
 import sys
 from collections.abc import Callable

@@ -15,7 +15,8 @@ OWNERS = "only the owner of the home and root may read the journal"
 
 
 def report(home: str, file: str, since: str, as_json: bool = False) -> int:
-    """Print the changes that ``file`` would have made; return the exit status. Raises Failure."""
+    """Replay the journal from ``since`` on with the commands in ``file``; print what would have changed;
+    return the exit status. Raises Failure."""
     if not _may_read(home):
         raise fast.Failure(f"nothing is replayed: {OWNERS}")
     words = [*_words(home, file, since), *["--json"] * as_json]
@@ -26,7 +27,7 @@ def report(home: str, file: str, since: str, as_json: bool = False) -> int:
 
 
 def close_plan(home: str, file: str, since: str) -> int:
-    """Print the last night's figures in a few lines, or why there are none; return 0."""
+    """Print in a few lines what ``file`` would have changed from ``since`` on, or why not; return 0."""
     why, text = OWNERS, ""
     if _may_read(home):
         try:

@@ -14,7 +14,7 @@ _LAYOUTS = ("select", "nodes")
 
 
 def values_of(found: list[Given], home: "str | None") -> "Values":
-    """Return the changes that options mean, by path below a request's specification. Raises Failure."""
+    """Return the new values that options mean, by path below a request's `Spec`. Raises Failure."""
     here = Surroundings()
 
     def date(text: str) -> int:

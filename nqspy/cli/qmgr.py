@@ -17,11 +17,11 @@ _LEAVE = ("exit", "quit")
 _WORDS = {"verify": "check", "plan": "plan", "apply": "atomic"}
 """Actions on a file other than running it, with their flags."""
 NEVER = "no"
-"""Words of ``--replay`` for no replay behind a plan."""
+"""Value of ``--replay`` for no replay behind a plan."""
 
 
 class Manager:
-    """Options of one run, and how its commands are sent."""
+    """Options of one run of ``qmgr``, and the sending of its commands."""
 
     def __init__(self, words: list[str]) -> None:
         given, found, self.operands = fast.read_options("qmgr", words)
@@ -48,7 +48,8 @@ class Manager:
             raise Failure("--replay needs verify FILE or plan FILE", 2)
 
     def replay(self) -> int:
-        """Show what the file would have changed in the past, if asked for or behind a plan; return status."""
+        """Show what the file would have changed in the past, if asked for or after ``plan``; return 0 or
+        1."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:
@@ -61,7 +62,8 @@ class Manager:
         return past.report(home, file, self._since, as_json)
 
     def send(self, source: str, script: str) -> int:
-        """Run commands, print answers, write files of ``snap``; return the status. Raises Failure."""
+        """Run the commands in ``script`` (``source``: its name in errors), print answers, write files of
+        ``snap``; return the exit status. Raises Failure."""
         if "modify" in (small := script.lower()) and "shell" in small:
             from nqspy.cli.paths import check_shell
             from nqspy.model.commands import ModifyRequest
@@ -174,7 +176,7 @@ class Terminal:
         readline.parse_and_bind("tab: complete")
 
     def ask(self, prompt: str) -> "str | None":
-        """Return a line that was typed; None at the end of input."""
+        """Return a line that was typed; None at the end of input, empty after Ctrl-C."""
         try:
             return input(prompt)
         except EOFError:

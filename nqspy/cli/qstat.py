@@ -21,7 +21,7 @@ MOST_ENDED = 1_000
 
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
-    """Return the question, and the home that it goes to. Raises Failure, HelpWanted."""
+    """Return the message that a command line means, and the home it goes to. Raises Failure, HelpWanted."""
     given, found, operands = fast.read_options("qstat", words)
     if "why" in given:
         id = [one.value for one in found if one.target == "why"][-1]

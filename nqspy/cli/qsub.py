@@ -19,7 +19,8 @@ COMMAND = '#!/bin/sh\nexec "$@"\n'
 
 
 class QsubOptions:
-    """The command line, sorted: options for the command, and options for each request."""
+    """Command line of qsub, sorted. ``own``: options for the command, by target; ``request``: options for
+    each request; ``command``: True if the operands are a command; ``wraps``: True with ``--wrap``."""
 
     def __init__(self, words: list[str], program: str = "qsub", dialect: str = "") -> None:
         """``dialect``: the only one of this program; "": any, as in qsub. Raises Failure, HelpWanted."""
@@ -78,7 +79,8 @@ def _hint(words: list[str], dialect: str) -> bool:
 
 
 class Writer:
-    """Turns scripts with their options into items of one submit message."""
+    """Turns scripts with their options into items of one submit message. ``delete``: scripts to delete
+    afterwards; ``block``: True to wait for the end; ``awaits``: option that named a prerequisite."""
 
     def __init__(self, options: QsubOptions, daemon: DaemonConnection) -> None:
         self._options = options
@@ -99,7 +101,8 @@ class Writer:
         return self.item(word, [word, *args], [])
 
     def item(self, file: str, args: list[str], own: list[Given]) -> dict[str, object]:
-        """Return a script's item ("": stdin). A line's options override typed ones, those the script's."""
+        """Return the item of a script ("": stdin). Options of a list's line (``own``) override those on the
+        command line, and these the script's."""
         source = "the script" if file in ("", "-") else file
         script, dialect, directives = self._script(file, source)
         nqs = self._options.dialect == "nqs"
@@ -262,7 +265,8 @@ def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> in
 def submit(
     options: QsubOptions, daemon: DaemonConnection, items: list[dict[str, object]], writer: Writer
 ) -> int:
-    """Send the submission, print the identifiers, wait or hold a session; return the exit status."""
+    """Send the items, print identifiers and warnings, delete scripts (``-d``), wait for the ends
+    (``--wait``); return the exit status."""
     own = options.own
     key = own_key(options)
     form = "json" if "json" in own else "id"

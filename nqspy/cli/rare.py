@@ -146,7 +146,7 @@ _UNITS = {
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
-    """Return the instant (ms) of ``now``, ``now+90``, ``now+2hours`` or other dates. Raises Wrong."""
+    """Return the instant (ms) of ``now``, ``now+90`` (s), ``now+2hours`` or a date of qmgr. Raises Wrong."""
     from nqspy.model.errors import BadValue
     from nqspy.qmgr import dates
 

@@ -52,7 +52,7 @@ def blamed(error: Wrong, each: "Listed") -> WrongResource:
 
 
 class Listed:
-    """A listed resource: value, value to warn at, the whole list, and ``by``: the option that has it."""
+    """Listed resource: value, ``warning`` (perhaps empty), whole list, and ``by``: the option that has it."""
 
     __slots__ = ("by", "name", "text", "warning", "whole")
 
@@ -93,7 +93,7 @@ def read_list(text: str, by: object = None) -> list[Listed]:
 
 
 def target(listed: Listed) -> str:
-    """Return the limit that a resource asks for; several names may mean the same one."""
+    """Return the name of the limit that a resource asks for; several resources may share one."""
     return LIMITS[listed.name][0] if listed.name in LIMITS else listed.name
 
 
@@ -166,7 +166,7 @@ _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
 
 
 def note(each: Listed, name: str, value: str, found: Resources) -> None:
-    """Store resources that are not offered here as an attribute of the request."""
+    """Store a resource that has no effect here as an attribute of the request; a value of 0 is left out."""
     if value == "0":
         return
     found.notes.append(f"{name}:{value}")

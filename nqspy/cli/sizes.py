@@ -40,7 +40,7 @@ def _each(name: str, text: str, how: str, read: "Callable[[str], int]") -> list[
 
 
 def read_speedup(_name: str, text: str) -> dict[str, float]:
-    """Return Downey's A and sigma of ``A:SIGMA`` or ``A``. Raises Wrong."""
+    """Return Downey's A (``parallelism``) and ``sigma`` of ``A:SIGMA`` or ``A``. Raises Wrong."""
     try:
         numbers = [float(word) for word in text.split(":")]
     except ValueError:

@@ -204,7 +204,7 @@ _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
 
 
 def finish(sheet: RequestSheet) -> None:
-    """Work out what all options together ask for. Raises Failure naming the option."""
+    """Work out PEs, memory, units, output and variables of all options together. Raises Failure."""
     from nqspy.cli.paths import output_path
 
     slurm = sheet.slurm or SlurmSheet()
@@ -250,7 +250,7 @@ MOST = 12
 
 
 def meaning(lines: list[str]) -> str:
-    """Return directives in PBS's words: ``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``."""
+    """Return Slurm's directives in PBS's words: ``--time=10 is -l walltime=0:10:00, -n 2 is -l select=2``."""
     parser, found = Parser(TABLE), list[str]()
     for line in lines:
         try:

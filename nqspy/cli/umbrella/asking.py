@@ -1,4 +1,4 @@
-"""Shared by the parts of `nqspy`: questions to the daemon, printing, the chosen home, other rooms."""
+"""Shared by the parts of `nqspy`: questions to the daemon, printing, the chosen home, other commands."""
 
 import json
 import os
@@ -59,13 +59,13 @@ def answering(timeout: float | None = 60.0) -> Iterator[Client]:
 
 
 def ask(cmd: str, **fields: Any) -> Data:
-    """Return the daemon's result of one question."""
+    """Return the daemon's result of one question; end with a line on stderr and status 1 without one."""
     with answering() as client:
         return question(client, cmd, **fields)
 
 
 def question(client: Client, cmd: str, **fields: Any) -> Data:
-    """Return the result of one question; if the daemon goes away before it answers, ask again."""
+    """Return the result of one question; ask again if the daemon goes away meanwhile. Raises NqspyError."""
     try:
         result: Data = client.call(cmd, **fields)
     except Unreachable as error:
@@ -107,7 +107,7 @@ def asks(
 
 
 def run_tool(name: str, *words: str) -> NoReturn:
-    """Run a command of the daemon's room, like ``backup``, in this process's place."""
+    """Become a command of the daemon's tools, like ``backup``; this process does not return."""
     become("nqspy.daemon.tools", [name, *words, *with_home()])
 
 
@@ -117,7 +117,7 @@ def with_home() -> list[str]:
 
 
 def become(module: str, words: list[str]) -> NoReturn:
-    """Become a command of another room; modules in the current folder are not imported (``-P``)."""
+    """Become a command of another module; modules in the current folder are not imported (``-P``)."""
     sys.stdout.flush()
     words = [sys.executable, "-P", "-m", module, *words]
     try:
