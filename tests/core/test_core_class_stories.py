@@ -283,11 +283,8 @@ def test_a_job_that_gave_way_goes_on_without_being_offered(cleared, answer):
 def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
     anne = gang.queue("more", order="class").submit(*["anne"] * 3, queue="apps")
     others = gang.submit("ben queue=apps", "anne queue=more")
-
-    def jobselect(request, view):
-        return Answer("refuse", "no", "exits/test", ("owner",)) if request.seq == anne[0] else None
-
-    exits = gang.exits(may_force=False, jobselect=jobselect)
+    refusal = Answer("refuse", "no", "exits/test", ("owner",))
+    exits = gang.exits(False, jobselect=lambda job, view: refusal if job.seq == anne[0] else None)
     assert sorted(gang.go().starts) == others
     assert set(exits.called("jobselect")) == {anne[0], *others}
     assert {gang.why(seq).code for seq in anne} == {"EXIT"}

@@ -204,13 +204,8 @@ def test_a_redating_is_seen_by_later_queues_and_exits(house):
 
 def test_other_actions_of_elected_follow_their_start(house):
     anne, ben, cleo = house.machine(pes=3).queue("night").submit("anne", "ben", "cleo")
-
-    def elected(request, view):
-        if request.seq != anne:
-            return []
-        return [Hold(ben, "exits/test", "after anne"), Notify("anne", "it runs", "now", anne)]
-
-    house.exits(elected=elected)
+    answers = {anne: [Hold(ben, "exits/test", "after anne"), Notify("anne", "it runs", "now", anne)]}
+    house.exits(elected=lambda request, view: answers.get(request.seq, []))
     result = house.run_pass()
     assert result.starts == [anne, cleo]
     assert [type(action) for action in result.actions] == [Start, Hold, Notify, Start]

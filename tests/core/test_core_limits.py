@@ -89,13 +89,6 @@ def capped(house, limit=25, pes=8):
     return house.set("group/d3/limit", limit)
 
 
-def has_used(house, group, part):
-    """Let the group have used this part of what its cap allows."""
-    whole = 0.25 * 8 * HALF / log(2)
-    seq = house.run(f"anne group={group}")[0]
-    house.end(seq, cpu=str(round(part * whole / 1000)))
-
-
 CAPPED = "machine 8; queue night; create group/d1 share=1; create group/d3 share=1 limit="
 STORIES |= {
     "a group never holds more than its part": f"""{CAPPED}25
@@ -265,7 +258,8 @@ def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
 
 def test_a_group_that_used_its_part_is_not_started_further_until_enough_is_forgotten(house):
     capped(house)
-    has_used(house, "d3", 2.0)
+    allowed = 0.25 * 8 * HALF / log(2)
+    house.end(house.run("anne group=d3")[0], cpu=str(round(2 * allowed / 1000)))
     waits, other = house.submit("anne group=d3", "ben group=d1")
     result = house.go()
     assert result.starts == [other]

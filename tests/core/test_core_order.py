@@ -93,13 +93,10 @@ def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):
 
 def test_positions_include_what_elected_exits_will_do(house):
     house.machine(pes=4).queue("normal", time=1)
-
-    def behind(request, view):
-        return [Redate(view.waiting(owner=request.owner).seqs(), view.now, request.seq, "exits/gun")]
-
     burst = house.submit("anne", "anne", "anne")
     ben = house.later(seconds=1).submit("ben")[0]
-    house.later(seconds=1).exits(elected=behind)
+    house.later(seconds=1).exits(elected=lambda request, view: [
+        Redate(view.waiting(owner=request.owner).seqs(), view.now, request.seq, "exits/gun")])  # fmt: skip
     assert house.standing().line() == [burst[0], ben, *burst[1:]]
     assert house.run_pass().starts == [burst[0], ben, *burst[1:]]
 

@@ -246,12 +246,6 @@ def test_stories(title):
     play(STORIES[title], lengths=by_name, pes=4)
 
 
-def why(site, seq):
-    reason = reason_of(site.engine, site.request(seq))
-    assert (reason.code, reason.who) == (ReasonCode.DEPENDENCY, "dependency")
-    return reason.text
-
-
 def test_a_chain_can_be_walked_up_to_ten_links():
     site = centre()
     site.submit("anne", "anne after=1", "anne after=2", "anne after=3,1:any")
@@ -303,7 +297,9 @@ def test_a_lost_prerequisite_that_is_given_up_counts_as_failed():
     site.sim.restart()
     site.sim.run(site.sim.now)
     assert (site.state(1), site.state(2), site.state(3)) == ("ended", "held", "running")
-    assert "lost" in why(site, 2)
+    reason = reason_of(site.engine, site.request(2))
+    assert (reason.code, reason.who) == (ReasonCode.DEPENDENCY, "dependency")
+    assert "lost" in reason.text
     site.is_sound()
 
 

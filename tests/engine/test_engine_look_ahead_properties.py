@@ -79,18 +79,15 @@ def by_its_limit(request: Request) -> Run:
     return Run(request.spec.ask.wall, request.spec.ask.wall * request.spec.ask.pes)
 
 
-def line_of(each: dict, last: int) -> str:
-    most = 3 if each["queue"] == "apart" else 6
-    more = each["more"].replace("after=-1", f"after={last}:any" if last else "")
-    more += " contract" if each["contract"] else ""
-    return f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']} mem={each['mem']}mb {more}"
-
-
 def put(centre: Centre, requests: list[dict]) -> None:
     last = 0
     for each in requests:
         centre.later(seconds=each["after"])
-        answer = centre.sim.ask(cm.Submit((item(line_of(each, last), centre.sim.now, queue=each["queue"]),)))
+        pes = min(each["pes"], 3 if each["queue"] == "apart" else 6)
+        more = each["more"].replace("after=-1", f"after={last}:any" if last else "")
+        more += " contract" if each["contract"] else ""
+        line = f"{each['owner']} pes={pes} wall={each['wall']} mem={each['mem']}mb {more}"
+        answer = centre.sim.ask(cm.Submit((item(line, centre.sim.now, queue=each["queue"]),)))
         centre.sim.run(centre.sim.now)
         last = int(answer["ids"][0].partition(".")[0]) if answer["ids"][0].partition(".")[0].isdigit() else 0
 

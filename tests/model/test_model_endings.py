@@ -10,11 +10,6 @@ from nqspy.model.requests import EndReason
 REASONS = typing.get_args(EndReason.__value__ if hasattr(EndReason, "__value__") else EndReason)
 
 
-def verdict(end: End) -> tuple[bool, int, int | None, int]:
-    """Return everything that callers see of an end."""
-    return end.ok, end.code, end.shown_status, end.pbs_status
-
-
 @pytest.mark.parametrize(
     ("end", "seen"),
     [
@@ -34,7 +29,7 @@ def verdict(end: End) -> tuple[bool, int, int | None, int]:
     ],
 )
 def test_an_end_has_one_verdict_for_all(end, seen):
-    assert verdict(end) == seen
+    assert (end.ok, end.code, end.shown_status, end.pbs_status) == seen
     assert End(end.reason, end.shown_status, end.signal).code == end.code, "from JSON too"
 
 

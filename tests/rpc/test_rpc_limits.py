@@ -133,11 +133,10 @@ def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter,
 
 
 def test_one_that_asks_nothing_is_shown_out_and_one_that_waits_for_an_answer_is_not(counter, peer):
-    desk = counter(lambda asked: b"" if asked.message["cmd"] == "hold" else answer(asked), limits=QUICK)
-
     def answer(asked):
-        return messages.result_answer(asked.handle.id, "now")
+        return b"" if asked.message["cmd"] == "hold" else messages.result_answer(asked.handle.id, "now")
 
+    desk = counter(answer, limits=QUICK)
     patient, idle = peer(desk), peer(desk)
     patient.send(b'{"v":1,"id":1,"cmd":"hold"}\n')
     assert idle.ask(1, "x")["result"] == "now"

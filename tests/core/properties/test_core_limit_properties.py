@@ -64,10 +64,9 @@ def lines(draw):
     return " ".join([*words, f"queue={draw(st.sampled_from(QUEUES))}", f"pes={draw(st.integers(1, 3))}"])
 
 
-def amounts():
-    """Return a strategy for amounts of a limit on units."""
-    named = st.fixed_dictionaries({}, optional={"gpu": st.integers(0, 4), "matlab": st.integers(0, 3)})
-    return named.map(lambda most: tuple(f"{name}={count}" for name, count in most.items()))
+AMOUNTS = st.fixed_dictionaries({}, optional={"gpu": st.integers(0, 4), "matlab": st.integers(0, 3)}).map(
+    lambda most: tuple(f"{name}={count}" for name, count in most.items())
+)
 
 
 @st.composite
@@ -89,7 +88,7 @@ def labs(draw):
     for path in (*(f"queue/{name}" for name in QUEUES), "complex/some", "global"):
         for setting in (limit.setting for limit in units.LIMITS):
             if draw(st.booleans()):
-                house.set(f"{path}/{setting}", draw(amounts()))
+                house.set(f"{path}/{setting}", draw(AMOUNTS))
     house.set("consumable/gpu/offline", draw(st.sets(st.sampled_from("0123")).map(sorted)))
     World(house, [(line, 1) for line in draw(st.lists(lines(), max_size=10))]).submit_all()
     return house

@@ -61,13 +61,12 @@ def test_the_size_with_the_earliest_end_is_the_one_that_trying_every_minute_find
             free[minute] -= pes
         if fits:
             profile.hold(START + begin * MINUTE, START + (begin + length) * MINUTE, {"pes": pes})
-    site, request = waiting(sizes)
+    spec = spec_of("anne", **dict(word.split("=") for word in words(sizes).split()))
+    site, request = House().machine(pes=8).site, Request(1, spec, "q", State.QUEUED, START, START)
     by = None if latest is None else START + latest * MINUTE
-
-    def start_of(one: Request) -> int | None:
-        return profile.earliest({"pes": one.spec.ask.pes}, one.spec.ask.wall)
-
-    found = mold.soonest(site, START, request, start_of, by)
+    found = mold.soonest(
+        site, START, request, lambda one: profile.earliest({"pes": one.spec.ask.pes}, one.spec.ask.wall), by
+    )
     ends = {
         (minute + wall, minute, pes)
         for pes, wall in sizes.items()
@@ -76,11 +75,6 @@ def test_the_size_with_the_earliest_end_is_the_one_that_trying_every_minute_find
     }
     best = [(pes, START + minute * MINUTE) for _, minute, pes in sorted(ends)[:1]]
     assert [(each[0].spec.ask.pes, each[1]) for each in [found] if each is not None] == best
-
-
-def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
-    spec = spec_of("anne", **dict(word.split("=") for word in words(sizes).split()))
-    return House().machine(pes=8).site, Request(1, spec, "q", State.QUEUED, START, START)
 
 
 def check_sizes(house: House) -> None:

@@ -20,12 +20,6 @@ from nqspy.model.requests import finite
 few = settings(max_examples=examples(40))
 
 
-def holders(site, queue):
-    settings = site.settings
-    complexes = [(each, each.queues) for each in settings.complexes_of(queue)]
-    return [(settings.queues[queue], (queue,)), *complexes, (settings.global_, settings.queues)]
-
-
 def memory_of(site, request):
     asked = finite(request.spec.ask.memory_wanted())
     return asked if asked is not None else runtime.memory_of(site.settings.queues[request.queue]) or 0
@@ -86,9 +80,10 @@ def walked(world):
 
 
 def _allowed(site, request, running):
-    more = [*running, request]
-    scopes = holders(site, request.queue)
-    return all(within(site, scope, queues, more) for scope, queues in scopes if request.queue in queues)
+    more, settings, queue = [*running, request], site.settings, request.queue
+    complexes = [(each, each.queues) for each in settings.complexes_of(queue)]
+    scopes = [(settings.queues[queue], (queue,)), *complexes, (settings.global_, settings.queues)]
+    return all(within(site, scope, queues, more) for scope, queues in scopes if queue in queues)
 
 
 def _priority(house, queue, waiting, request, top):
