@@ -213,6 +213,23 @@ def test_whatever_happened_happens_again_to_the_event_and_goes_to_its_end_under_
     check_site(what_if(centre, "set machine pes=1", "set global run_limit=2")[1].site)
 
 
+def test_a_replay_compares_codes_and_no_texts_of_earlier_versions():
+    """Messages may be worded anew: a journal of an earlier version replays the same all the same."""
+    centre = Centre(SETTINGS, length=100, pes=3)
+    centre.submit("anne pes=2 wall=100", "ben pes=3 wall=100", "cleo wall=10")
+    centre.later(hours=1)
+    taken = list(centre.journal.events())
+    place, event = next((n, r.event) for n, r in enumerate(taken) if getattr(r.event, "wait", ()))
+    differences = []
+    for former in ("", "LIMIT"):
+        wait = tuple((seq, former or code, who, "in former words") for seq, code, who, _ in event.wait)
+        taken[place] = structs.replace(taken[place], event=structs.replace(event, wait=wait))
+        follower = Follower(Recording(Site, taken, centre.journal.ended), NoExits())
+        follower.follow()
+        differences.append(len(follower.differences))
+    assert differences == [0, 1]
+
+
 def what_if(centre: Centre, *lines: str) -> tuple[WhatIf, WhatIf]:
     """Return the runs of all that happened without a change, and with these commands."""
     taken = recording(centre.journal)

@@ -187,7 +187,7 @@ class Follower:
             was = self.events[self.place] if self.place < len(self.events) else None
             if was is None or was.at != each.at:
                 return False
-            if was.event != each.event and _in_order(was.event) != _in_order(each.event):
+            if was.event != each.event and _without_texts(was.event) != _without_texts(each.event):
                 return False
             self.place += 1
         return bool(made)
@@ -248,9 +248,21 @@ class Follower:
         return (PassDue(),)
 
 
-def _in_order(event: ev.Event) -> ev.Event:
-    """Return the event with its wait reasons sorted: older journals have them in any order."""
-    return replace(event, wait=tuple(sorted(event.wait))) if isinstance(event, ev.Decided) else event
+def _without_texts(event: ev.Event) -> ev.Event:
+    """Return the event without its texts for people, which each version may word anew. Wait reasons are
+    sorted: older journals have them in any order."""
+    match event:
+        case ev.Decided():
+            return replace(
+                event, wait=tuple(sorted((seq, code, who, "") for seq, code, who, _ in event.wait))
+            )
+        case ev.Reserved():
+            starts = {
+                seq: each and replace(each, late="late" * bool(each.late))
+                for seq, each in event.starts.items()
+            }
+            return replace(event, starts=starts, causes=dict.fromkeys(event.causes, ""))
+    return replace(event, text="") if hasattr(event, "text") else event
 
 
 def _starts_a_group(event: ev.Event) -> bool:
