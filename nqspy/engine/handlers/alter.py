@@ -25,11 +25,11 @@ from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
 WHILE_RUNNING = frozenset(("owner", *(option.path for option in OPTIONS if option.when == "running")))
-"""Paths that can still change for a running request; its mail always can."""
+"""Paths of a request's fields that can be changed while it runs; those of its mail always can."""
 _PLACES = {
     "stdout": "stdout", "keep_stdout": "stdout", "stderr": "stderr", "keep_stderr": "stderr",
 }  # fmt: skip
-"""Settings of where a stream goes, with the stream."""
+"""Fields that determine where an output stream goes, with the stream."""
 _NO_NOTES = ("after", "")
 """Names that an attribute may not have here: dependencies are set at submission."""
 
@@ -89,7 +89,7 @@ def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> N
 
 
 def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> None:
-    """Raise Refusal if a user gives a running request a longer wall limit, on which others have relied."""
+    """Raise Refusal if a user raises the wall limit of a running request: others' reservations rely on it."""
     settings = tx.site.settings
     before = wall_limit(settings, request.queue, request.spec.ask)
     after = wall_limit(settings, request.queue, spec.ask)
@@ -115,7 +115,7 @@ def need_fitting(tx: Transaction, request: Request, values: dict[str, Any], owne
 
 
 def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
-    """Raise Refusal unless these are hold letters that the caller may set and remove."""
+    """Raise Refusal unless these are hold letters (u, o, s; n: none) that the caller may set and remove."""
     if letters is None:
         return
     if not isinstance(letters, str) or not letters or (letters != "n" and letters.strip("uos")):
@@ -126,7 +126,7 @@ def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
 
 
 def letters_of(letters: str | None, usual: str) -> str:
-    """Return the hold letters that a command means: those it names (n: none), else the ``usual`` ones."""
+    """Return the hold letters in a command (n: none of them); without any the ``usual`` ones."""
     return usual if letters is None else letters.replace("n", "")
 
 
@@ -136,7 +136,7 @@ def by(caller: Caller, request: Request) -> Cause:
 
 
 def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
-    """Set these holds on a waiting request, without those that it has."""
+    """Set these holds on a waiting request, if it does not have them yet."""
     for letter in dict.fromkeys(letters):
         if letter not in request.holds:
             tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
@@ -164,7 +164,8 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 
 def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a deletion without failures that the caller accepts: that a request has ended."""
+    """Return the answer to a deletion, without refusals of ended requests if ``lenient``; with ``history``
+    they say that the record stays."""
     ended = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:

@@ -30,18 +30,18 @@ PARTS = 1_000
 PIECES = 2 * indices.MOST_RUNS
 """Most runs of indices of an array after a command."""
 _APART = 4
-"""With so many times `PIECES` runs before joining, a command is refused at once."""
+"""Factor on `PIECES`: beyond so many runs before joining a command is refused without joining them."""
 
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
-"""Function that acts on indices of an array that have not begun; the empty set: on the array as a whole."""
+"""Function that acts on indices of an array that have not begun (empty: on all of them, by the array)."""
 
 
 def each(
     tx: Transaction, ids: Sequence[str], do: Do, caller: Caller, some: Some | None = None
 ) -> dict[str, Any]:
-    """Act on each named request, array or index; return those ``done``, and those ``failed`` with their
-    refusals. ``do`` acts on a request, ``some`` on indices that have not begun (None: `do` on each)."""
+    """Act on each named request, array or index; return ``{"done": [...], "failed": [...]}``, failures with
+    their refusals. ``do`` acts on a request, ``some`` on indices that have not begun (None: `do` on each)."""
     tx.look_up_named(ids)
     tx.parts = 0
     done: list[str] = []
@@ -208,7 +208,7 @@ def release_some(
 
 
 def delete_indices(tx: Transaction, array: Request, pending: Runs, who: str, text: str = "") -> None:
-    """Delete indices that have not begun (empty: all of these)."""
+    """Delete the indices ``pending`` of an array, which have not begun (empty: all that have not)."""
     assert array.array is not None
     lone = not array.array.begun and array.seq not in tx.site.members and not array.array.dropped
     if not pending and lone:

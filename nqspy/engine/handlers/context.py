@@ -1,4 +1,4 @@
-"""Context of a handler: the site, the instant, and functions to emit events, order actions and reply."""
+"""Context of a handler: site, instant, and functions to emit events, order actions, find requests."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -87,7 +87,7 @@ class Transaction(Struct):
     _trying: bool = False
 
     def would(self, act: Callable[[], object]) -> bool:
-        """True if a function would change anything; it is stopped before it does. Raises its Refusal."""
+        """True if ``act`` would change anything; it is stopped before it does. Raises its Refusal."""
         self._trying = True
         try:
             act()
@@ -98,7 +98,7 @@ class Transaction(Struct):
         return False
 
     def emit(self, event: Event) -> None:
-        """Apply an event at once, and commit it with the group."""
+        """Apply an event to the site at once; it is committed with the group."""
         if self._trying:
             raise _WouldChange
         site = self.site
@@ -110,7 +110,7 @@ class Transaction(Struct):
         self.decider.follow((recorded,))
 
     def act(self, action: Action) -> None:
-        """Order an action, to be carried out after the commit."""
+        """Order an action for the executor, or a mail; it is carried out after the commit."""
         if self._trying:
             raise _WouldChange
         self.group.actions.append(action)
@@ -149,7 +149,7 @@ class Transaction(Struct):
         return request is not None and may_see(self.site.settings, caller, request.spec)
 
     def look_up(self, seqs: Iterable[Seq]) -> None:
-        """Read ended requests from the store, all at once, which is faster than one by one."""
+        """Read these ended requests from the store into the group, all at once (faster than one by one)."""
         ended_rows, requests = self.group.ended_rows, self.site.requests
         missing = [seq for seq in seqs if seq not in ended_rows and seq not in requests]
         if missing:
@@ -157,8 +157,8 @@ class Transaction(Struct):
             ended_rows |= {row["seq"]: row for row in self.journal.ended(missing)}
 
     def past(self, seq: Seq) -> tuple[Request | None, Event | None]:
-        """Return a request, as it is or was at its end, and the event that ended it, if any; None: there is
-        no such request."""
+        """Return a request, as it is or was at its end, and the event that ended it (None: it has not ended);
+        twice None: there is no such request."""
         site = self.site
         if seq in site.touched.ended:
             return site.touched.ended[seq]
@@ -169,7 +169,7 @@ class Transaction(Struct):
         return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
-        """Read the ended requests that identifiers name from the store."""
+        """Read the ended requests that these identifiers name from the store into the group."""
         names, requests = self.site.names, self.site.requests
         named = (request_named(text, names) for text in ids)
         missing = (seq for seq in named if seq is not None and seq not in requests)

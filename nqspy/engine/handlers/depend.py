@@ -1,5 +1,5 @@
-"""Requests that wait for others. Dependencies of a submission are read and judged, and each start or end is
-applied to dependent requests in the same commit. A failure is mailed once to each person."""
+"""Requests that wait for others (``after``). A submission's dependencies are read and judged; each start or
+end is applied to dependent requests in the same commit. A failure is mailed once to each person."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -134,7 +134,7 @@ def _read(tx: Transaction, text: str) -> Dependency:
 
 
 def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
-    """Apply to new requests what has already happened to their prerequisites."""
+    """Apply to new requests what has already happened to those that they wait for."""
     what, requests = Consequences(), tx.site.requests
     for seq, after in [(seq, after) for seq in seqs if (after := requests[seq].spec.after)]:
         for prerequisite in dict.fromkeys(each.seq for each in after):
@@ -187,9 +187,8 @@ _AWAITED = {Started, Ended, Deleted}
 
 
 def settle(tx: Transaction) -> None:
-    """Examine the new events of this group, and apply them to requests that wait for them. Events that follow
-    from this (a deletion, say) are examined in turn: a long chain of dependants is a long loop, not a deep
-    recursion."""
+    """Apply new starts and ends of this group to requests that wait for them. Events that follow from this (a
+    deletion, say) are examined in turn: a long chain of dependants is a long loop, not a deep recursion."""
     group, events = tx.group, tx.group.batch.events
     if group.settled == len(events):
         return
@@ -278,8 +277,8 @@ def _notify(
 def _emit_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
-    """Emit an event for each kind of ``age_from``: the journal must give dates without the settings of
-    that time."""
+    """Emit that a dependency is met, once for each kind of ``age_from``: the journal must give dates without
+    the settings of that time."""
     requests = tx.site.requests
     ages = {seq: ages_when_eligible(tx.site, requests[seq].queue) for seq in seqs}
     for aging in (True, False):

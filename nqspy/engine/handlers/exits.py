@@ -27,7 +27,7 @@ def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
 
 
 def loaded_at_start(tx: Transaction) -> None:
-    """Record the exits that a start has loaded, if the journal does not have these."""
+    """Record in the journal which exits a start has loaded, if they differ from the last ones recorded."""
     digests = _digests(tx)
     if digests != tx.site.loaded_exits:
         _note_loaded(tx, digests)

@@ -18,13 +18,13 @@ NOTABLE = 1.0
 def without_older(
     waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
 ) -> list[ob.Observation | ob.SiteObservation]:
-    """Return the observations to apply again, without earlier ones of the same thing as ``news``."""
+    """Return the observations to apply again, without those of the same thing as ``news``, the latest."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
 
 def apply(tx: Transaction, news: ob.SiteObservation) -> None:
-    """Turn an observation into an event and ask for a pass; nothing if it is known already."""
+    """Turn an observation into an event and ask for a pass; do nothing if it changes nothing."""
     match news:
         case ob.ObservedResource():
             _probe(tx, news)

@@ -19,7 +19,7 @@ NO_TRACE = "its folder in the spool is gone"
 UNSURE = "some of its processes may still run"
 """Why a request whose end was lost is held and not run again."""
 FIRST_RETRY, LAST_RETRY = 2 * SECOND, 5 * MINUTE
-"""Back-off (ms) after a failed attempt for a cause outside the queue: doubled each time."""
+"""Shortest and longest back-off (ms) after an attempt that could not begin for a cause outside the queue."""
 MOST_RETRIES = DAY // LAST_RETRY
 """Retries in a row after which a request is held: they take a day."""
 LOSSES = 3
@@ -30,8 +30,8 @@ KILLED = f"its shepherd was killed {LOSSES} times in a row; release it with qrls
 
 
 def apply(tx: Transaction, observation: ob.Observation) -> None:
-    """Turn an observation into events. The spool of an attempt that is over is removed, or the attempt
-    killed."""
+    """Turn an observation into events. An attempt that is not the present one of a started request is killed
+    if it runs; else its spool is removed, or set aside."""
     if isinstance(observation, ob.ObservedStray):  # a later attempt must not mistake it for its own
         alive = observation.fate == "alive"
         if alive or (observation.fate != "later" and _is_unknown(tx, observation)):
@@ -107,14 +107,14 @@ def _deleter(request: Request) -> str | None:
 
 
 def _used(tx: Transaction, request: Request, reported: Used) -> Used:
-    """Return the most use ever reported of this attempt: a late report must not lower it."""
+    """Return the most use reported of this attempt so far: a late report must not lower it."""
     sampled = tx.samples.get(request.seq)
     most = request.used.most(reported)
     return most if sampled is None else sampled.most(most)
 
 
 def _begun(tx: Transaction, request: Request, ran: int = 0) -> None:
-    """Record the begin of an attempt; one first seen after it ``ran`` so long (ms) began earlier."""
+    """Record the begin of an attempt; if first seen after it ``ran`` (ms), it is dated back."""
     run = request.run
     if run.starting:
         began = Instant(max(run.started, tx.now - ran)) if ran else None
@@ -141,7 +141,7 @@ def _requeue(
 
 
 def finish(tx: Transaction, request: Request, ending: Ending) -> None:
-    """End a request, with a mail if it asked for one."""
+    """End a request; mail that to its owner if asked for."""
     used = _used(tx, request, ending.used)
     text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
     tx.emit(

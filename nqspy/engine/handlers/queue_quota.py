@@ -15,7 +15,7 @@ from nqspy.model.units import GREATEST, part_of
 
 @dataclass(slots=True)
 class QueueQuota:
-    """Count of a submission's requests as they are accepted: a list fits as a whole or not at all."""
+    """Counts the requests of a submission as they are accepted: a list fits as a whole or not at all."""
 
     tx: Transaction
     coming: RequestCounts = field(default_factory=RequestCounts)
@@ -33,7 +33,7 @@ class QueueQuota:
         self.coming.count(owner, list(names)[-1], number)
 
     def enter(self, request: Request, queue: Queue) -> None:
-        """Check that an existing request fits into another queue. Raises Refusal."""
+        """Raise Refusal unless an existing request fits into another queue by its quotas."""
         self._check(queue, request.owner, queue.name, f"queue {queue.name}", request.weight)
 
     def _check(self, holder: Global | Queue, owner: str, queue: str, where: str, number: int) -> None:
@@ -81,7 +81,7 @@ class QueueQuota:
             raise Refusal("user_spool", user=owner, wish=wish, have=have, new=new, most=most)
 
     def accept(self) -> None:
-        """Accept the whole submission: it counts for the next ones of the group."""
+        """Count the submission's stored bytes for the next submissions of the group."""
         for owner, mine in self.blobs.items():
             before = self.tx.group.stored_blobs.setdefault(owner, StoredBlobs())
             for digest, size in mine.sizes.items():

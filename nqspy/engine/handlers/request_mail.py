@@ -22,7 +22,7 @@ def begun(tx: Transaction, request: Request, pes: int) -> None:
 
 
 def warn_of_shift(tx: Transaction, seq: Seq) -> None:
-    """Mail that a starting request may be ended or stopped by a shift before its wall limit."""
+    """Mail, if any was asked for, that a shift may end or stop a starting request before its wall limit."""
     request = tx.site.requests[seq]
     mail = request.spec.mail
     asked = mail.begin or mail.end or mail.abort
@@ -40,7 +40,7 @@ def requeued(tx: Transaction, request: Request, text: str) -> None:
 
 
 def held(tx: Transaction, request: Request, text: str) -> None:
-    """Mail that a request was held because of an error."""
+    """Mail that a request was held because of an error, even if it asked for no mail."""
     _send(tx, request, "is held", f": {text}")
 
 
@@ -78,9 +78,9 @@ def _address(request: Request) -> str:
 
 
 class Consequences(Struct):
-    """Collector of the effects of failed prerequisites: one mail for each person and failure, however many
-    requests are concerned. ``roots``: first cause, for each request deleted with its prerequisite. ``held``,
-    ``deleted``: requests by address and first cause."""
+    """Collects the effects of failed prerequisites, to send one mail for each address and failure, however
+    many requests are concerned. ``roots``: first cause, for each request deleted with its prerequisite.
+    ``held``, ``deleted``: requests by address and first cause."""
 
     roots: dict[Seq, str] = {}
     held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}

@@ -35,7 +35,7 @@ RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
 LONGEST_LIST = 1 << 31
-"""Number greater than that of requests in any command."""
+"""Number of mails to send if a command does not limit them."""
 LONGEST_GRACE = 86_400
 """Most seconds between TERM and KILL for `abort queue`."""
 
@@ -52,7 +52,7 @@ def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
 
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
-    """Delete waiting requests; end started ones with the given signal."""
+    """Delete waiting requests; end started ones (``force``, ``kill``), send them ``signal``, or refuse."""
     mails = LONGEST_LIST if command.mails is None else command.mails
 
     def may_delete(request: Request) -> None:
@@ -90,8 +90,8 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 def drop(
     tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, pending: Runs = ()
 ) -> bool:
-    """Delete a request that has not started; of an array the indices ``pending`` (empty: all). Return True if
-    its owner gets mail."""
+    """Delete a request that has not started, or the indices ``pending`` of an array (empty: all). Return True
+    if its owner gets mail."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
@@ -179,7 +179,7 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
 
 
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
-    """Raise Refusal unless a user may put a request into a queue; operators may without this check."""
+    """Raise Refusal unless a user may move a request into a queue, by access, ``pipeonly`` and quotas."""
     need_entry(tx.site, queue, caller.user, caller.groups)
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
@@ -287,7 +287,7 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
 
 
 def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any:
-    """Suspend started requests, or let suspended ones go on."""
+    """Suspend running requests, or with ``resume`` let suspended ones go on."""
     need(tx.site.settings, caller, "operator", "suspending requests")
 
     def one(request: Request) -> None:
@@ -322,8 +322,8 @@ def _need_no_end(tx: Transaction, request: Request) -> None:
 
 
 def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
-    """Return the PEs on which a suspended request without PEs goes on; empty: those that it had. Raises
-    Refusal."""
+    """Return the PEs on which a suspended request is to go on; empty: on those that it had. Raises Refusal if
+    too few are free."""
     if not request.pes_released:
         return ()
     pes = resume.free_for(tx.site, request)

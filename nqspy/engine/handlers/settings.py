@@ -311,7 +311,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
 
 
 def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object:
-    """Set a group's decayed use as of now, and scale the use below it. Return both values. Raises Refusal."""
+    """Set or change the decayed use (ms) of a group and all below it; return both values. Raises Refusal."""
     site, name = tx.site, command.group
     need(site.settings, caller, "manager", f"set usage of group {name}")
     groups = with_default(site.settings.groups)
@@ -364,7 +364,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
-    """Return the changes with `Shift.counts` for new times, unless they have their own."""
+    """Return the changes, with `Shift.counts` set to ``now`` for new cron times that have none."""
     given = {change.path for change in changes if change.path.endswith("/counts")}
     found: list[Change] = []
     for change in changes:

@@ -35,7 +35,7 @@ RETRY = 300_000
 
 
 def due(tx: Transaction) -> calendar.Firing | None:
-    """Return the firing to apply now; None: the right shift is in force (architecture.md 5.11).
+    """Return the firing to apply now; None: the shift that should be in force is (architecture.md 5.11).
 
     Each firing counts once: one not later than the last applied one changes nothing, even after the clock was
     set back.
@@ -57,8 +57,8 @@ def due(tx: Transaction) -> calendar.Firing | None:
 
 
 def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
-    """Put the shift in force that is due, and store the coming stops. Return True if one was due, and when to
-    check again."""
+    """Put the due shift in force and store the coming stops. Return True if a shift was due, and when to
+    check again (None: no shift will come)."""
     firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
         times.append(Instant(tx.now + RETRY))
@@ -73,8 +73,8 @@ def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
 def enter(
     tx: Transaction, firing: calendar.Firing, manual: bool = False, until: Instant | None = None
 ) -> bool:
-    """Run a shift's commands and put it in force. Return False if they fail: the former settings stay, and an
-    alarm is raised once."""
+    """Run the commands of a firing's shift and put it in force. Return False if they fail: the former
+    settings stay, and an alarm is raised once."""
     site, name = tx.site, firing.shift
     try:
         run_commands(tx, name)
