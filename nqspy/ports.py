@@ -293,8 +293,7 @@ class Exits(Protocol):
         """Return the actions of all exits after a pass chose a request to start."""
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """Return the exits' share term of an owner in a group, not normalised; None: the stock rule
-        applies."""
+        """Return the exits' share term of an owner in a group, not yet normalised; None: stock rule."""
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
         """Return the share term of each (owner, group), in order; the view must not change meanwhile."""

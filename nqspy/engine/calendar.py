@@ -113,9 +113,8 @@ def check_day(text: str) -> None:
 
 
 def in_force(settings: Settings, zone: str, now: Instant) -> Firing | None:
-    """Return the firing of the shift that should be in force at ``now``: the latest that counts
-    (`Shift.counts`), or None. Times that a clock change skips all fire at the change; the latest by the clock
-    is returned."""
+    """Return the firing that should be in force at ``now``: the latest that counts (`Shift.counts`), or None.
+    Times that a clock change skips all fire at the change; of these the latest by the clock counts."""
     found = []
     for shift, cron in _crons(settings.shifts.values()):
         latest = wall.latest(read(cron), _sundays_of(settings.calendar), zone_of(zone), now)

@@ -283,8 +283,8 @@ class LookAhead:
     def _never(
         self, run: AheadRun, request: Request, own: Reason | None, held: StartEstimate | None = None
     ) -> StartEstimate:
-        """Return why a request does not start in the simulation. ``own``: its reason at the end of that, if
-        that holds whatever else runs; ``held``: the estimate of requests behind some without an end."""
+        """Return why a request does not start in the simulation. ``own``: its reason at the end, if that
+        holds whatever else runs; ``held``: the estimate of requests behind some without an end."""
         queue = run.site.settings.queues.get(request.queue)
         if self._waits_for_shift(run, request):
             return StartEstimate(None, f"no start within {PATIENCE // DAY} days is found")
@@ -299,8 +299,7 @@ class LookAhead:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> StartEstimate:
-        """Estimate roughly, by the work ahead of it, the start of a request that a probable run did not
-        reach."""
+        """Estimate roughly, by the work ahead of it, the start of a request not reached by a probable run."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
             work: dict[str, int] = {}  # PE ms remaining to running requests, by domain
@@ -381,7 +380,6 @@ class AtOnce(Passes):
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Forecast]:
-        """Return a function that estimates the start of a request not yet submitted; the site is copied
-        now."""
+        """Return a function that estimates the start of a request not yet submitted, on a copy made now."""
         ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
         return lambda seconds: ahead.forecasts((request.seq,), self._exits, never)[request.seq]

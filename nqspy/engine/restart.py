@@ -26,8 +26,7 @@ from nqspy.model.site_checks import check_site
 class Later(Struct, frozen=True):
     """Facts from after the last event in the database, if it is an older copy or lost its latest commits.
     ``text``, ``subject``: of the alarm and the mail about it. ``next_seq``: lowest number that is surely
-    unused; ``attempts``: last attempt of each request started in that time, also of requests not in the
-    database."""
+    unused; ``attempts``: last attempt of each request started then, also of requests not in the database."""
 
     text: str
     next_seq: Seq = 1

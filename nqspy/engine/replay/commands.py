@@ -44,7 +44,8 @@ def is_replayed(event: Event) -> bool:
 
 
 def inputs_of(site: Site, event: Event) -> Sequence[Input]:
-    """Return the inputs that an event stands for; empty: it follows from others, or does not apply here."""
+    """Return the inputs of a what-if run for a recorded event; empty: the engine derives it itself, or it
+    does not apply to ``site``."""
     if getattr(event, "who", "") in (CALENDAR, "hands"):
         return ()
     if isinstance(event, _UNCHANGED):
@@ -68,7 +69,7 @@ def inputs_of(site: Site, event: Event) -> Sequence[Input]:
 
 
 def _command(site: Site, event: Any) -> cm.Command | None:
-    """Return the command of a person that an event stands for; None: there is none."""
+    """Return the command that a person gave to cause a recorded event; None: no command did."""
     some, seqs = getattr(event, "indices", ()), getattr(event, "seqs", None)
     seqs = (getattr(event, "seq", 0),) if seqs is None else seqs
     shown = f"[{indices.show(some)}]" if some else "[]"
@@ -103,7 +104,7 @@ def privileged(name: str) -> Caller:
 
 
 def _if_it_applies(site: Site, event: Any) -> Sequence[Input]:
-    """Return an event as an input if it fits the states of its requests; else none."""
+    """Return a recorded event as an input if it is possible in its requests' present states; else none."""
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
     known = (site.requests.get(seq) for seq in seqs)
     return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
@@ -122,7 +123,7 @@ def submission_at(events: Sequence[Recorded], place: int) -> Submission:
 
 
 def resubmitted(site: Site, as_before: Submission, exits: Exits, now: Instant) -> Submission:
-    """Return the events of a recorded submission as they would be on ``site`` now. Raises Refusal."""
+    """Return the events of a recorded submission as ``site`` and exits would make them. Raises Refusal."""
     event = as_before[0]
     answer = ask_submit(site, event.spec, exits, now)
     spec = event.spec if answer is None else changed(site, event.spec, answer)

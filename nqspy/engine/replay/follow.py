@@ -1,5 +1,5 @@
-"""Replay of a journal event by event: an engine gets its inputs at their instants, each pass gets its
-recorded input, and the result must be what the journal has."""
+"""Replay of a journal event by event: an engine gets the recorded inputs at their instants, its passes see
+what the recorded ones saw, and it must make the events that the journal has."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
@@ -40,18 +40,18 @@ class ExitHistory:
     has none."""
 
     def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
-        """Load these files (content hashes by name; None: unknown) instead of all former ones; not ``again``:
-        only if they differ from the loaded ones."""
+        """Use these exits (content hashes by name; None: unknown) instead of all former ones. Not ``again``:
+        do nothing if they are loaded already."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """Make these failures happen in the next pass; ``started``: requests that it starts."""
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Record failures of exits that were running when their process was lost."""
+        """Record failures at instant ``at`` of exits that ran when their process was lost."""
 
 
 class StartUp(Observed):
-    """A start of the daemon, or what that start found; it comes before events caused by time alone."""
+    """Inputs of a start of the daemon, and of what it found; they come before events caused by time alone."""
 
 
 class ReplayDifference(Struct, frozen=True):
@@ -67,9 +67,9 @@ class ReplayDifference(Struct, frozen=True):
 
 
 class Follower:
-    """Replay of a ``recording``. ``place``: number of events done. ``differences``: places with another
-    result, where the site is corrected and the replay goes on. ``then``: user exits as recorded. No action is
-    carried out, because the journal has the results."""
+    """Replays a ``recording``. ``place``: number of its events done. ``differences``: places where the engine
+    made other events; there the site is set as recorded and the replay goes on. ``then``: user exits as
+    recorded. No action is carried out, because the journal has the results."""
 
     def __init__(self, recording: Recording, exits: Exits, then: ExitHistory | None = None) -> None:
         self.recording, self.events = recording, recording.events
@@ -103,13 +103,13 @@ class Follower:
     # ------------------------------------------------------------ steps
 
     def follow(self, until: int | None = None) -> None:
-        """Replay until ``until`` events are done (None: all)."""
+        """Replay the events up to number ``until`` of the recording (None: all)."""
         last = len(self.events) if until is None else until
         while self.place < last:
             self.step()
 
     def step(self) -> None:
-        """Replay the next event and all that follows from it."""
+        """Replay the next event, and those that the engine makes from the same inputs."""
         if not self._begun:
             self._begun = True
             self._ask_as_of(self._first)
@@ -131,7 +131,7 @@ class Follower:
             self._ask_as_of(recorded.n)
 
     def _possible_inputs(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
-        """Yield inputs that may have caused an event; the first that cause anything did."""
+        """Yield inputs that may have caused an event; the first after which the engine makes events did."""
         event = recorded.event
         if isinstance(event, ev.Decided):
             yield self._decision(event)
@@ -148,7 +148,7 @@ class Follower:
             yield ((StartUp if at_start else Observed)(self._like(is_input)),)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
-        """Return the next events of that kind that happened together, with no pass between them."""
+        """Return the next events for which ``wanted`` is true, of one instant and without a pass between."""
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
@@ -162,7 +162,7 @@ class Follower:
         return tuple(found)
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
-        """Feed the engine; return the resulting events."""
+        """Feed the engine, commit, and return the resulting events."""
         first = inputs[0] if inputs else None
         if not isinstance(first, StartUp):
             outcome = self.engine.feed(inputs, now)

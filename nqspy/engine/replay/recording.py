@@ -21,8 +21,8 @@ CALENDAR = "calendar"
 
 @dataclass(frozen=True)
 class Recording:
-    """Recorded ``events``. ``begin``: returns a new copy of the site before the first; ``ended``: reads
-    requests that had ended before; ``after``: later events, used only for run times of requests."""
+    """Part of a journal, ``events``. ``begin``: returns a new copy of the site before the first; ``ended``:
+    reads requests that had ended before; ``after``: later events, used only for run times of requests."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]
@@ -58,14 +58,14 @@ def reloaded(site: Site) -> Site:
 
 
 def by_clock(event: Event) -> bool:
-    """True if time alone may have caused an event. A shift to which a person switched looks the same."""
+    """True if time alone may have caused an event; a person's switch of the shift looks the same."""
     if isinstance(event, ev.SettingsChanged):
         return event.who == CALENDAR
     return isinstance(event, ev.Eligible | ev.ShiftChanged | ev.ShiftFailed)
 
 
 def follows(event: Event) -> bool:
-    """True if an event only follows from others, and not from a pass."""
+    """True if the engine derives an event from others, without a pass (dependencies, ends of arrays)."""
     if isinstance(event, ev.Ended):
         return event.attempt == 0
     if isinstance(event, ev.Deleted):

@@ -1,5 +1,5 @@
-"""Run times of attempts in a journal: length, end, time of a start, of a kill and of a move (`RecordedRuns`),
-and an executor that repeats them (`ReplayExecutor`).
+"""Run times of attempts in a journal (`RecordedRuns`): length, end, times of starts, kills and moves; and an
+executor that repeats them (`ReplayExecutor`).
 
 An attempt that ended by itself would have run as long at any other time. The length of all others is unknown.
 """
@@ -57,7 +57,7 @@ class RecordedRuns:
         self._all_moves = [move for moves in self._moves.values() for move in moves]
 
     def _take(self, event: Any, at: Instant) -> Key | None:
-        """Record an event; return the attempt if the event requeues it before it has begun."""
+        """Record an event; return the attempt that it requeues if that had not begun, else None."""
         if isinstance(event, ev.Starting):
             self._starting[event.seq, event.attempt] = at, len(event.pes)
         elif isinstance(event, ev.Started):
@@ -115,12 +115,12 @@ class RecordedRuns:
         return Run(ENDLESS, round(ENDLESS * rate), memory=used.memory)
 
     def delay(self, seq: Seq) -> int:
-        """Return the time (ms) from a start to the begin: of the request's last attempt, else the median."""
+        """Return the time (ms) from the start order to the begin: of the last attempt, else the median."""
         return self._delays.get(seq, self._delay)
 
     def move(self, seq: Seq, pes: int, usual: Iterable[MeasuredMove]) -> int:
-        """Return the time (ms) to leave so many PEs: from the request's moves, else all moves, else ``usual``
-        ones."""
+        """Return the time (ms) in which a request leaves ``pes`` PEs: by its moves, else all recorded, else
+        ``usual`` ones."""
         own = mean_move(self._moves.get(seq) or self._all_moves or tuple(usual))
         return round(pes * (own or 0))
 

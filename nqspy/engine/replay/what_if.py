@@ -33,7 +33,7 @@ from nqspy.ports import Exits
 REPLAY = "replay"
 """Source of changes that a replay makes."""
 OVERTIME = DAY
-"""Longest time after the last event for which two runs go on, for requests that only one of them started."""
+"""Longest time (ms) for which two runs go on after the last event, for requests that one of them started."""
 MAX_REASONS = 1_000
 """Number of moved starts for which a reason is stored."""
 _REFUSED = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
@@ -47,9 +47,9 @@ def no_changes(settings: Settings) -> tuple[ev.Change, ...]:
 
 @dataclass(frozen=True)
 class WhatIfChange:
-    """Change of a recorded time. ``commands``: carried out first; ``reapply``: returns settings to set again
-    after a person changed settings; ``files``: recorded changes by files of ``queues.d`` are left out;
-    ``routed``: requests are routed anew."""
+    """Change to be judged. ``commands``: carried out first; ``reapply``: returns settings to set again after
+    a person changed settings; ``files``: recorded changes by files of ``queues.d`` are left out; ``routed``:
+    requests are routed anew."""
 
     commands: Sequence[cm.Command] = ()
     reapply: Callable[[Settings], tuple[ev.Change, ...]] = no_changes
@@ -64,9 +64,9 @@ class _JournalInput(Struct, frozen=True):
 
 
 class WhatIf(VirtualRun):
-    """A what-if run. ``place``: number of journal events processed; ``made``: events of this run, with those
-    of the change (source `REPLAY`); ``started``: requests that it started; ``refused``: refused submissions,
-    and why; ``refusals``: when an exit last refused a request, and the reason."""
+    """What-if run of a recording, with a ``change``. ``place``: number of journal events processed; ``made``:
+    events of this run, with the change's (source `REPLAY`); ``started``: requests that it started;
+    ``refused``: refused submissions, and why; ``refusals``: when an exit last refused a request, and why."""
 
     executor: ReplayExecutor
 
@@ -203,8 +203,8 @@ class WaitReasons:
 
 
 def side_by_side(was: WhatIf, would: WhatIf, done: Callable[[int], None] = lambda n: None) -> WaitReasons:
-    """Run both to the end; return why requests waited in only one. ``done``: gets the number of events done.
-    Raises Refusal of a change."""
+    """Run both to the end. Return why requests waited in one run when they started in the other; ``done``:
+    gets the number of events done. Raises Refusal of a change."""
     reasons, apart = WaitReasons(), set[Seq]()
     last = max((recorded.at for recorded in was.events), default=was.now)
     while True:

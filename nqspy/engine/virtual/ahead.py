@@ -24,13 +24,13 @@ Lengths = Callable[[Settings, Request], Run]
 HORIZON = 366 * DAY
 """Longest simulated time, ms."""
 PATIENCE = 40 * DAY
-"""Simulated time in which nothing but shifts happens, ms: a shift of each month is among them."""
+"""Simulated time (ms) with nothing but shifts after which a run stops: long enough for a shift each month."""
 
 
 class AheadRun(VirtualRun):
-    """Simulation of ``site``, a copy (`site_copy.copy_site`). ``between``: state of its engine; ``lengths``:
-    run times of attempts, running ones included; ``moves``: times to leave PEs. ``starts``: when requests
-    start, arrays with their first index; ``count``: number of starts."""
+    """Simulation of ``site``, a copy (`site_copy.copy_site`). ``between``: state of the engine that it
+    continues; ``lengths``: run times of attempts, running ones included; ``moves``: times to leave PEs.
+    ``starts``: when requests start, arrays with their first index; ``count``: number of starts."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AheadRun(VirtualRun):
             self.starts.setdefault(array, at)
 
     def go_on_while(self, wanted: Callable[[], bool]) -> bool:
-        """Let time pass while ``wanted`` returns True. Return False if nothing more comes before
+        """Let time pass while ``wanted`` returns True. Return False if nothing more can happen before
         `HORIZON`."""
         while wanted():
             if not self.step() or self.now > self._begin + HORIZON:
@@ -77,7 +77,7 @@ class AheadRun(VirtualRun):
 
 
 class Passes:
-    """Decider that answers each ask with a plan at once."""
+    """Decider that runs each pass in this process when it is asked for."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
@@ -125,7 +125,7 @@ class Unwritten:
         raise KeyError(digest)
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Return no rows: dependants were notified when requests ended."""
+        """Return no rows: requests that waited for others were told when these ended."""
         return iter(())
 
     def stored_bytes(self, owner: str) -> int:

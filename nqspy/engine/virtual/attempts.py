@@ -30,10 +30,11 @@ class Run(Struct, frozen=True):
 @dataclass(slots=True, eq=False)
 class VirtualAttempt:
     """Attempt on the simulated machine. ``done``: progress (ms of the wall time at full speed); ``wall``:
-    wall time without suspensions; both as of ``since``. ``target``: progress at which it ends, ``reason``:
-    why there. ``due``: when it ends at its present rate (None: unknown); ``end``: its end in the heap,
-    ``number``: its number there. ``more``: reported CPU time (ms) beyond that of its run. ``away``: it has
-    left its PEs or leaves them; ``coming``: it comes back, and makes no progress yet."""
+    wall time (ms) without suspensions; both as of ``since``. ``target``: progress at which it ends,
+    ``reason``: why there; ``until``: end of its hole (`Spec.contract`). ``due``: when it ends at its present
+    rate (None: unknown); ``end``: its end in the heap, ``number``: its number there. ``more``: reported CPU
+    time (ms) beyond its run's. ``away``: has left or leaves its PEs; ``coming``: comes back, without progress
+    yet."""
 
     seq: Seq
     attempt: int
@@ -78,7 +79,7 @@ class VirtualAttempt:
         return self.demand * self.rate * passed
 
     def go_on_from(self, request: Request, used: Used | None, now: Instant) -> None:
-        """Set the progress of a request that runs or is suspended, by its start and its last reported use."""
+        """Set the progress of an attempt that a site has begun, by its start and its last reported use."""
         used = request.used if used is None else used.most(request.used)
         self.runs = request.state is not State.SUSPENDED
         self.wall = request.run.ran(now)
@@ -86,14 +87,14 @@ class VirtualAttempt:
         self.more = used.cpu - cpu_at(self.run, used.wall) if used.wall else 0
 
     def used(self, now: Instant) -> Used:
-        """Return the use of the attempt up to an instant."""
+        """Return the use (CPU, wall, memory) of the attempt up to ``now``."""
         passed = now - self.since if self.runs else 0
         done, wall = self.done + self.rate * passed, self.run.wall
         cpu = self.whole if done >= wall else round(self.whole * done / wall)
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
-        """Return the time (ms) until it ends at its rate, and the end; None: it makes no progress."""
+        """Return the time (ms) until it ends at its present rate, and that end; None: it has no end."""
         needs, limit, hole = self.lasts(), None, self.hole_end()
         if self.wall_limit is not None:
             limit = max(0, self.wall_limit - self.wall)
@@ -108,11 +109,11 @@ class VirtualAttempt:
         return needs, self.own_end(self.since + needs)
 
     def is_bounded(self) -> bool:
-        """True if a limit or the end of a hole may end it, or if nothing will."""
+        """True if its wall limit or the end of its hole may end it, or if it has no end of its own."""
         return self.wall_limit is not None or self.until is not None or self.run.wall >= ENDLESS
 
     def lasts(self) -> int | None:
-        """Return the time (ms) to its target at its rate; None: it makes no progress."""
+        """Return the time (ms) to its target at its present rate; None: it makes no progress."""
         rate, remaining = self.rate, self.target - self.done
         return 0 if remaining <= 0 else ceil(remaining / rate) if rate > 0 else None
 

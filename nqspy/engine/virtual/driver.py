@@ -1,4 +1,4 @@
-"""The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5), and its base."""
+"""Simulation drivers: an engine fed from a heap under a virtual clock (architecture.md 1.5)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
 SILENCE = 8 * DAY
-"""Time without events other than shifts after which a run without an end stops, ms."""
+"""Time (ms) without events other than shifts after which a run without an end stops."""
 
 
 def end(error: Exception) -> None:
@@ -75,7 +75,7 @@ class VirtualRun:
         return self.engine.site
 
     def make(self, site: Site) -> None:
-        """Discard the engine with all that it was about to do, and make one with this site."""
+        """Make an engine with this site; a former one is discarded with all that it was about to do."""
         self._samples.clear()
         self.engine = Engine(
             site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed,
@@ -121,7 +121,7 @@ class VirtualRun:
 
     def feed(self, inputs: Sequence[Any], asked: Iterable[Any] = ()) -> None:
         """Give the engine the inputs of this instant with the use of running attempts, then those of
-        ``asked``, each made when it is taken; then process all that follows at once."""
+        ``asked``, each read when it is processed; then call it until nothing more is due at this instant."""
         ends = [item for item in inputs if isinstance(item, ObservedEnded)]
         if ends:
             self.executor.ended(ends, self.now)

@@ -28,7 +28,7 @@ from nqspy.model.site import Site
 T = TypeVar("T")
 
 LEAST = 1_000
-"""Least number of members that stay; at most twice as many."""
+"""Least number of members that a `Recent` keeps; it has at most twice as many."""
 
 
 class Recent(list[T]):
@@ -149,9 +149,9 @@ class VirtualExecutor:
         return attempt
 
     def _share_out(self, now: Instant, touched: Sequence[VirtualAttempt] = ()) -> None:
-        """Share the machine anew after the set of running attempts changed; ``touched``: the changed ones
-        that run. Rates are computed anew, and changed ends are put in the heap: at the end of the instant if
-        rates depend on all attempts, because one end is often followed by another."""
+        """Compute rates anew after attempts began, ended or paused; ``touched``: those of them that run.
+        Changed ends are put in the heap: at the end of the instant if rates depend on all attempts, because
+        one end is often followed by another."""
         apart = self._processors.apart
         attempts = touched if apart else list(self._attempts.values())
         if apart or self._settled_at != now:  # else all are as of now
@@ -263,7 +263,7 @@ class VirtualExecutor:
             self._watch()
 
     def _watch(self) -> None:
-        """Order a check for the time when the next move is done."""
+        """Push a call of `_moved` for the instant at which the next move is done."""
         done = self._moves.next_done()
         if done is not None and done != self._next_move:
             self._next_move = done
@@ -299,7 +299,7 @@ class VirtualExecutor:
         self._heap.push(now, end)
 
     def finish(self, seq: Seq, now: Instant) -> None:
-        """End a request by itself now, whatever its planned length."""
+        """End a request's attempt now with exit status 0, however long it would have run."""
         attempt = self._attempts.get(seq)
         if attempt is not None:
             self._spent += attempt.settle(now)
@@ -309,7 +309,7 @@ class VirtualExecutor:
     # ------------------------------------------------------------ what it tells
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
-        """Return what happened to each expected attempt; one that was not begun never will be."""
+        """Return what became of each expected attempt (request -> attempt); one not begun never will be."""
         found: list[Observation] = []
         for seq, number in expected.items():
             attempt = self._attempts.get(seq)
@@ -325,7 +325,7 @@ class VirtualExecutor:
         return found
 
     def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
-        """Return attempt and use so far of each running request, without the attempts ``but``."""
+        """Return attempt and use so far of each request that runs now, except the attempts ``but``."""
         running = (a for a in self._attempts.values() if a.runs and a.key not in but)
         return {a.seq: (a.attempt, a.used(now)) for a in running}
 

@@ -1,4 +1,4 @@
-"""Virtual clock: a heap of (instant, order, input). Time jumps to the next instant with an input."""
+"""Virtual clock: a heap of inputs by instant. Time jumps from one instant with an input to the next."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 from nqspy.model.ids import Instant
 
 _FEW = 64
-"""Number of dropped items that may stay in the heap in any case."""
+"""Dropped items up to this number may always stay in the heap."""
 
 
 class Heap:
@@ -40,8 +40,8 @@ class Heap:
         return number
 
     def put_off(self, push: Callable[[], object]) -> None:
-        """Call a function before the heap is next read, so that inputs that change again at the same instant
-        are pushed once. A new function replaces the one before."""
+        """Call ``push`` once before the heap is next read, so that inputs that change again at the same
+        instant are pushed once. It replaces a function that waits to be called."""
         self._put_off = push
 
     def _catch_up(self) -> None:
@@ -56,7 +56,7 @@ class Heap:
             return
 
     def drop(self, number: int) -> None:
-        """Drop an input that is still to come. It is only marked and removed from the heap in its turn, or
+        """Drop an input that is still to come, by its number. It is only marked, and removed in its turn or
         when most are marked, so nothing is searched."""
         self._dropped.add(number)
         self._by_themselves.discard(number)

@@ -1,4 +1,4 @@
-"""Time in which an attempt leaves its PEs or comes back, on the simulated machine: none, and two models."""
+"""Times in which attempts leave their PEs or come back, on the simulated machine: none, and two models."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ class StateMoves:
     """Moves of attempts' memory out and in; in this base class they take no time."""
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Begin to move the memory of an attempt on so many PEs, out or ``back``, instead of an unfinished
-        move. Return when that is done; None: `done` reports it."""
+        """Begin to move an attempt's memory off so many PEs, or ``back``; an unfinished move of it is given
+        up. Return when that is done; None: `done` reports it."""
         return now
 
     def order(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """Put moves of higher rank first from now on."""
+        """Put unfinished moves of higher rank first from now on."""
 
     def next_done(self) -> Instant | None:
-        """Return when the next move is done, if nothing changes; None: nothing is moved."""
+        """Return when the next move is done, if nothing changes; None: no move is under way."""
         return None
 
     def done(self, now: Instant) -> Sequence[Key]:
@@ -68,7 +68,7 @@ class Channel(StateMoves):
         self.idled = 0
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Append a move to the list of waiting moves; return None, because `done` reports its end."""
+        """Append a move to the waiting ones; return None, because `done` reports its end."""
         self._pass_to(now)
         self._moves = [move for move in self._moves if move.key != key]
         self._moves.append(_Move(key, pes, round(pes * self._per_pe / self._rate * _SECOND)))

@@ -24,8 +24,8 @@ class Load(Protocol):
 
 
 class Processors:
-    """Shares of the machine for attempts: here each gets all that it asks for. ``apart``: no rate depends on
-    other attempts, so only changed ones are asked about."""
+    """Share of the machine for each attempt: here all that it asks for. ``apart``: no rate depends on other
+    attempts, so only changed attempts are asked about."""
 
     apart = True
 
@@ -77,5 +77,5 @@ class TimeShared(Processors):
         return [rate if each in inside else 0.0 for each in loads]
 
     def swapped_out(self, now: Instant) -> int:
-        """Return the time (ms, summed over requests) in which running attempts were swapped out so far."""
+        """Return the time (ms, summed over attempts) in which running attempts were swapped out so far."""
         return self._out_ms + self._outside * (now - self._last)
