@@ -202,7 +202,7 @@ class Listing:
         self._live, self._ended = live, ended
 
     def collected(self, into: list[T], write: Callable[[list[Any]], list[T]]) -> Iterator[None]:
-        """Add to ``into`` what ``write`` makes of each request, in order; yield None after each slice."""
+        """Add to ``into``, in order, what ``write`` makes of each batch; yield None after each slice."""
         orders, choice = list[int](), self.choice
         end = time.thread_time() + SLICE_TIME
         live = (([r.seq for r in some], self._live(some)) for some in _batches(choice.requests()))

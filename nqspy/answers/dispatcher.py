@@ -212,8 +212,8 @@ class Dispatcher:
             self.serving.server.reply_many(ready)
 
     def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
-        """Continue slow answers, then answer due open questions; ``part`` returns the time limit of each of
-        both."""
+        """Continue slow answers, then answer open questions that are due. ``part`` is called for each of the
+        two and returns the function that ends it in time."""
         self.slow.go_on(part())
         self.waiting.check(part())
 

@@ -213,8 +213,8 @@ def _carry_out(
 
 
 def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
-    """Order the daemon to stop, see `Serving.stop`. Raises Refusal for a caller below operator, a bad
-    mode."""
+    """Order the daemon to stop (``mode``: see `Serving.stop`). Raises Refusal if the caller is no operator or
+    manager, and for an unknown mode."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")
     if mode not in ("leave", "drain", "requeue"):
         raise Refusal("bad_mode", mode=mode)
@@ -235,7 +235,7 @@ def reload_queues(serving: Serving, caller: Caller) -> str:
 
 
 def dated(serving: Serving, command: cm.Command) -> cm.Command:
-    """Return the command; the date of a ModifyRequest is now an instant of the site. Raises BadValue."""
+    """Return the command; a ModifyRequest gets its date as an instant of the site. Raises BadValue."""
     if not isinstance(command, cm.ModifyRequest):
         return command
     now, zone = serving.clock.now(), serving.engine.site.timezone

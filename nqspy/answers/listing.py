@@ -179,7 +179,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
 
 
 def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """Answer when waiting requests would start, in that order; those that never may come last."""
+    """Answer ``qstat --eta``: waiting requests by estimated start; those with an unknown start come last."""
     listing, found = _listing(serving, asked), Objects()
     choice = listing.choice
     yield from listing.collected(found, list)
@@ -213,7 +213,7 @@ _FORMS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
 
 
 def _chain(serving: Serving, seq: Seq, view: Visibility) -> Objects:
-    """Return the objects of all requests that it waits for, directly or not, each with its own reason."""
+    """Return the objects of all requests that ``seq`` waits for, directly or not, with their reasons."""
     links = chain(serving.engine, seq)
     lister, site = Lister(serving, view), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]

@@ -142,7 +142,8 @@ def report(
     past: Past, picture: Picture, day: date | None, clock: SiteClock, made: Instant, final: bool = True
 ) -> dict[str, Any]:
     """Return the report of the latest night or of ``day``: as it was first made, or, if ``final``, to the end
-    of its last request. Raises Refusal for a day to come or before the journal."""
+    of its last request. ``made``: instant of this making. Raises Refusal for a day to come or before the
+    journal."""
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)

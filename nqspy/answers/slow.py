@@ -50,12 +50,12 @@ class SlowAnswer:
 
     @property
     def lasting(self) -> bool:
-        """True if it goes on without a waiting client: a script or a command changes something."""
+        """True if it is made even if no client waits any more: a script or a command changes something."""
         name = self.asked.message["cmd"]
         return bool(name == "qmgr" or COMMANDS.get(name) in EACH_ALONE)
 
     def abandoned(self) -> bool:
-        """True if no client waits for it."""
+        """True if no client waits for the answer any more."""
         return all(asked.handle.closed for asked in (self.asked, *self.others))
 
 

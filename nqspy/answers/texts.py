@@ -13,7 +13,7 @@ from nqspy.rpc import server as rpc
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
-    """Return a refusal: lines for stderr, or an error object (always if the command is to ask again)."""
+    """Return a refusal: text for stderr, or an error object if ``form`` is None or the client must retry."""
     refusal = as_refusal(error)
     if form is None or refusal.code == "busy":
         return messages.answer_of_error(id, refusal)
@@ -33,7 +33,7 @@ def either(asked: rpc.Asked, data: dict[str, Any], text: str) -> bytes:
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:
-    """Return the encoded answer to a command, as data or as text."""
+    """Return the encoded answer to a command: data, or text if ``form`` is given (``json``: JSON as text)."""
     if reply.refusal is not None:
         return refusal(id, form, reply.refusal)
     if form is None:

@@ -54,7 +54,7 @@ class Visibility:
         )
 
     def need(self, *seqs: Seq) -> None:
-        """Raise Refusal, the same for a hidden request and for an unknown one."""
+        """Raise Refusal unless the caller may see all of these: for a hidden one as for an unknown one."""
         known = self.known(seqs)
         for seq in seqs:
             if seq not in known:

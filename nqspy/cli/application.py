@@ -1,6 +1,6 @@
-"""An application as its `mpprun` sees it: submit it, wait, hand over streams and signals. No questions are
-sent meanwhile: the job's end (`application_end`) connects to a socket in a folder of the owner's; the daemon
-sends a signal if the job ended before; and this process watches the daemon, which may die. Loaded lean."""
+"""An application as its `mpprun` sees it: submit it, wait, hand over streams and signals. The wait needs few
+questions: the job's end (`application_end`) connects to a socket in a folder of the user's; the daemon sends
+a signal if the job ended before; and this process sees if the daemon dies. Imports few modules."""
 
 import _signal  # type: ignore[import-not-found]
 import _socket

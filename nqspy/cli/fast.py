@@ -67,7 +67,7 @@ class Parser:
     def parse(
         self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
     ) -> "tuple[list[Given], list[str]]":
-        """Return the options in order, and the operands. ``special`` reads other words. Raises Failure."""
+        """Return the options in order, and operands; ``special`` reads words like ``-9``. Raises Failure."""
         found: list[Given] = []
         operands: list[str] = []
         at = 0

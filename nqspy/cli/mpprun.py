@@ -45,7 +45,7 @@ class MpprunOptions:
         self.job_class = "benchmark" if "debug" in given else named
 
     def wanted(self) -> "dict[str, object]":
-        """Return the wishes for an application, by field of `model.requests.Spec`."""
+        """Return what the options ask for, by field of `model.requests.Spec`."""
         asked = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
         ask: dict[str, object] = {name: value for name, value in asked.items() if value is not None}
         if len(self.sizes) > 1:

@@ -48,8 +48,7 @@ class Manager:
             raise Failure("--replay needs verify FILE or plan FILE", 2)
 
     def replay(self) -> int:
-        """Show what the file would have changed in the past, if asked for or after ``plan``; return 0 or
-        1."""
+        """Show what the file would have changed, if asked for or after ``plan``; return the exit status."""
         as_json = bool(self._flags["json"])
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:

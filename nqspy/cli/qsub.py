@@ -129,7 +129,7 @@ class Writer:
         return item
 
     def _warn(self, draft: SubmissionDraft, file: str, args: list[str]) -> None:
-        """Note warnings on probable mistakes."""
+        """Add warnings on probable mistakes to ``warnings``."""
         ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
             text = f"{', '.join(ours)} goes to the script; write options of qsub before {file}"

@@ -19,7 +19,7 @@ BATCH = 2_000
 def read(
     command: str, words: list[str], special: "Special | None" = None, least: int = 1
 ) -> tuple[dict[str, str], list[Given], list[str]]:
-    """Return options by target, all options in order, and the operands. Raises Failure, HelpWanted."""
+    """Return options by target, all in order, ``least`` or more operands. Raises Failure, HelpWanted."""
     given, found, operands = fast.read_options(command, words, special)
     if len(operands) < least:
         raise missing("request", command)
@@ -87,7 +87,7 @@ def choose(
 
 
 def confirm(command: str, count: int, done: str) -> None:
-    """Ask on a terminal whether to do this to so many requests. Raises Failure unless the answer is yes."""
+    """Ask on a terminal if ``count`` requests are to be ``done`` (a word). Raises Failure without a yes."""
     if not count or not (os.isatty(0) and os.isatty(2)):
         return
     fast.write(2, f"{command}: {count} request{'s' * (count > 1)} will be {done}; go on? [y/N] ".encode())

@@ -96,7 +96,7 @@ class Cursor:
         return ParseError(problem, token, ordered, self.rows.get(token.line, ""))
 
     def bad(self, problem: str, token: Token) -> ParseError:
-        """Return an error about a token with a sentence of its own."""
+        """Return the error about a token with the sentence ``problem``."""
         return ParseError(problem, token, (), self.rows.get(token.line, ""))
 
     def value(self, read: Callable[[str], T], token: Token) -> T:

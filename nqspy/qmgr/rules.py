@@ -28,7 +28,7 @@ class ClientWord(Struct, frozen=True):
 
 
 Order = Command | ClientWord
-"""Result of one line of the language."""
+"""Command for the daemon, or word for the client, that one command of the language means."""
 
 Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]
@@ -185,14 +185,14 @@ def _is_name(cursor: Cursor, kind: str, words: Mapping[str, Keyword]) -> bool:
 
 
 def set_attribute(cursor: Cursor, form: Form) -> Command:
-    """Read ``set run_limit = 4 night``."""
+    """Read one attribute of an object, with its keyword behind ``set``: ``set run_limit = 4 night``."""
     branch, _, name = form.option.rpartition("/")
     value = values.read(cursor, settings_of(form.kind, branch)[name])
     return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", (form.option, value))
 
 
 def set_branch(cursor: Cursor, form: Form) -> Command:
-    """Read ``set per_process cpu_limit = (600, 590) normal``."""
+    """Read a limit of each request or process of a queue: ``set per_process cpu_limit = (600, 590) day``."""
     pairs = _branch_pairs(cursor, form.option)
     return _sets(f"queue/{object_name(cursor, 'queue')}", *pairs)
 

@@ -10,7 +10,7 @@ from nqspy.store import copies, places
 
 
 class StoreError(NqspyError):
-    """The database cannot be opened or read."""
+    """The database, a backup or a file of the history cannot be opened, read or written."""
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class EventHistory:
         return islice(self._events(after, size, query, first, since or 0), limit)
 
     def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
-        """Yield events of these kinds with numbers above ``after``, ``upto`` at most, in order."""
+        """Yield events of these kinds with numbers above ``after`` up to ``upto`` (None: all), in order."""
         query = _EVENTS.where(_E.kind.in_(kinds))
         found = self._events(after, SLICE, query, query, 0, kinds)
         return found if upto is None else takewhile(lambda recorded: recorded.n <= upto, found)
@@ -141,7 +141,7 @@ class EventHistory:
         return (rows.ended_of(row[:7], shared) for row in found)
 
     def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
-        """Yield ended requests, the latest end first; ``since``: only those that ended then or later."""
+        """Yield ended requests, the latest end first, from files too; ``since``: only ends at or after it."""
         shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
         seen: set[Seq] = set()
         place: Position | None = None

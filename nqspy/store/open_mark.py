@@ -45,8 +45,8 @@ class OpenMark:
 
 
 def reached(path: Path) -> CommitsReached | None:
-    """Return the numbers that commits had reached when the database at ``path`` was left open; None if the
-    file has none, or impossible ones."""
+    """Return the numbers that commits had reached when the database at ``path`` was left open; None without a
+    mark, or with impossible numbers in it."""
     try:
         n, next_seq = map(int, places.mark(path).read_bytes().split())
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ def log_size(path: Path) -> int:
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Rename ``new`` to ``path`` durably: after a power cut one of the two files is there, complete."""
+    """Rename ``new`` to ``path`` durably: a power cut leaves one of both, complete. Raises OSError."""
     sync(new)
     os.replace(new, path)
     sync(path.parent)

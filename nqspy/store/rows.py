@@ -120,9 +120,9 @@ class RowChanges:
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
-    """Return all rows to write for ``batch`` and ``site.touched``: no bytes whose digests are in ``blobs``,
-    and of the first ``accounts`` accounts, which have rows already, only touched ones. Raises ValueError,
-    TypeError or OverflowError for unwritable values."""
+    """Return all rows to write for ``batch`` and ``site.touched``: no blobs with digests in ``blobs``, and of
+    the first ``accounts`` accounts, which have rows already, only touched ones. Raises ValueError, TypeError
+    or OverflowError for unwritable values."""
     touched, known = site.touched, site.lifetimes.known
     requests = [request_row(site.requests[seq]) for seq in sorted(touched.requests)]
     for each in ended_in(batch.events, site):

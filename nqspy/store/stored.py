@@ -172,7 +172,7 @@ def _remember(known: set[Pair], more: Iterable[Pair]) -> None:
 
 
 def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None]]) -> Iterator[Pair]:
-    """Yield the pairs named by rows of owner, script, environment and text."""
+    """Yield a pair for each digest or name of a text in rows of owner, script, environment and text."""
     for owner, *digests in spec_rows:
         for digest in digests:
             if digest is not None:
