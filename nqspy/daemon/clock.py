@@ -17,8 +17,9 @@ _FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
 
 
 class Clock(Struct, frozen=True):
-    """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds since
-    the epoch. An accelerated clock's origin is stored in the home, so that a restart goes on from there."""
+    """Clock with site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in
+    seconds since the epoch. ``text``: option that sets it, "" for the wall clock. An accelerated clock's
+    origin is stored in the home, so that a restart goes on from there."""
 
     origin: int = 0
     real: float = 0.0

@@ -23,7 +23,7 @@ _CARD = re.compile(r"card\d+")
 
 
 def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """Return the devices: NVIDIA's by their numbers, then AMD's, numbered from 0."""
+    """Return the machine's GPUs: NVIDIA's by their numbers, then AMD's, numbered from 0."""
     root = Path(environment.get(ROOT) or "/")
     files = _files(root / "dev", _NVIDIA_FILE)
     places: dict[int, Path] = {}  # by the number of a device: the driver lists each under its address

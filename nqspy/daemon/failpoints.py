@@ -79,7 +79,8 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
 
 @dataclass(slots=True)
 class Failpoints:
-    """Failures to come in this process; ``passed``: how often each point was passed."""
+    """Failures on demand in this process, by ``rules``; ``passed``: how often each point was passed;
+    ``file``: with the error of the clock in ms, or None."""
 
     rules: tuple[FailpointRule, ...] = ()
     file: Path | None = None
@@ -91,7 +92,7 @@ class Failpoints:
         return cls(*parse(environment.get(VARIABLE, "")))
 
     def clock(self, clock: Clock) -> Clock:
-        """Return the clock, or one that is wrong by the value in a file."""
+        """Return ``clock``, or with a ``file`` one that is wrong by the ms in that file."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
 
     def arm(

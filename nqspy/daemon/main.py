@@ -68,7 +68,8 @@ MESSAGES = 512
 
 
 class Daemon:
-    """Daemon of one home. Its methods run in the main thread, which is the engine's."""
+    """Daemon of one home: builds the parts, feeds the engine with what arrives, and sends what the engine
+    answers. Its methods run in the main thread, which is the engine's."""
 
     def __init__(self, home: Home, options: StartOptions) -> None:
         self.home = home
@@ -341,7 +342,7 @@ class Daemon:
         self.clearance.sent(size)
 
     def report_trouble(self, text: str, who: str = "mail") -> None:
-        """Journal an alarm that cannot be mailed; ``who``: its source. May be called from any thread."""
+        """Journal an alarm of that source, which cannot be mailed. May be called from any thread."""
         self.inbox.put(EngineCall(lambda: self.note(Alarm(who, text))))
 
     def exits_lost(self, loss: Loss) -> None:
@@ -358,7 +359,8 @@ class Daemon:
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
-        """Begin to stop: let running requests go on (``leave``), ``drain`` or ``requeue`` them first."""
+        """Begin to stop. ``mode``: ``leave`` lets running requests go on, ``drain`` waits for their ends
+        first, ``requeue`` ends and requeues those that may run again."""
         LOG.info("stopping (%s)", mode)
         self.stopping = mode
         self.engine.paused = True

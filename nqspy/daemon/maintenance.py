@@ -62,7 +62,7 @@ class Maintenance:
         return self._due if self._work is None and self._wishes is not None else None
 
     def check(self, settings: Settings, now: Instant) -> None:
-        """Start the work that is due. Cheap if none is."""
+        """Start the work that is due, unless some is under way. Cheap if none is due."""
         wishes = copy(settings.backup), copy(settings.history)
         if self._work is not None:
             if not self._work.done():
@@ -141,7 +141,7 @@ class Maintenance:
             )  # fmt: skip
 
     def _clear_reports(self, history: History, now: Instant) -> None:
-        """Remove report folders of nights before the limit, by their names; the last one stays."""
+        """Remove report folders older than `History.reports` by their names; the last one stays."""
         if history.reports is None or not self._reports.is_dir():
             return
         before = datetime.fromtimestamp((now - history.reports) / 1000, UTC).date()

@@ -71,7 +71,7 @@ class Notices:
                 LOG.warning("a notice failed: %s", error)
 
     def close(self) -> None:
-        """Finish waiting work, for a short time at most."""
+        """Finish waiting work, for 2 s at most, and close the mail queue."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=2)

@@ -31,7 +31,7 @@ HomeOption = Annotated[str | None, typer.Option("--home", help="the home")]
 
 
 class DoctorFinding(NamedTuple):
-    """A finding of the doctor; ``state`` is ok, note or bad."""
+    """A finding of the doctor about a part (``what``); ``state`` is ok, note or bad."""
 
     what: str
     state: str

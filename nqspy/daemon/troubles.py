@@ -60,7 +60,8 @@ QUIET = 5 * MINUTE
 
 
 class Troubles:
-    """Present problems, in the engine's thread. `watch` gets events, `lines` returns the problems."""
+    """Collects the present problems of the installation, in the engine's thread. `watch` gets events, `lines`
+    returns the problems."""
 
     def __init__(
         self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: MailQueue
@@ -93,7 +94,7 @@ class Troubles:
             self._runner.failing.clear()
 
     def lines(self) -> list[str]:
-        """Return a line for each problem."""
+        """Return a line for each present problem, for `status` and the doctor."""
         return [*self._of_the_site(), *full_disks(self._host.home), *self._files(), *self._exit_lines(),
                 *self._runner.failing.values(), *filter(None, (self._mail.failing,))]  # fmt: skip
 

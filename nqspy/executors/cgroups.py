@@ -54,13 +54,13 @@ class JobGroup:
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Send SIGKILL to all processes, once: the caller repeats it. Many are stopped before."""
+        """Send SIGKILL to all processes, once; the caller repeats that. More than 16 are stopped first."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop all processes, in rounds until two lists in a row have only stopped ones or time is up."""
+        """Stop all processes, in rounds until two lists in a row have only stopped ones, or for 0.5 s."""
         until, stopped, lists = now() + STOPPING, set[int](), 0
         while lists < 2 and now() < until:
             pids = self.pids()

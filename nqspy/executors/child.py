@@ -100,7 +100,7 @@ def spawn(order: Order, who: Person, streams: Streams) -> tuple[int, str]:
         os.close(here)
         os.close(nothing)
     with contextlib.suppress(OSError):
-        # Only after the exec, as it is not for the shepherd: the mark is needed once that is killed.
+        # Only after the exec: the shepherd must not have these limits. The job's matter once it is killed.
         _limit(order["rlimits"], pid)
     return pid, ""
 
@@ -217,7 +217,7 @@ def _become_job(order: Order, who: Person, streams: Streams, gate: int) -> None:
 
 
 def _run(order: Order, program: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call ``call`` to exec or spawn the program. Raises RuntimeError, Again; NoInterpreter: none there."""
+    """Call ``call`` to exec or spawn the program; errors become RuntimeError, Again or NoInterpreter."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
     except RuntimeError as error:

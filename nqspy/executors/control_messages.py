@@ -75,7 +75,7 @@ class ControlMessages:
             proc.send([self.writer], signal.SIGKILL)
 
     def close(self) -> dict[str, str]:
-        """Stop the writer after the job's end; return the remaining lines, for the delivery."""
+        """Stop the writer after the job's end; return the unwritten lines by stream, for the delivery."""
         if self.writer:
             with proc.Descriptor(os.pidfd_open(self.writer)) as fd:
                 if not self._closed and not proc.readable(fd, _SOON):

@@ -57,8 +57,9 @@ def size_of(record: dict[str, Any]) -> int:
 
 
 def destination(output: dict[str, Any], home: str) -> str:
-    """Return the path to which a stream goes (``output``: its part of the order). Without a path, or in a
-    folder, it has a default name; a rerun may add the attempt's number."""
+    """Return the path to which a stream goes; ``output``: its part of the order. Without a path that is a
+    default name in the folder of submission (``keep``: in ``home``); in a given folder it is a default name,
+    too. A rerun may add the attempt's number."""
     path = output["path"]
     if output["keep"] or not path:
         path = os.path.join(home if output["keep"] else output["folder"], output["name"])

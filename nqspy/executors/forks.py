@@ -56,7 +56,7 @@ def io_urgency() -> int:
 
 
 def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
-    """Fork a process that calls ``work``, with status 1 on an error; return its pid. Raises OSError."""
+    """Fork a process that calls ``work`` and exits (1 if that raised); return its pid. Raises OSError."""
     pid = fork()
     if pid == 0:
         status = 1

@@ -31,7 +31,8 @@ _staying: list[subprocess.Popen[bytes]] = []
 
 
 class SpawnerLink:
-    """Connection to one spawner at a time. `send` may be called from any thread, the rest from one only."""
+    """The daemon's connection to its spawner, of which there is one at a time. `send` may be called from any
+    thread, the rest from one only."""
 
     def __init__(self, home: str, spool: str, python: str, cgroup: str, idle: float = IDLE_SECONDS) -> None:
         """``idle``: real seconds that a shepherd without an attempt waits for one."""
@@ -136,7 +137,7 @@ class SpawnerLink:
                     os.close(fd)
 
     def send(self, key: Key, order: dict[str, Any]) -> bool:
-        """Send an order; return False if some must wait (call `flush` when the socket is writable)."""
+        """Send an order; return False if orders must wait (call `flush` when the socket is writable)."""
         head = f"{key[0]}.{key[1]}\n".encode("ascii")
         data = msgspec.json.encode(order)
         fd = None

@@ -28,9 +28,9 @@ _PAUSE = 0.05
 
 
 class LoginServer:
-    """Logins under way, by user and shell, and the pipes of the shepherds that wait for them. ``asks``:
-    socket where shepherds ask; they inherit it. ``runners``: processes of logins. A runner stays for
-    processes that its profiles have started, and kills them when the same login is run again."""
+    """Runs the logins that shepherds ask for, in the spawner: one at a time for each user and shell.
+    ``asks``: socket where shepherds ask; they inherit it. ``runners``: processes of logins. A runner stays
+    for processes that its profiles have started, and kills them when the same login is run again."""
 
     def __init__(self, spool: str, groups: cgroups.Cgroups, most_processes: int, poll: select.poll) -> None:
         self._spool, self._cgroups, self._most, self._poll = spool, groups, most_processes, poll
@@ -238,7 +238,8 @@ class LoginLoader:
         return self._settle(stored)
 
     def renew(self) -> str:
-        """Run the login again, because a profile was changed; return and raise like `ready`."""
+        """Run the login again, because a profile was changed, and load it; if that takes over 2 s, load the
+        former one. Return and raise like `ready`."""
         stored = self._renewed(self._order["stored_login"], login_env.CHANGED)
         self._order["renewed"] = True
         return self._settle(stored)

@@ -146,7 +146,8 @@ class Meter:
         self.memory = max(self.memory, self.cgroup.held.peak())
 
     def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
-        """Return reason and sentence for the end of a job: its own exit, a kernel's limit, or a signal."""
+        """Return end reason and sentence for a job: its own exit, a kernel's limit, or a signal. ``status``,
+        ``number``: exit status or signal of its first process."""
         if self.cgroup.held.killed():
             return self._memory_limit()
         died = number if number is not None else (status or 0) - 128

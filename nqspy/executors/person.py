@@ -104,7 +104,7 @@ def become(who: Person) -> None:
         way_back = False
     if not same or any(int(mask, 16) for mask in masks) or way_back:
         raise PermissionError(f"could not become {who.name}")
-    # Not root's keys: who has a session keyring may read what is in it. A kernel without keys refuses.
+    # Not root's keys: any process with its session keyring may read them. A kernel without keys refuses.
     _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None, 0, 0, 0)
 
 
@@ -179,7 +179,7 @@ def least(one: int, other: int) -> int:
 
 
 def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
-    """Return a limit for the kernel, in which the number of files cannot be unlimited."""
+    """Return soft and hard limit as the kernel accepts them: the number of files cannot be unlimited."""
     if name != "NOFILE" or -1 not in limits:
         return limits
     most = int(proc.contents("/proc/sys/fs/nr_open"))

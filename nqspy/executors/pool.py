@@ -180,7 +180,7 @@ def serve(order: dict[str, Any], station: Station, born: cgroups.ShepherdCgroup 
         # The lock is released only now: its next holder knows that each order is claimed or never will be.
         os.close(station.lock)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
+            signal.signal(number, signal.SIG_IGN)  # a shutdown ends the job, too: record how
         offer = Offer(station.offers, born is not None, traits)
         shepherd = Shepherd(order, station, born, wake, offer.make if remaining else None)
         try:

@@ -316,7 +316,7 @@ class SpoolCleaner:
             # Check for the stop after each clear, which may just have cleared its event.
             while self._folders and not self._stopping:
                 if len(self._folders) > _MOST or not self._wake.wait(self._quiet):
-                    remaining = _STEP  # until a new one comes, at least so many
+                    remaining = _STEP  # at least so many, then until a new one comes
                     while self._folders and (remaining > 0 or not self._wake.is_set()):
                         remove(self._folders.popleft())
                         remaining -= 1

@@ -84,7 +84,7 @@ class Shepherd(AttemptReporter):
         return reported
 
     def _open_stream(self, name: str) -> int:
-        """Open a stream's file in the spool; -1 if the job writes in place. Raises OSError."""
+        """Open a stream's file in the spool; -1 if the job writes it in place. Raises OSError."""
         if self.order["output"][name]["direct"]:
             return -1
         mode = 0o666 & ~self.order["umask"]
@@ -222,7 +222,7 @@ class Shepherd(AttemptReporter):
             forks.silence(wake)
             self._reap()
             if self.childless and self.raw is not None:
-                for message in [*self.early, *deadline.messages(self.control)]:  # before its end was reading
+                for message in [*self.early, *deadline.messages(self.control)]:  # sent before its end
                     self.messages.apply(message)
                 return
             if self.control is None:

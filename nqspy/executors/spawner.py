@@ -170,10 +170,10 @@ _SLOW = 1.0
 
 
 class Reaper:
-    """Shepherds by pid, and attempts with a killed shepherd. The spawner is the subreaper above its
-    shepherds, as each shepherd is above its job. So what remains of the job of a killed shepherd becomes a
-    child of the spawner, even in another session and without marks. All children that are no shepherds are
-    killed; when none remains, the attempt's folder gets the record ``swept``."""
+    """Reaps shepherds, and kills what a killed one leaves. The spawner is the subreaper above its shepherds,
+    as each shepherd is above its job. So what remains of the job of a killed shepherd becomes a child of the
+    spawner, even in another session and without marks. All children that are no shepherds are killed; when
+    none remains, the attempt's folder gets the record ``swept``."""
 
     def __init__(self, station: Station, others: set[int]) -> None:
         """``others``: other children, not to be killed; `reap` removes ended ones. Raises OSError."""

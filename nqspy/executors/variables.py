@@ -27,7 +27,7 @@ def _slots(request: Request, start: Start) -> int:
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Return NCPUS and OMP_NUM_THREADS (not for an application); the request may bring its own instead."""
+    """Return NCPUS and (not for an application) OMP_NUM_THREADS; the request may bring its own ones."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
     found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}

@@ -164,7 +164,7 @@ class Watch:
             self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
-        """Kill a stray attempt if it runs (KILL after ``grace`` real ms); rename its folder."""
+        """End a stray attempt if it runs (KILL after ``grace`` real ms); rename its folder in the spool."""
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
@@ -175,7 +175,7 @@ class Watch:
             _log.error("cannot put %s aside: %s", self.path(key), error)
 
     def send(self, key: Key, message: dict[str, Any]) -> None:
-        """Send a message to the shepherd of a watched attempt, as soon as that listens; else do nothing."""
+        """Send a message to a watched attempt's shepherd, once that listens. Ignore other attempts."""
         data = json.dumps(message).encode("ascii")
         with self._guard:
             attempt = self._attempts.get(key)

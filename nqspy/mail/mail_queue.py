@@ -113,7 +113,7 @@ class MailQueue:
     # ------------------------------------------------------------ from any thread
 
     def start(self, mail: Mail, host: str) -> None:
-        """Start the threads, with the unsent mails of a former daemon."""
+        """Start the threads; send a former daemon's unsent mails. ``host``: for the sender's address."""
         self._incoming.put(lambda: self._resume(mail, host))
         self._writer.start()
         self._sender.start()

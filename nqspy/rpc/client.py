@@ -37,8 +37,8 @@ class Connection(DaemonSocket):
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """Return the ``result`` of a command, or its text if the message asks for ``text``. While the daemon
-        is busy it is repeated for 30 s, with ``repeat`` also over a restart. Raises Refusal, Unreachable."""
+        """Send a command; return its ``result``, or its text if the message asks for ``text``. Repeat it for
+        30 s while the daemon is busy, with ``repeat`` also over a restart. Raises Refusal, Unreachable."""
         waited, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
@@ -149,8 +149,8 @@ class Client:
         self._connection.close()
 
     def call(self, cmd: str, *, repeat: bool = False, **fields: Any) -> Any:
-        """Send any command of the protocol and return its ``result``, or the text where the field ``text``
-        asks for that form. ``repeat``: over a restart of the daemon. Raises Refusal, Unreachable."""
+        """Send any command of the protocol; return its ``result``, or the text where the field ``text`` asks
+        for that form. ``repeat``: send it again if the daemon restarts. Raises Refusal, Unreachable."""
         return self._connection.call({"cmd": cmd, **fields}, repeat=repeat)
 
     def submit(
@@ -168,7 +168,7 @@ class Client:
         self, *ids: "str | ClientRequest", queue: str | None = None, user: str | None = None,
         state: str | None = None, ended: bool = False,
     ) -> list[ClientRequest]:  # fmt: skip
-        """Return live requests (``ended``: ended ones) that match what is given; identifiers find both."""
+        """Return requests not ended (``ended``: ended ones) that match what is given; ids find both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]

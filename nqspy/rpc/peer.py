@@ -181,7 +181,7 @@ class Outbox:
         self.size = 0
 
     def stored(self) -> Iterable[tuple[int, int]]:
-        """Yield an identity and the bytes of each stored answer."""
+        """Yield an identity and the bytes of each stored answer; parts of one answer share both."""
         for answer in self._answers:
             with memoryview(answer.obj) as whole:
                 yield id(answer.obj), len(whole)
@@ -327,7 +327,7 @@ class ServedConnection(asyncio.Protocol):
             self._transport.write(self.outbox.next_piece())
 
     def idle_since(self) -> float | None:
-        """Return since when the connection has been idle; None if it is busy."""
+        """Return since when (monotonic seconds) the connection has been idle; None if it is busy."""
         busy = self.closed or self._pending or self._arrived or self._lines.begun
         return None if busy or self.stuck_since is not None else self._active_at
 

@@ -22,12 +22,13 @@ Name = str | os.PathLike[str]
 
 class Options(TypedDict, total=False):
     """Options of a submission; all may be omitted. Times in seconds or as text, sizes in bytes or as text.
-    ``eligible``: not before (with a zone); ``user``: run as another user (managers); ``after``: ``ID`` or
-    ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
-    name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do; ``array``:
-    ``"1-100%5"`` as of `qsub -J`, or indices like ``range(1, 101)``; ``sizes``: numbers of PEs on which it
-    may run, ``walls`` its wall limits on them, or ``speedup`` Downey's A and sigma, with ``wall`` as the time
-    on one PE; ``key``: the same key again returns the same request."""
+    ``eligible``: earliest start (with a zone); ``user``: run as another user (managers); ``after``: start
+    after ``ID`` has ended well (``ID:any``: has ended); ``needs``: resources that must work, a list or
+    ``nfs+licence``; ``consumables``: units by name, like ``{"gpu": 2}``; ``contract``: it may start in a gap
+    before a reservation that is shorter than its wall limit, and is ended then; ``array``: ``"1-100%5"`` as
+    of `qsub -J`, or indices like ``range(1, 101)``; ``sizes``: numbers of PEs on which it may run, ``walls``
+    its wall limits on them, or ``speedup`` Downey's A and sigma, with ``wall`` as the time on one PE;
+    ``key``: the same key again returns the same request."""
 
     name: str
     queue: str
@@ -248,7 +249,7 @@ def _environment(chosen: Mapping[str, str], folder: str) -> str:
     for name, value in chosen.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise BadValue(f"variable {name!r}: remove = from its name, and NUL from name and value")
-    passed_on = leave_behind(chosen)  # of a job's unchanged variables; changed values stay
+    passed_on = leave_behind(chosen)  # without variables of the job that submits; changed values stay
     found = {n: value for n, value in chosen.items() if n in passed_on or value != os.environ.get(n)}
     for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):
         if name in os.environ:
