@@ -192,7 +192,7 @@ class Chooser:
         return each.policy.blocked(each.candidates, candidate, why)
 
     def _waits_for_better_size(self, policy: Skip, candidate: Request, ask: Request) -> Reason | None:
-        """Return why a candidate waits for a reserved start on another size that ends sooner, or None."""
+        """Return why a candidate waits for a later start on a size that ends sooner; None: it starts now."""
         if candidate.spec.mold is None:
             return None
         if not self.gate.is_reserved(candidate) and not policy.reserves_more():
@@ -260,7 +260,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Return a line for each queue with a domain that could never start anything."""
+    """Return a line for each batch queue with a domain that has too few PEs to start any request."""
     pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
     if pes < 1:
         return ["the machine has no PE: set machine pes=N"]

@@ -157,7 +157,8 @@ def objection(site: Site, name: str, owner: str, groups: Collection[str] | None 
 
 
 def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
-    """Return why a class queue can never load an application, which asks for too many PEs; None: it can."""
+    """Return why a queue that goes by class can never start an application: it asks for more PEs than its
+    class allows. None: it can start it, or this is another queue or no application."""
     most = ClassTable(site.settings).most(spec)
     if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
         return None
@@ -192,5 +193,5 @@ def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
 
 
 def class_in(site: Site, queue: str, named: str) -> str:
-    """Return the class of a request in a queue: the ``named`` one, else the default; empty: not by class."""
+    """Return the name of a request's class in a queue: ``named``, else the default; empty: no class."""
     return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""

@@ -194,7 +194,7 @@ def _own_name(site: Site, given: str) -> str:
 
 
 def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
-    """Return wanted units with a new count of one consumable (0: none). Raises Refusal if it is unknown."""
+    """Return wanted units with a new count of one consumable (0: no unit). Raises Refusal for unknown."""
     name = _own_name(site, given)
     if name not in site.settings.consumables:
         raise Refusal("unknown_consumable", name=given[:80], known=in_words(site.settings.consumables))

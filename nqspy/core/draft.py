@@ -51,6 +51,7 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
+    - ``before``, ``after``: proposed actions of the plan, in this order; starts are added to ``after`` last.
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
@@ -136,7 +137,7 @@ class Draft:
         return by_owner
 
     def close(self) -> None:
-        """Drop the views of exits, which refer to the draft: so the pass is freed without the collector."""
+        """Drop the views made for exits, which refer to the draft, so its memory is freed at once."""
         self.views.clear()
         self.offered.clear()
         self.view = None
@@ -152,7 +153,7 @@ class Draft:
         self.short_domains.add(self.board(queue).domain.name)
 
     def remaining_of(self, request: Request) -> int:
-        """Return how many starts a request has left after those of this pass: an array its indices."""
+        """Return how many starts a request is ready for (an array: indices), less those of this pass."""
         return request.multiplicity - self._indices.get(request.seq, 0)
 
     def what_starts(self, request: Request) -> Request:

@@ -40,7 +40,7 @@ _CHANGING = (
 
 
 class Explanation:
-    """Collector of the reasons of one pass. ``freed``: a candidate could start after the last start."""
+    """Collector of the reasons of one pass. ``freed``: a candidate could start now, in a pass at once."""
 
     def __init__(self, draft: Draft, gate: Gate, offers: Offers) -> None:
         self._draft, self._gate, self._offers = draft, gate, offers
@@ -139,7 +139,7 @@ class Explanation:
         return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
-        """Return the reason of candidates not offered to exits as no offers were left; None: some were."""
+        """Return the reason of candidates not offered to exits by the limit of offers; None: all were."""
         walk = self._offers.walks.get(candidates.queue.name)
         if walk is None or not walk.cut:
             return None

@@ -1,4 +1,4 @@
-"""PSched's protocol of a scheduling feature (semantics.md 4): a file of `core`, listed in `features`."""
+"""Protocol of a scheduling feature (semantics.md 4): a file of `core` that is listed in `features`."""
 
 from collections.abc import Callable
 from dataclasses import replace

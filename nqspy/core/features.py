@@ -77,7 +77,7 @@ def why_held(site: Site, request: Request, but: str = "") -> Reason | None:
 
 def next_action(site: Site, request: Request, began: Instant) -> Reason | None:
     """Return, as a reason, what a feature is known to do later to a request that runs since, or begins at,
-    ``began``: the first feature in their order that knows something. None: none does."""
+    ``began``: that of the first feature in their order. None: no feature has a later action."""
     acting = (feature for feature in FEATURES if _acts_on(feature.name, site, request))
     reasons = (feature.next_action(site, request, began) for feature in acting)
     return next((reason for reason in reasons if reason is not None), None)

@@ -170,18 +170,19 @@ def needs_of(site: Site, request: Request) -> Iterator[str]:
 
 
 def why_blocked(site: Site, request: Request) -> Reason | None:
-    """Return the reason of the first broken resource that a waiting request needs; None: it needs none."""
+    """Return the reason of the first broken resource that a waiting request needs; None: all work."""
     return first_of(broken(site), needs_of(site, request)) if site.resources else None
 
 
 def first_of(resources: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
-    """Return the reason of the first of these needs that is broken; None: no need is."""
+    """Return the reason of the first of these needs that is among the broken resources; None: no need is."""
     name = next((each for each in needs if each in resources), None)
     return reason(name, resources[name]) if name is not None else None
 
 
 def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
-    """Return the reason of a request that waits for a resource, broken ``since``; ``goes_on``: suspended."""
+    """Return the reason of a request that waits for a broken resource. ``since``: time as text, to be shown;
+    ``goes_on``: the request is suspended, not waiting to start."""
     return (_GOES_ON if goes_on else _STARTS)(WHO + name, name, since, state.text)
 
 

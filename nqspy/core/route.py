@@ -40,7 +40,7 @@ _ITS_TURN, _NOT_NOW = reason_kinds(
 (_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination queue takes it: {objections}")
 
 TURN = 10_000
-"""Longest time (ms) until the next part of a pipe queue is tried that is too long for one pass."""
+"""Longest time (ms) until the next part is tried of a pipe queue that is too long for one pass."""
 
 
 class Objection(Struct, frozen=True):

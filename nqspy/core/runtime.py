@@ -30,7 +30,7 @@ _BEYOND = 40.0
 
 
 def memory_of(queue: Queue) -> int | None:
-    """Return the memory (bytes) that an unlimited or omitted one counts as: the queue's limit if finite."""
+    """Return a queue's limit of memory (bytes), of a request, else of a process; None: it has no limit."""
     return first_finite(queue.per_request.memory_limit, queue.per_process.memory_limit)
 
 
@@ -153,9 +153,9 @@ SPARE = 1_500
 
 
 def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | None) -> str:
-    """Return the hint to the owner of a request of that key with far more wall limit (ms; None or less than
-    0: none) than it needs: with less it may start earlier. Empty unless the limit is at least
-    `Server.limit_hint` times the longest of the last runs like it."""
+    """Return the hint to the owner that requests of this key have a much longer wall limit (ms) than they
+    need, so with a shorter one they may start earlier. Empty unless the limit is at least
+    `Server.limit_hint` times the longest of the last runs with this key."""
     times, known = settings.server.limit_hint, past.known.get(key)
     if times is None or known is None or limit is None or limit < HINTED:
         return ""

@@ -27,8 +27,8 @@ Pairs = Mapping[str, int]
 
 
 def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
-    """Return the gate of a pass that begins, and let the draft compute startable work by it. The draft knows
-    the gate, and the gate does not know the draft: no circle outlives the pass."""
+    """Return the gate of a pass that begins, and set ``draft.startable`` to a function that uses it. The gate
+    has only a weak reference to the draft, so that the memory of a pass is freed at its end."""
     known = proxy(draft)
     gate = Gate(draft.site, draft.now, lambda: known.ledger, room=draft.rooms, run_limits=run_limits)
 

@@ -335,7 +335,7 @@ class SiteView:
         return self._draft.ledger.share(group, owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """Return the value of the stock share rule for a user in a group, or for a group."""
+        """Return the value by the rule `share_rule` for a user in a group, or (``owner`` None) the group."""
         return self._draft.ledger_of(self._draft.asked).stocks.value(owner, group)
 
 
@@ -347,7 +347,8 @@ def view_of(draft: Draft) -> PassView:
 
 
 def elected(draft: Draft, choice: Choice, starts: Request) -> list[Request]:
-    """Ask the `elected` exits about a start; return the waiting requests that they changed."""
+    """Call the `elected` exits for a start, record the actions that they want in the draft, and return the
+    waiting requests that these change."""
     if not draft.exits.has("elected"):
         return []
     return draft.follow(choice, draft.exits.elected(request_view(starts, draft), view_of(draft)))

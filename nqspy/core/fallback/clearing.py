@@ -59,7 +59,7 @@ def can_be_cleared(board: Board, tenants: Sequence[Tenant], pes: Iterable[int]) 
 
 
 def on_block(board: Board, holders: Iterable[Request], pes: Iterable[int]) -> list[Request]:
-    """Return the holders that must leave before these PEs have room for another."""
+    """Return the holders of those of these PEs that have no free slot: they must leave first."""
     crowded = set(pes) - set(board.open().tolist())
     return [holder for holder in holders if not crowded.isdisjoint(holder.pes)]
 

@@ -47,8 +47,8 @@ class Walk:
         self._again = most // 2
 
     def asks(self, request: Request) -> bool:
-        """True if a candidate is to be examined now. If not, its earlier answer is used, or the offers ran
-        out. A suspended candidate is examined without an offer."""
+        """True if a candidate is to be examined now; an offer is used up unless it is suspended. False: its
+        earlier answer is used, or the offers ran out (``cut``)."""
         seq = request.seq
         if request.state is State.SUSPENDED:
             return True
@@ -84,7 +84,7 @@ class Reached:
             self._answers[request.queue, fields] = answer
 
     def of(self, request: Request) -> Answer | None:
-        """Return a recorded answer that applies to this request too; None: there is none."""
+        """Return a recorded answer that applies to this request too; None: no answer does."""
         for names in self._alike:
             found = self._answers.get((request.queue, alike.fields_of(request, names)))
             if found is not None:
@@ -186,7 +186,8 @@ class Offers:
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
-        """Ask `jobselect` exits about a candidate; return the answer. None: no answer, or a suspended one."""
+        """Ask `jobselect` exits about a candidate; return the answer. None: it is left to the rules, or not
+        asked about (there is no such exit, or it is suspended)."""
         if not self.asking or request.state is State.SUSPENDED:
             return None
         view = views.request_view(request, self._draft)
@@ -200,8 +201,8 @@ class Offers:
         return self._exits.jobselect(view, views.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
-        """Record a refusal, and skip the rows to which it applies too. The refused requests lose reservations
-        that are due. Return True if the refusal closes the queue."""
+        """Record an exit's refusal of a request, and skip the rows to which it applies too. The refused
+        requests lose reservations that are due. Return True if the refusal closes the queue."""
         draft, reserved, place = self._draft, self._gate.reserved, None
         due = [request] if reserved.is_due(request) else []
         draft.reasons[request.seq] = reason = self._reason(answer)

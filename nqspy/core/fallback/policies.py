@@ -29,7 +29,7 @@ set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLIC
 
 
 def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[Candidates, Skip]]:
-    """Yield the candidates of these queues, each with its policy; those of class queues come first."""
+    """Yield each queue's candidates with its policy; first the class queues, those of a domain together."""
     for by_class in class_queues(draft.site) if draft.barred is None else ():
         jobs = ClassCandidates(draft, by_class, gate)
         yield jobs, Preempt(draft, gate, jobs)

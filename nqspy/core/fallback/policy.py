@@ -45,11 +45,11 @@ class Skip:
         return candidates.in_turn(most)
 
     def any_startable(self, candidates: Candidates) -> bool:
-        """Return True if a remaining row may start now."""
+        """Return True if the gate lets some row start now that was not examined yet."""
         return candidates.any_startable()
 
     def not_limited(self, candidates: Candidates) -> int | None:
-        """Return the first row that no limit holds; None: limits hold all."""
+        """Return the first row, not examined yet, that no limit holds; None: limits hold all of them."""
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.LIMITS), anew=False)
 
     @property
@@ -63,7 +63,7 @@ class Skip:
             self.gate.reserve(candidate)
 
     def in_front(self, candidates: Candidates) -> int | None:
-        """Return the foremost row for which a start may be reserved; None: there is none."""
+        """Return the first row for which a start may be reserved; None: no row (here always)."""
         return None
 
     def past_blocker(self, candidates: Candidates) -> Iterator[int]:
@@ -75,7 +75,8 @@ class Skip:
         yield from ()
 
     def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
-        """Return the blocked candidates to examine again, chosen from ``eligible``; None: nothing changes."""
+        """Return the candidates to examine again after changes in the pass, out of ``eligible`` (those that
+        were examined and could start by now). None: the queue stays closed."""
         return eligible
 
     def reserves_more(self) -> bool:
@@ -89,7 +90,7 @@ class Skip:
     # ------------------------------------------------------------ the gate's answers
 
     def variants(self, candidate: Request) -> Sequence[Request]:
-        """Return the ways in which a candidate may start, the best first."""
+        """Return the variants in which a candidate may start, such as its sizes, the best first."""
         return variants_of(self.gate.site, candidate)
 
     def refuses(self, ask: Request, forced: bool) -> Reason | None:

@@ -108,7 +108,7 @@ class Preempt(Skip):
             yield row
 
     def _bumpers(self) -> Iterator[int]:
-        """Yield the bumpers in order. One that has a block comes first, unless another has a higher class."""
+        """Yield the bumpers in order; first one that has a block, unless the class of another is higher."""
         jobs, rows = self._jobs.jobs, list(self._jobs.jobs)
         first = next(filter(self._is_bumper, rows), None)
         former = None if self._former is None else self._former["seq"]
@@ -144,7 +144,7 @@ class Preempt(Skip):
         return self._first(lambda job: self.gate.limit(job) or self._limits.refuses(job))
 
     def _first(self, refuses: Callable[[Request], Reason | None]) -> int | None:
-        """Return the first remaining row with a job that is not refused on its smallest size, or None."""
+        """Return the first unexamined row with a job not refused on its least size; None: all are refused."""
         rows = self._jobs.remaining()
         return next((row for row in rows if refuses(self._least(self._jobs.request(row))) is None), None)
 
@@ -262,8 +262,8 @@ class Preempt(Skip):
         return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
 
     def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
-        """Suspend one holder of the block after its do-not-disturb time, and record when that of the
-        others ends. While one moves out the others go on: the disk serves one move at a time."""
+        """Suspend the first of these holders after its do-not-disturb time, unless one is moving out (the
+        disk serves one move at a time). Record when that time of the others ends, to run a pass then."""
         draft, moving = self._draft, any(map(self._leaves, holders))
         for holder in holders:
             if self._leaves(holder):
@@ -336,7 +336,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def _may_be_bumped(site: Site, request: Request) -> bool:
-    """True if a job that waits in the domain of this loaded job may bump it."""
+    """True if some waiting or bumped job in the domain of this loaded job is of a class that may bump it."""
     if not is_served(site, request.queue):
         return False
     table, domain = ClassTable(site.settings), site.domain_of(request.queue).name
@@ -351,9 +351,8 @@ def _may_be_bumped(site: Site, request: Request) -> bool:
 
 
 def move_rank(site: Site, seq: Seq) -> int:
-    """Return the rank of a job's move, out of its PEs or back; higher moves first. First come holders of a
-    bumper's block by the priority of the bumper's class, then returning jobs by their own, then the others.
-    """
+    """Return the rank of a job's move off its PEs or back to them; the higher moves first. First come holders
+    of a bumper's block by its class priority, then jobs that return by their own, then all others (0)."""
     request, table = site.requests.get(seq), ClassTable(site.settings)
     if request is None:
         return 0

@@ -59,20 +59,20 @@ class ReserveStarts(Skip):
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield rows that got no reservation because the queue had as many as it may, once it has fewer."""
+        """Yield rows that got no reservation as the queue had all that it may have, once it has fewer."""
         while self._unreserved and self.reserves_more():
             request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.removed():
                 yield candidates.row_of(request)
 
     def reserves_more(self) -> bool:
-        """Return True if fewer candidates have a reservation than may."""
+        """Return True if fewer candidates of the queue have a reservation than ``reserve=`` allows."""
         most = MOST if self._depth is None else min(self._depth, MOST)
         return self._depth != 0 and self.gate.reserved.count(self.queue.name) < most
 
     def in_front(self, candidates: Candidates) -> int | None:
-        """Return the first remaining row; None: there is none. Rows that limits of their owners hold are
-        passed over, unless every candidate gets a reservation."""
+        """Return the first row that was not examined; None: no row. Rows that limits of their users or groups
+        hold are passed over, unless every candidate gets a reservation (``reserve=all``)."""
         if self._depth is None:
             return candidates.best()
         return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.OWNER))
@@ -141,8 +141,8 @@ class Block(ReserveStarts):
             self.blocker = candidate
 
     def reopen(self, eligible: list[Request]) -> list[Request] | None:
-        """Return the candidates to examine again: all ``eligible`` if the blocker no longer blocks, else
-        those with a reservation that is due; None: there are none."""
+        """Return the candidates to examine again: all ``eligible`` if the blocker blocks no longer, else
+        those with a reservation that is due; None: no candidate."""
         blocker, reserved = self.blocker, self.gate.reserved
         if blocker is not None:
             own = self.gate.limit(blocker) is not None and not reserved.is_shared(blocker)

@@ -57,9 +57,9 @@ def resume_suspended(draft: Draft, gate: Gate) -> None:
 
 
 def places(request: Request, board: Board, lost: Collection[int]) -> tuple[int, ...]:
-    """Return PEs on which a suspended request can resume, at most as many as it had. These are its former
-    PEs, in their old order, if they are free, else what the placement of the domain gives it, in ascending
-    order. Last come its former PEs that are ``lost``: their CPUs do not come back."""
+    """Return PEs on which a suspended request can resume, as many as it had or, if too few are free, fewer.
+    These are its former PEs, in their old order, if they are free, else those that the domain's placement
+    gives it, in ascending order. Its former PEs that are ``lost`` (without CPU) fill up the number."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
     given = placement_of(board.domain).again(board, len(request.pes), own)
@@ -75,7 +75,7 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
 
 
 def _lost(site: Site, board: Board) -> set[int]:
-    """Return the PEs of a board that have no CPU, except those that an operator has set offline."""
+    """Return the unheld PEs of a board that are offline for lack of a CPU, not by an operator."""
     return board.lost() - {*set_offline(site.settings.machine, site.pes())}
 
 

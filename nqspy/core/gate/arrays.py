@@ -25,7 +25,7 @@ class ArrayLimit(Rule):
 
     @property
     def bound(self) -> bool:
-        """True if any array has such a limit."""
+        """True if any array has a limit of running indices."""
         return bool(self._site.limited)
 
     def add(self, request: Request) -> None:
@@ -35,7 +35,7 @@ class ArrayLimit(Rule):
             self._runs[array] = self._runs.get(array, 0) + 1
 
     def room(self, request: Request) -> float:
-        """Return the number of indices of the array that may still start."""
+        """Return how many more indices may start under the limit of a request's array; infinite: no limit."""
         array, limit = self._limit(request)
         return INFINITE if limit is None else limit - self._runs.get(array, 0)
 

@@ -104,14 +104,14 @@ class Caps(Rule):
         return above
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows of groups to which a cap leaves no PE at all. A cap that leaves too few for one
-        request still leaves its group some work."""
+        """Return the rows of groups to which a cap leaves no PE at all: only these count as without work."""
         holds = self._site.domain_of(queue).held_by(1)
         rows: Mask = table(self._site, "group", INFINITE, self._left_to_groups(False))[columns.group] < holds
         return rows
 
     def _left_to_groups(self, ever: bool) -> dict[str, int]:
-        """Return the PEs left to each group that has a cap, itself or by a group above it."""
+        """Return the PEs left to each group under its own cap and those of groups above it; groups without a
+        cap are left out. ``ever``: as if nothing ran. -1: its cap of use lets no request start."""
         pes = {name: cap.pes for name, cap in self._caps.items()}
         for name, cap in () if ever else self._caps.items():
             # -1: a group at the cap of its use starts no request, not even one without PEs.
@@ -120,7 +120,7 @@ class Caps(Rule):
         return {name: min(pes[cap.group] for cap in caps) for name, caps in bound if caps}
 
     def never(self, request: Request) -> Reason | None:
-        """Return the reason of a cap of fewer PEs than a request asks for; None: there is none."""
+        """Return the reason of a cap of fewer PEs than a request asks for; None: no cap is so low."""
         asked = self._site.held_by(request)
         return gravest(self._of_pes(cap, asked) for cap in self._of(request.group) if asked > cap.pes)
 
@@ -146,8 +146,8 @@ class Caps(Rule):
         return _SHORT(cap.who, *values, held + asked - cap.pes)
 
     def opens(self) -> Instant | None:
-        """Return when the past use of the first capped group will have decayed enough for a start; None: only
-        the end of running requests helps."""
+        """Return the first instant at which the past use of a group at its cap will have decayed enough for a
+        start; None: no group waits only for decay."""
         return min((at for cap in self._caps.values() if (at := self._opens(cap)) is not None), default=None)
 
     def _opens(self, cap: Cap) -> Instant | None:

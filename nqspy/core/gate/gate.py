@@ -1,4 +1,4 @@
-"""The gate: may this request start now, and if not, why? All parts of nqspy ask here."""
+"""The gate: the place that decides if a request may start now, and if not, why. All parts of nqspy ask it."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -30,7 +30,7 @@ _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 
 
 class Which(StrEnum):
-    """Selection of rules for a mask. (A text: as a key, other enumerations take several times as long.)"""
+    """Selection of rules for `Gate.mask`. (It is a text, because other enumerations are slow as keys.)"""
 
     ALL = "limits, room and reservations"
     TIMED = "limits and reservations"
@@ -118,13 +118,14 @@ class Gate:
         return gravest(each for each in self._reasons(ask) if each.needed in _LASTING)
 
     def closed(self, queue: str) -> Reason | None:
-        """Return the run limit that holds a whole queue; None while none is reached."""
+        """Return the reached run limit that holds a whole queue; None: no run limit is reached."""
         limits = (rule for rule in self.rules(queue) if isinstance(rule, CountLimit) and rule.whole_queue)
         return next((rule.reason(1, 0, "") for rule in limits if rule.remaining() < 1), None)
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
-        """Return True if the reason is a want of a shared amount (PEs, units, memory), and there is enough
-        of it once all others have ended: then a start may be reserved. No end brings back offline PEs."""
+        """True if a request is refused (``reason``) only for a shared amount (PEs, units, memory) of which
+        there is enough once all others have ended: then a start may be reserved for it. Offline PEs do not
+        come back by ends."""
         waits = (reason.code in _ROOM and reason.kind != ALL_AWAY.name) or self.reserved.is_shared(ask)
         return waits and not self.reserved.is_too_much(ask)
 
@@ -173,14 +174,14 @@ class Gate:
         return self._missing[queue]
 
     def opens(self) -> Instant | None:
-        """Return when use of the first capped group will have decayed enough for a start; None: unknown."""
+        """Return when use of the first group at its cap will have decayed enough for a start; None: never."""
         return self._caps.opens()
 
     # ------------------------------------------------------------ changes
 
     def add(self, ask: Request, of: Request, forced: bool = False) -> None:
-        """Count a start under all rules. ``ask``: the request in the variant that starts; ``of``: the
-        candidate, for an index its array."""
+        """Count a start of this pass under all rules. ``ask``: the request in the variant that starts;
+        ``of``: its candidate (of an index, the array). ``forced``: it passes reservations."""
         self.count(ask)
         self.reserved.start(ask, of, forced)
 
@@ -234,7 +235,7 @@ class Gate:
 
 
 def never(site: Site, ask: Request) -> Reason | None:
-    """Return why a limit never lets a request start, in any shift, even if nothing else runs, or None."""
+    """Return the limit that lets a request start in no shift, even if nothing else runs; None: no limit."""
     reason = Gate(site, running=()).never(ask)
     return reason if reason is not None and reason.code is ReasonCode.NEVER else None
 

@@ -108,8 +108,8 @@ class Reservations(StandingReservations):
         return bool(self._site.reserved or (timeline is not None and timeline.holdings))
 
     def delaying(self, request: Request) -> Reason | None:
-        """Return a reason if a request would delay another's reservation; None: no, or it lacks PEs
-        anyway."""
+        """Return a reason if a request, started now, would delay a reserved start of another; None: it would
+        not, or it lacks free PEs anyway."""
         if not self._has_holdings():
             return None
         timeline, domain = self._timeline, self._site.domain_of(request.queue).name
@@ -176,7 +176,8 @@ class Reservations(StandingReservations):
     # ------------------------------------------------------------ by chance, by contract
 
     def _passes(self, request: Request, claims: Claims) -> bool:
-        """True if a request may start, by chance or contract, though its wall limit ends in a reservation."""
+        """True if a request may start although its wall limit runs into a reservation, as it probably ends
+        before (``backfill=probable``) or is ended before (`Spec.contract`)."""
         queue = self._site.settings.queues.get(request.queue)
         if self._timeline.spans.has_untimed or queue is None:
             return False
@@ -194,7 +195,7 @@ class Reservations(StandingReservations):
         return True
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
-        """True if these amounts are reserved only for times that are not guaranteed."""
+        """True if no reservation of these amounts is for a guaranteed time, for now, late or untimed."""
         for seq, held in self._timeline.holdings.items():
             if held.claims.keys().isdisjoint(amounts):
                 continue
@@ -256,8 +257,8 @@ class Reservations(StandingReservations):
         return sizes.soonest(self._site, self._now, request, start_of, latest)
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
-        """Return the size on which a request ends soonest, and its start (at most its reserved one), or
-        None."""
+        """Return the size on which a request ends soonest, and its start, not later than its reserved one;
+        None: no start is known."""
         spans = self._timeline.spans
         own = spans.lift(request.seq)
         found = self._soonest(request, self.reservation_of(request))
@@ -381,12 +382,12 @@ class Reservations(StandingReservations):
             self._known_timeline.reserve_pes(candidate, pes)
 
     def made_before_start(self) -> Reserving | None:
-        """Return the reservation changes so far, if they freed something for the next start, or None."""
+        """Return the reservation changes so far as an action, if they freed something; None: they did not."""
         return self._flush(0) if self.eased else None
 
     def made(self) -> Reserving | None:
         """Return the reservations made, changed or taken back since the last such action, as an action; None:
-        none. Its ``as_of`` is one less if the next pass is to examine all reservations again."""
+        nothing changed. Its ``as_of`` is one less if the next pass is to examine all reservations again."""
         freed, goes_on = self._site.freed, self._site.swept == self._site.freed - 1
         was_used = self.is_moving and (self.changes or self.early or goes_on) and self._any_reserved()
         if not self.pending and not was_used:

@@ -45,7 +45,7 @@ class Room(Rule):
         self._reserved_pes: dict[str, tuple[int, Seq]] = {}  # free PEs, and for which request, by domain
 
     def board(self, queue: str) -> Board:
-        """Return the PEs of a queue's domain with their holders."""
+        """Return the PEs of a queue's domain with their holders, as far as this pass has decided."""
         found = self._by_queue.get(queue)
         if found is None:
             name = self._site.domain_of(queue).name
@@ -72,7 +72,7 @@ class Room(Rule):
         return wider(columns, size_of(self._site, queue) if ever else self.pes(queue))
 
     def pick(self, request: Request) -> tuple[int, ...]:
-        """Return the PEs that the placement of the domain chooses for a request; they stay free."""
+        """Return the PEs that the placement of the domain chooses for a request; `hold` must take them."""
         board = self.board(request.queue)
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 
@@ -81,7 +81,7 @@ class Room(Rule):
         self.board(queue).hold(pes)
 
     def reserve_pes(self, candidate: Request, pes: Iterable[int]) -> None:
-        """Take these PEs off the board for a candidate, until the pass ends, whatever becomes free."""
+        """Let no request of this pass have these PEs, as ``candidate`` waits for them."""
         board = self.board(candidate.queue)
         name = board.domain.name
         self._boards[name] = board.without(tuple(pes))
@@ -116,5 +116,5 @@ def asked_of(request: Request) -> int | str:
 
 
 def asking(request: Request, lack: Reason) -> Reason:
-    """Return the reason of a whole queue as that of one request, with the PEs that it asks for."""
+    """Return ``lack``, the reason of a whole queue (`Room.lack`), with the PEs for which one request asks."""
     return Reason(lack.kind, lack.who, (asked_of(request), *lack.values[1:]), lack.until, lack.ahead)

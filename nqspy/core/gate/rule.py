@@ -18,7 +18,7 @@ from nqspy.model.tree import Declared, Unit, add_setting
 Mask = npt.NDArray[np.bool_]
 """A truth value for each row of a queue."""
 Claim = tuple[Hashable, int, int]
-"""What is counted, how much of it a request takes, and how much there may be in all."""
+"""Key of a counted amount (such as PEs of a domain), the part that a request takes, and the most in all."""
 INFINITE = float("inf")
 
 RAISED = "the limit must be raised"
@@ -54,10 +54,10 @@ class Rule(ABC):
 
     @abstractmethod
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        """Return the rows of a queue that it refuses now (``ever``: even if nothing ran); None: no row."""
+        """Return the mask of the rows that it refuses now (``ever``: even if nothing ran); None: no row."""
 
     def spent(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows without work for quotas, because the rule leaves nothing to their owners now."""
+        """Return the rows that are no work for quotas, because the rule leaves their owners nothing now."""
         return self.mask(queue, columns)
 
     def claims(self, request: Request) -> Iterable[Claim]:
@@ -155,7 +155,7 @@ class CountLimit(ScopeLimit):
 
 
 def table(site: Site, column: str, others: float, named: Mapping[str, float]) -> Floats:
-    """Return the amount left for each number of a column's names: the one in ``named``, else ``others``."""
+    """Return an array of the amount left by number of name in a column: from ``named``, else ``others``."""
     numbers = dict(site.numbers.by_column())[column]
     found = np.full(len(numbers), float(others))
     for name, remaining in named.items():
@@ -173,13 +173,13 @@ def wider(columns: Columns, pes: int) -> Mask | None:
 
 
 def any_of(masks: Iterable[Mask | None]) -> Mask | None:
-    """Return the rows that at least one of these masks has; None: there is no mask."""
+    """Return a mask of the rows that are True in at least one of these masks; None: all masks are None."""
     found = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, found) if found else None
 
 
 def gravest(reasons: Iterable[Reason]) -> Reason | None:
-    """Return the first reason that says never, else the first of all; None: there is none."""
+    """Return the first reason of code NEVER, else the first reason; None: there are no reasons."""
     first = None
     for reason in reasons:
         if reason.code is ReasonCode.NEVER:

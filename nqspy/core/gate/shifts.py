@@ -24,7 +24,7 @@ from nqspy.model.site import Site
     too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}",
 )
 TOGETHER = "one shift must raise all limits that the request exceeds, or the request must ask for less"
-"""Remedy if shifts raise limits of a request, and none of them lets it start."""
+"""Text of what must happen if shifts raise limits that hold a request, but no shift lets it start."""
 (_NOT_TOGETHER,) = reason_kinds(
     ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift with a higher limit lets it start"
 )
@@ -35,8 +35,8 @@ Bar = tuple[str, Any, Callable[[Any], bool]]
 
 
 def judged(site: Site, request: Request, reason: Reason) -> Reason:
-    """Return the reason, or one that says never if it waits for a shift and no shift lets the request
-    start."""
+    """Return the reason unchanged, or one of code NEVER if it waits for a shift with a higher limit and no
+    shift lets the request start."""
     if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request))):
         return reason
     return _NOT_TOGETHER(reason.who, reason.text)

@@ -1,4 +1,4 @@
-"""Reservations of a site, as a pass begins and with the changes that the pass makes."""
+"""Reservations of a site as a pass begins, and the changes that the pass makes in them."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -107,7 +107,7 @@ class StandingReservations:
         return found.timed[: bisect_right(found.times, self._now)]
 
     def due(self, queue: str) -> list[Request]:
-        """Return the requests of a queue with a reserved time that has come and is not used (by an index)."""
+        """Return the requests of a queue with a reserved time that has come, not started by this pass."""
         return [r for r in self._all_due if r.queue == queue and r.slot >= 0 and r.seq not in self._begun]
 
     def is_due(self, request: Request) -> bool:
@@ -121,7 +121,7 @@ class StandingReservations:
         return request.seq in self._begun
 
     def reservation_of(self, request: Request) -> Reservation | None:
-        """Return the reservation that a request has now, after changes of this pass; of an array the next."""
+        """Return the reservation of a request after the changes of this pass; None: it has no reservation."""
         former = None if request.seq in self._begun else request.reservation
         return self.changes.get(request.seq, former)
 
@@ -139,7 +139,7 @@ class StandingReservations:
         return len(self._as_found.by_queue.get(queue, ())) + self._more[queue]
 
     def for_now(self, queue: str) -> list[int]:
-        """Return the rows of a queue that wait and have a start at once that this pass reserved."""
+        """Return the waiting rows of a queue for which this pass reserved a start at once."""
         made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
         requests = (self._site.requests[seq] for seq in made)
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]

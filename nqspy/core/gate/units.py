@@ -61,8 +61,8 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 
 
 def _rows(site: Site, remaining: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return the rows that ask for more units of a consumable than ``remaining`` has; None: no row.
-    ``others``: the number left of consumables that it does not name."""
+    """Return a mask of the rows that ask for more units than are left by consumable (``remaining``; others:
+    ``others``); None: no row does."""
     keys = map(_wanted, site.numbers.needs.names)
     more = [any(count > remaining.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None
@@ -198,5 +198,5 @@ LIMITS = (UnitLimit, UserUnitLimit, GroupUnitLimit)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:
-    """Return numbers by name: ``("gpu=2", "matlab=1")`` gives ``{"gpu": 2, "matlab": 1}``."""
+    """Return a limit of consumables as numbers by name: ``{"gpu": 2}`` from ``("gpu=2",)``."""
     return {name: int(most) for name, _, most in (text.partition("=") for text in given)}

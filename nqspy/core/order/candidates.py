@@ -22,9 +22,9 @@ from nqspy.model.reasons import Reach
 from nqspy.model.requests import Request
 
 LAST = np.iinfo(np.int64).max
-"""A date after all others."""
+"""Date in queue later than all others."""
 NEVER = float("-inf")
-"""The score of a removed row."""
+"""Score of a row that is no candidate (any more)."""
 _SAMPLE = 16
 """Sampling stride for estimating the cut-off score."""
 NEXT = 2
@@ -53,7 +53,7 @@ class Candidates:
 
     @property
     def shares(self) -> Shares | None:
-        """Share factors; None where the queue's order gives share no weight."""
+        """Share factors of the queue's requests; None if the queue's order gives shares no weight."""
         if not self._order.shared:
             return None
         if self._shares is None:
@@ -156,7 +156,7 @@ class Candidates:
     # ------------------------------------------------------------ choosing
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
-        """Return the first remaining row that is not excluded; None: there is none. ``anew`` False: by the
+        """Return the best unexamined row that is not excluded; None: no such row. ``anew`` False: by the
         scores before the last start, which saves calls of share exits."""
         remaining = self._remaining if excluded is None else self._remaining & ~excluded
         if not np.count_nonzero(remaining):  # `any` takes several times as long for few rows
@@ -169,7 +169,7 @@ class Candidates:
         return self._first((score == score.item(score.argmax())).nonzero()[0])
 
     def startable(self) -> int | None:
-        """Return the first remaining row that the gate does not refuse; None: there is none."""
+        """Return the best row, not examined yet, that the gate does not refuse; None: no such row."""
         return self.best(self._gate.mask(self.queue.name, self.columns))
 
     def any_startable(self) -> bool:
@@ -194,7 +194,8 @@ class Candidates:
         return rows.item()
 
     def in_order(self, rows: Sequence[int] | None = None, most: int | None = None) -> list[int]:
-        """Return the remaining ones of these rows (None: all) in order; ``most``: at least so many."""
+        """Return those of these rows (None: all) that were not examined, best first. ``most``: return at
+        least that many of the first; the rest may be left out."""
         if rows is not None and not len(rows):
             return []
         score = self.scores()
@@ -211,7 +212,7 @@ class Candidates:
         return found
 
     def in_turn(self, most: int) -> Iterator[int]:
-        """Yield remaining rows, each the first at that moment; ``most``: number that a caller may use."""
+        """Yield rows that were not examined, each the best at that moment; ``most``: as in `in_order`."""
         rows: list[int] = []
         version: object = None
         while True:
@@ -235,7 +236,7 @@ class Candidates:
         return [(int(self.columns.rank[row]), row) for row in rows]
 
     def any_within(self, pes: int) -> bool:
-        """True if a remaining row asks for at most so many PEs."""
+        """True if a row that was not examined asks for at most so many PEs."""
         return bool(pes) and bool((self._remaining & (self.columns.pes <= pes)).any())
 
     def removed(self) -> list[int]:

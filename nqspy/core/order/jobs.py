@@ -40,7 +40,7 @@ class WaitingJob(Struct, frozen=True):
         return -self.request.rank, -self.kind.priority, self.since, self.request.seq
 
     def due(self) -> Instant | None:
-        """Return when the job will have waited as long as its class allows; None: never."""
+        """Return when the job will have waited as long as its class allows; None: its class sets no wait."""
         return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
 
 
@@ -110,7 +110,7 @@ class ClassCandidates(Candidates):
         ]
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
-        """Return the first row that was not examined; None: there is none. The arguments are not used."""
+        """Return the first row that was not examined; None: all were. The arguments have no effect."""
         while self._next < len(self._rows) and self._rows[self._next] not in self._unexamined:
             self._next += 1
         return self._rows[self._next] if self._next < len(self._rows) else None
@@ -155,7 +155,7 @@ class ClassCandidates(Candidates):
         return [(rank, row) for row in self.scheduled() if (rank := self.request(row).rank) >= NEXT]
 
     def scheduled(self) -> list[int]:
-        """Return the rows that an operator moved ahead of others, in order."""
+        """Return the rows that an operator moved ahead of others (``schedule request``), in order."""
         return [row for row, job in self.jobs.items() if job.request.rank and not job.returns]
 
     def any_within(self, pes: int) -> bool:

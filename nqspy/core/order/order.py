@@ -78,7 +78,7 @@ class Sjf(CandidateOrder):
 
 
 _ENDLESS = float(1 << 42)
-"""A wall time (ms) above all that are asked for."""
+"""Wall time (ms) that counts for a request without a limit: longer than any limit."""
 
 
 class ByClass(CandidateOrder):

@@ -1,4 +1,4 @@
-"""Factors and place in the order of every queued request of a queue, for qstat."""
+"""Factors and place in the order of every queued request of a queue, as `qstat` shows them."""
 
 from collections.abc import Collection, Mapping
 
@@ -124,7 +124,7 @@ class _Run:
         self._redated = 0
 
     def rows(self, plain: list[int], most: int) -> list[int]:
-        """Return rows in the order of their starts, at most ``most``, without those that limits hold."""
+        """Return rows in the order of simulated starts, at most ``most``, without those that limits hold."""
         line, gate, columns = self._line, self._gate, self._line.columns
         rank, is_strict = columns.rank, line.queue.backfill == "none"
         started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]

@@ -20,7 +20,8 @@ from nqspy.shares import Many, balance_of
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the share value of each (owner, group) in this round, not yet normalised; never negative."""
+    """Return the share value of each (owner, group) in this round: from the `shrpri` exit, else by the stock
+    rule. It is not negative and not yet divided by the largest."""
     known = draft.priorities.get(domain)
     if known is None:
         values = _ask(draft, domain, pairs)

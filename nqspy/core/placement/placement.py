@@ -18,7 +18,7 @@ class Placement(ABC):
     in_a_row: ClassVar[bool] = False
 
     def room(self, board: Board) -> int:
-        """Return how many PEs one request could be given now."""
+        """Return the greatest number of PEs that one request could be given now on this board."""
         return board.free
 
     @abstractmethod
@@ -26,7 +26,8 @@ class Placement(ABC):
         """Return PEs for a request of at most `room` PEs, in ascending order."""
 
     def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
-        """Return up to ``count`` PEs for a request that had so many before, its ``own`` open ones first."""
+        """Return up to ``count`` PEs for a suspended request that had so many, first its former PEs that are
+        free (``own``)."""
         return [*own, *(pe for pe in board.open().tolist() if pe not in own)][:count]
 
 

@@ -32,8 +32,8 @@ def nearest(domain: Domain) -> Placement:
 
 
 def size_of(site: Site, queue: str) -> int:
-    """Return how many PEs one request of a queue can get: those of its domain, or of the largest block of
-    these if the placement gives PEs in a row."""
+    """Return how many PEs one request of a queue can get if nothing is held: all of its domain or, if the
+    placement gives PEs in a row, those of the largest block."""
     if not site.is_divided() or (domain := site.domain_of(queue)).is_command:
         return site.pes()
     own = site.pes_of(domain)

@@ -23,8 +23,8 @@ _STRENGTH = {"suspend": 1, "requeue": 2}
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Close the queues that need a broken resource. Suspend or requeue started requests that need one; keep
-    the suspended ones suspended."""
+    """Close in this pass the queues that need a broken resource. Suspend or requeue started requests that
+    need one, as its probe is set, and keep suspended ones suspended."""
     resources = broken(draft.site) if draft.site.resources else {}
     if not resources:
         return None
@@ -76,7 +76,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def why_held(site: Site, request: Request) -> Reason | None:
-    """Return the reason of a broken resource that holds a waiting or suspended request."""
+    """Return the reason of a broken resource that holds a waiting or suspended request; None: none does."""
     if not site.resources:
         return None
     if request.state is not State.SUSPENDED:
@@ -108,7 +108,7 @@ def _cause(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
 
 
 class Count:
-    """Counter of successive good or failed tries of one probe. ``state``: None before the first result."""
+    """Counter of good or failed tries in a row of one probe. ``state``: None before the first result."""
 
     def __init__(self, state: Health | None = None) -> None:
         self.state = state

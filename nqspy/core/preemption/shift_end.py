@@ -50,7 +50,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
-    """Return what the shift does to a running request (``suspend``, ``requeue``) and the cause, or None."""
+    """Return what the shift in force does to a running request (``suspend`` or ``requeue``) and the cause;
+    None: it leaves the request alone."""
     shift = _in_force(site)
     if shift is None or not _is_over(site, shift, request):
         return None
@@ -84,7 +85,7 @@ def why_held(site: Site, request: Request) -> Reason | None:
 
 
 def _in_force(site: Site) -> Shift | None:
-    """Return the shift in force if it makes requests give way."""
+    """Return the shift in force if its ``spill`` is suspend or requeue; None: no such shift."""
     shift = site.settings.shifts.get(site.shift.current or "")
     return shift if shift is not None and shift.spill in ("suspend", "requeue") else None
 

@@ -206,7 +206,7 @@ class ResidentMemory:
 
 
 def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | None:
-    """Propose that one request gives way. If none may yet, return the time at which one may; else None."""
+    """Propose that one running request gives way. If none may yet, return when the first may; else None."""
     control, large = CONTROL.one(draft.site.settings), held.large()
     if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
         return None
@@ -225,7 +225,8 @@ def free_at(request: Request, control: SwapControl) -> Instant:
 
 
 def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | None:
-    """Return the request that gives way: of comparable ones the one that did so least, then the largest."""
+    """Return the request that gives way: of comparable ones that which did so least often, then the largest;
+    None: no request may. ``held``: bytes in memory by request."""
     most = max(held.values(), default=0)
     comparable = [request for request in requests if held[request.seq] * COMPARABLE >= most]
     return min(comparable, key=lambda r: (r.run.preempted_times, -held[r.seq], r.seq), default=None)
@@ -235,7 +236,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 
 
 def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Request | None:
-    """Return the suspended request that returns, or None; one that an earlier feature holds does not."""
+    """Return the suspended request that resumes now, unless an earlier feature holds it; None: no request."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     mine = [request for request in away if request.seq not in draft.reasons]
     alone = mine[0] if mine and not held.large() and not pressure.people else None

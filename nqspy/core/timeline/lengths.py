@@ -28,8 +28,8 @@ def length_of(site: Site, request: Request) -> int:
 
 
 def planned_end(site: Site, now: Instant, request: Request) -> int:
-    """Return when a request that runs, or starts now, will have run as long as it may, perhaps in the
-    past."""
+    """Return the instant at which a request that runs, or starts now, will have run as long as it may; it may
+    be past. `FOREVER`: unknown."""
     began, attempt = request.started if request.started is not None else now, request.attempt
     rest = attempt.suspended_time if attempt is not None else 0
     if request.pause is not None:
@@ -55,7 +55,7 @@ def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
 
 
 def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
-    """Return when a shift stops the queue of a request; None: never, or its domain lets it run on."""
+    """Return the next stop by a shift of a request's queue; None: no stop, or its domain lets it run on."""
     stop = site.upcoming_stops.get(request.queue)
     return stop if stop is not None and site.settings.gives_way(request.queue) else None
 
@@ -70,8 +70,8 @@ def guarantees_times(site: Site, queue: str) -> bool:
 
 
 def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> int | None:
-    """Return how long (ms) a request with this wall limit runs at most, with its queue's probability; None:
-    only its limit ends it, or its queue takes no chances."""
+    """Return the length (ms) within which a request with the wall limit ``limit`` ends with the queue's
+    ``probability``; None: only the limit is sure, or the queue is not ``backfill=probable``."""
     if queue.backfill != "probable":
         return None
     part = site.lifetimes.sure(key_of(request), queue.probability)
@@ -79,7 +79,7 @@ def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> i
 
 
 def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
-    """Return how long (ms) a hole must be for a request with this wall limit; None: it fills no holes."""
+    """Return the least length (ms) of a hole for a request with this wall limit; None: it fills no holes."""
     wants = queue.backfill == "contract" and request.spec.contract
     return min(limit, queue.shortest_hole) if wants else None
 

@@ -19,7 +19,7 @@ FOREVER = 1 << 62
 Amount = Hashable
 """What is counted: PEs of a domain, a consumable, a limit."""
 Claims = Mapping[Amount, int]
-"""How much of each amount is held or wanted."""
+"""Number held or wanted of each amount."""
 Span = tuple[int, int, Claims]
 """Claims that are held from one instant to another."""
 
@@ -99,7 +99,7 @@ class _Steps:
         return until
 
     def earliest(self, amount: int, length: int, after: int) -> int | None:
-        """Return the first instant from ``after`` on when so much is free for ``length`` ms, or None."""
+        """Return the first instant from ``after`` on with so much free for ``length`` ms; None: never."""
         index, begin, is_free = self.at(after), max(after, self.times[0]), True
         end = begin + length
         for at, free in zip(islice(self.times, index, None), islice(self.free, index, None), strict=True):
@@ -161,7 +161,7 @@ class Profile:
         return amount in self._steps
 
     def most(self, amount: Amount) -> int:
-        """Return how much of an amount there is in all."""
+        """Return how much of an amount is free after all known ends: what is held for ever is left out."""
         return self._steps[amount].free[-1]
 
     def free(self, amount: Amount, at: int) -> int:
@@ -170,11 +170,11 @@ class Profile:
         return steps.free[steps.at(at)]
 
     def least(self, amount: Amount) -> int:
-        """Return how much of an amount is free at every instant from now on."""
+        """Return the least that is free of an amount at any instant from now on."""
         return int(self._steps[amount].least()[1][-1])
 
     def least_until(self, amount: Amount, ends: Floats) -> Ints:
-        """Return how much of an amount is free all the time from now to each of these instants."""
+        """Return for each of these instants the least that is free of an amount from now until then."""
         times, least = self._steps[amount].least()
         found: Ints = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
         return found
@@ -186,7 +186,7 @@ class Profile:
         return all(steps.free[-1] >= count for steps, count in self._counted(claims))
 
     def until(self, claims: Claims) -> int:
-        """Return the instant up to which these claims are free from now on; `FOREVER`: always."""
+        """Return the instant up to which these claims are free from now on; `FOREVER`: without an end."""
         return min((steps.lasts(count) for steps, count in self._counted(claims)), default=FOREVER)
 
     def fits(self, claims: Claims, length: int) -> bool:
@@ -198,7 +198,7 @@ class Profile:
         self, claims: Claims, length: int, lasting: Claims | None = None, after: int = 0
     ) -> int | None:
         """Return the first instant, from ``after`` on, from which these claims are free for ``length`` ms and
-        those of ``lasting`` for ever; None: there is none."""
+        those of ``lasting`` for ever; None: there is no such instant."""
         wanted = [(steps, count, length) for steps, count in self._counted(claims)]
         wanted += [(steps, count, FOREVER) for steps, count in self._counted(lasting or {})]
         found, moved = max(self.now, after), True

@@ -86,8 +86,8 @@ class Spans:
         return held
 
     def first(self, but: Seq, amounts: Collection[Amount]) -> tuple[int, Seq] | None:
-        """Return the earliest begin of a reservation of another request, and that request; None: there is
-        none. Reservations of some of these amounts go first."""
+        """Return begin and request of the earliest reservation of another request than ``but``, if possible
+        of one with some of these amounts; None: no other has a reservation."""
         others = [begin for begin in self._begins if begin[1] != but]
         same = (each for each in others if not self.holdings[each[1]].claims.keys().isdisjoint(amounts))
         return next(same, others[0] if others else None)
@@ -102,8 +102,8 @@ class Spans:
         return bool(self._untimed) and (turn is None or self._untimed[0] < turn)
 
     def headroom(self, claims: Claims) -> Claims:
-        """Return as much headroom as these claims. A command domain has no PEs in the profile, and its
-        requests claim none."""
+        """Return claims on headroom, as much as these claims hold of each amount, and let the profile count
+        these headrooms."""
         claimed = {amount: count for amount, count in claims.items() if count}
         for amount in claimed:
             self.profile.provide(headroom_of(amount), self.profile.most(amount))
@@ -139,7 +139,8 @@ def recall(site: Site, now: Instant) -> Spans | None:
 
 
 def remember(site: Site, now: Instant, spans: Spans, until: int) -> None:
-    """Store a copy of spans that are valid until then, unless a request is suspended: its time changes."""
+    """Store a copy of spans for `recall` before ``until`` or the next stop by a shift. If a request is
+    suspended, store nothing, because its end moves."""
     if not site.paused:
         until = min([until, *(stop.at for stop in site.upcoming_stops.values())])
         site.memos[_NAME] = _Note(spans.copy(now), now, max(until, now + 1), _shifts(site))

@@ -27,7 +27,7 @@ _NEVER: Turn = FOREVER, Seq(0)
 
 
 def turn_of(request: Request) -> Turn:
-    """Return the order in which the reservation of a request was made, with its number; 0: it has none."""
+    """Return the order in which a request's reservation was made (0: it has none), with its number."""
     reservation = request.reservation
     return (0 if reservation is None else reservation.turn), request.seq
 
@@ -291,7 +291,7 @@ class Timeline:
         self._hold(request, [(self._now, min(self._end(request), FOREVER), more)])
 
     def reserve_pes(self, request: Request, pes: int) -> None:
-        """Hold so many free PEs for a request, for as long as it will run."""
+        """Hold ``pes`` free PEs for a waiting request from now on, for as long as it will run."""
         domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
         self._blocks.append(request.seq)
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
@@ -320,7 +320,7 @@ class Timeline:
         return tuple(seq for _, seq in ends[:SHOWN])
 
     def cause_of_delay(self, request: Request, reserved: Instant | None) -> str:
-        """Return in words why a reservation cannot be kept, naming requests that hold what it needs."""
+        """Return in words why a reserved time cannot be kept, naming requests that hold what it needs."""
         needs, started = self.claims(request).keys(), self._site.started
 
         def shown(seqs: Iterable[Seq]) -> str:

@@ -73,8 +73,8 @@ def soonest(
     start_of: Callable[[Request], int | None],
     latest: int | None = None,
 ) -> tuple[Request, int] | None:
-    """Return the size with the earliest expected end, and its start; None: there is no such size.
-    ``start_of`` returns the first possible start on a size (None: unknown); ``latest``: the latest start."""
+    """Return a request on the size with the earliest expected end, and its start; None: no size starts by
+    ``latest`` (None: at any known time). ``start_of``: returns the first start on a size (None: unknown)."""
     best: tuple[SizeEnd, Request] | None = None
     for one in sizes_of(site, request):
         if best is not None and ending(site, one, now) > best[0]:
@@ -88,7 +88,8 @@ def soonest(
 
 
 def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | None) -> Reason | None:
-    """Return why a request that could start now waits for another size; None: it does not."""
+    """Return why ``one``, which could start now, waits for a start on another size that ends sooner
+    (``later``: size and start); None: it does not wait."""
     if later is None or ending(site, later[0], later[1]) >= ending(site, one, now) or later[1] <= now:
         return None
     lengths = length_on(site, later[0]), length_on(site, one)  # the times would change from pass to pass
@@ -96,8 +97,8 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
 
 
 class Fit(NamedTuple):
-    """Result of trying the variants of a candidate. ``ask``: the first that may start; None: none may, and
-    ``why`` is the reason. ``rejected``: variants that were refused."""
+    """Result of trying the variants of a candidate. ``ask``: the first that may start (None: all are refused,
+    for the reason ``why``). ``rejected``: PEs and reason codes of the refused variants before it."""
 
     ask: Request | None
     why: Reason | None = None
