@@ -63,7 +63,7 @@ class Balance:
         self.changed.clear()
 
     def _level(self, beginning: str, divide: Divide, cuts: bool = False) -> Level:
-        """Return a level; ``beginning``: first part of the keys of its accounts in the domain."""
+        """Return a new level. ``beginning``: how the keys of its accounts begin, without the domain."""
         key = account_key(self._domain, beginning)
 
         def peek(name: str) -> Entry | None:
@@ -102,7 +102,7 @@ class Balance:
     # ------------------------------------------------------------ what happens
 
     def advance(self, at: Instant, groups: Iterable[str] = ()) -> None:
-        """Let time pass for the groups, and for the users of the given groups."""
+        """Bring the accounts of all groups, and of the users of ``groups``, up to the instant ``at``."""
         if self.groups.advance(at, self.terms):
             self.changed.update(self.groups.keys())
         for group in groups:
@@ -111,11 +111,11 @@ class Balance:
                 self.changed.update(level.keys())
 
     def levels(self) -> list[str]:
-        """Return the groups with a level of users."""
+        """Return the names of the groups for which a level of users exists."""
         return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:
-        """Add to the rate at which an owner in a group is charged (thousandths of a PE), from now on."""
+        """Add ``rate`` to that at which an owner in a group is charged from now on (thousandths of a PE)."""
         groups, users = self.groups, self.users(group)
         if group in groups.members() and owner in users.members():  # they stay in W
             groups.work[group].rate += rate
@@ -124,7 +124,7 @@ class Balance:
             self.change(group, owner, rate)
 
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
-        """Add to the work of an owner in a group, from now on: rate, PEs in use, PEs that could start."""
+        """Add to an owner's work in a group from now on: rate (1/1000 PE), PEs in use, startable PEs."""
         terms, users = self.terms, self.users(group)
         self.groups.change_one(group, rate, pes, ready, terms)
         users.change_one(owner, rate, pes, ready, terms)
@@ -168,7 +168,7 @@ class Balance:
 
 
 def balance_of(site: Site, domain: str = APPLICATION) -> Balance:
-    """Return what groups and users are owed in a domain; computed at first use."""
+    """Return the accounts (`Balance`) of a domain; made at the first call and stored in `Site.balances`."""
     balance: Balance | None = site.balances.get(domain)
     if balance is None:
         balance = site.balances[domain] = Balance(site, domain)

@@ -45,7 +45,8 @@ def counted(request: Request, at: Instant, span: int | None = None) -> float:
 
 
 def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -> None:
-    """Charge what attempts used since the last charge to their groups and owners (semantics.md 1)."""
+    """Charge to groups and owners what attempts used since their last charge. ``samples``: requests with
+    their whole use so far."""
     by_domain: dict[str, list[tuple[Request, Used]]] = {}
     if not site.is_divided() and samples:
         by_domain = {APPLICATION: [*samples]}
@@ -112,13 +113,14 @@ def _advance(site: Site, domain: str, at: Instant, groups: Iterable[str]) -> Non
 
 
 def advance_all(site: Site, at: Instant) -> None:
-    """Let time pass in all accounts up to ``at``, before the terms change."""
+    """Bring the accounts of all domains up to the instant ``at``, before their terms change."""
     for domain in site.shared():
         _advance(site, domain, at, balance_of(site, domain).levels())
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """Start to charge an attempt that begins or goes on, as fully busy at first; before its state changes."""
+    """Charge an attempt that begins or goes on from now on, at first as if all its PEs were busy. Called
+    before its state changes."""
     domain, spec = _domain(site, request), request.spec
     _advance(site, domain, at, (spec.group,))
     rate = request.run.rate or site.held_by(request) * PE
@@ -128,7 +130,7 @@ def begin(site: Site, request: Request, at: Instant) -> None:
 
 
 def charge_suspended(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt that is suspended for its known use up to now; before its state changes."""
+    """Charge an attempt that is suspended for its counted use, and end its rate; before its state changes."""
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
         span = uncharged(run, at)
@@ -138,7 +140,7 @@ def charge_suspended(site: Site, request: Request, at: Instant) -> None:
 
 
 def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """Charge the whole use of an attempt that is over."""
+    """Charge the rest of the whole use of an attempt that has ended, and stop its rate."""
     domain = _domain(site, request)
     _charge(site, domain, [(request, used)], at)
     if request.state is _RUNNING:
@@ -178,7 +180,8 @@ def remember(site: Site, request: Request, used: Used) -> None:
 
 
 def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
-    """Set the use of a group with those below to ``value`` (ms), in proportion, or its own if it has none."""
+    """Set the decayed use of a group with all below it to ``value`` (ms): scale their accounts, or set its
+    own if all are 0."""
     half_life, former = site.settings.usage.half_life, site.use_of(group, at)
     keys = site.accounts_of(group) if former else [f"g:{group}"]
     for key in keys:
@@ -189,7 +192,7 @@ def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
 
 
 def tune(site: Site) -> None:
-    """Apply changed terms and shares from now on."""
+    """Apply changed settings of shares, half-life, payback and PEs to the accounts of all domains."""
     for domain in site.shared():
         balance = balance_of(site, domain)
         balance.tune(terms_of(site, domain), site.settings.groups)
@@ -197,7 +200,7 @@ def tune(site: Site) -> None:
 
 
 def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
-    """Bring accounts up to now, before settings below these heads change."""
+    """Bring accounts up to the instant ``at``, before settings below these heads (``usage``) change."""
     if "usage" in heads:
         for key, account in site.accounts.items():
             account.value = account.at_time(at, site.settings.usage.half_life)
@@ -208,7 +211,8 @@ def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
 
 
 def after_settings(site: Site, heads: Collection[str], at: Instant) -> None:
-    """Charge by changed settings from now on. Use so far is converted, so that only later use is charged."""
+    """Charge by changed settings from now on (``heads``: see `before_settings`). Use of running attempts so
+    far counts as charged, so that only later use is charged."""
     for request in site.started.values() if "usage" in heads else ():
         former, rate = request.run, site.held_by(request) * PE
         if request.state is _RUNNING:
@@ -222,11 +226,11 @@ def after_settings(site: Site, heads: Collection[str], at: Instant) -> None:
 
 
 _TERMS = {"usage", "group", "machine", "domain"}
-"""Settings that change the terms."""
+"""Heads of the settings on which `terms_of` and shares depend."""
 
 
 def begin_period(site: Site, at: Instant) -> None:
-    """Reset what each account was entitled to and got, as another shift is in force."""
+    """Set to 0 what each account was entitled to and got, because a new shift begins (all domains)."""
     advance_all(site, at)
     for domain in site.shared():
         balance = balance_of(site, domain)

@@ -10,7 +10,7 @@ MOST = 1_000
 """Divisions kept at most: few come, again and again."""
 
 ROUNDING = 1e-9
-"""PEs that count as none: they come of sums of parts."""
+"""Rest of PEs that counts as 0: it comes from rounding in sums."""
 
 
 class Division:
@@ -127,7 +127,8 @@ class Division:
 
 
 def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) -> dict[str, float]:
-    """Return an amount divided by weight: none gets more than it needs, others get what it leaves."""
+    """Return ``amount`` divided by weight, by name. No name gets more than its need; what it leaves goes to
+    the others by weight."""
     found: dict[str, float] = {}
     total = sum(weights.values())
     for name in sorted(weights, key=lambda each: needs[each] / weights[each]):
@@ -138,7 +139,7 @@ def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) 
 
 
 def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
-    """Return the division of an amount among users of equal weight, as fractions that sum to 1."""
+    """Return ``amount`` (PEs) divided equally among users up to their needs (PEs), as parts of the sum."""
     found, remaining = dict[str, float](), len(needs)
     for name, need in sorted(needs.items(), key=itemgetter(1)):  # `fill` with weights of 1
         part = (amount if amount > 0.0 else 0.0) / remaining

@@ -35,7 +35,8 @@ ACTIVE_MS = 1.0
 
 
 Booked = tuple[str, str, Attempt | None, float, float]
-"""Group and owner of a started request, charged attempt (None: none yet), use since, use expected."""
+"""Group and owner of a request, its attempt (None: a start of this pass), its use (ms) since the last charge,
+and the use (ms) still expected."""
 
 
 class Totals:
@@ -164,7 +165,8 @@ class FairShare:
         return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str | None) -> float | None:
-        """Return the mean use (ms) of a group's last ended requests, else of all groups', or None."""
+        """Return the mean use (ms) of a group's last ended requests, else of all groups'; None: there was no
+        such request."""
         if group not in self._means:
             every = self._site.accounts_in(self.domain) if group is None else ()
             own = [] if group is None else self._site.own_accounts(group, self._only)

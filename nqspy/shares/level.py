@@ -14,21 +14,21 @@ from nqspy.model.accounts import Entry, remaining, remaining_of_even
 from nqspy.model.ids import HOUR, MINUTE, Instant
 
 PE = 1000
-"""The rate of one PE: ms charged in a second."""
+"""Rate at which one busy PE is charged: ms in a second."""
 
 UNKNOWN_RUN = HOUR
 """Mean run time before any request has ended, ms."""
 
 SHORTEST = 1_000
-"""The mean run time is taken for so long at least, ms: the bound must not become 0."""
+"""Least time (ms) used as mean run time, so that the bound b does not become 0."""
 
 
 PIECE = 10 * MINUTE
 PIECES = 200
-"""A long time is computed in pieces: of that length, at most so many."""
+"""Length (ms) of the pieces in which a long time is computed, and most pieces."""
 
 GRACE = MINUTE
-"""A member that leaves W and is back before that time had not left."""
+"""Time (ms): a member that leaves W and is back sooner counts as if it had not left."""
 
 OWN_PART = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
@@ -46,9 +46,9 @@ class Terms(msgspec.Struct, frozen=True):
     run: float = UNKNOWN_RUN
     machine: int = 0
     bound: float = 0.0
-    """b: what all PEs do in the time of a mean run; asked for with each event, as is ``hour``."""
+    """b: what all PEs are charged in the time of a mean run (ms)."""
     hour: float = 0.0
-    """What all PEs do in an hour: of so long a past x is 1."""
+    """Charge of all PEs in an hour (ms). A long account L of that much, or more, bends a target by p."""
 
     def __post_init__(self) -> None:
         pes = max(1, self.pes)
@@ -56,7 +56,7 @@ class Terms(msgspec.Struct, frozen=True):
         force_setattr(self, "hour", float(pes * HOUR))
 
     def clipped(self, present: float) -> float:
-        """Return an account S limited to b on either side."""
+        """Return an account S (ms) limited to the range from -b to b."""
         return min(max(present, -self.bound), self.bound)
 
 
@@ -96,7 +96,7 @@ _Used = tuple[list[float], float]
 
 
 def _used(amounts: Mapping[str, float], rows: _Rows) -> _Used | None:
-    """Return the amounts of these members side by side, and their sum; None: there are none."""
+    """Return the amounts of members in the order of ``rows``, and their sum; None: no member has one."""
     found = {name: more for name, more in amounts.items() if more and name in rows.parts}
     return ([found.get(name, 0.0) for name in rows.names], sum(found.values())) if found else None
 
@@ -173,7 +173,8 @@ class Level:
         return self._side_by_side().parts
 
     def targets(self, terms: Terms, fraction: float = 1.0) -> dict[str, float]:
-        """Return the target a of each member of W: its entitlement, bent by that ``fraction`` of its past."""
+        """Return the target a of each member of W: its entitlement, raised or lowered by its long account L
+        (of which this ``fraction`` counts)."""
         rows = self._side_by_side()
         return dict(zip(rows.names, self._bent(rows, terms, fraction), strict=True))
 
@@ -191,8 +192,8 @@ class Level:
         return [part / whole for part in bent] if whole else parts
 
     def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
-        """Return entitlements, targets and accounts; ``to``: at a later instant, if nothing is charged until
-        it."""
+        """Return entitlements, targets and accounts S now, or at a later instant ``to`` if nothing is charged
+        until then."""
         fraction = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
         present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
         return Standing(self.parts(), self.targets(terms, fraction), present)
@@ -204,7 +205,8 @@ class Level:
         return () if to <= self.at and self._within == terms.bound else self.charge(to, {}, terms)
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Let time pass up to ``to``, corrected by these amounts (ms); return keys of changed accounts."""
+        """Let time pass up to ``to`` at the present rates, and charge also ``amounts`` (ms by name) that
+        rates did not count. Return the keys of the accounts that changed."""
         if self._within != terms.bound:
             self._clip(terms)
         span = to - self.at
@@ -290,7 +292,7 @@ class Level:
     # ------------------------------------------------------------ who has work
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
-        """Add to the work of members, from now on."""
+        """Add ``more`` work to that of members by name, from now on. Members with new work enter W."""
         coming = [name for name, of in more.items() if self._add(name, of.rate, of.pes, of.ready, terms)]
         if coming:
             self._enter(coming, terms)

@@ -42,7 +42,7 @@ class Committed:
         self.whole, self.each = 0.0, dict[str, float]()
 
     def add(self, name: str, more: float) -> None:
-        """Add committed use of a group or user."""
+        """Add ``more`` committed use (ms) of a group or user."""
         self.each[name] = self.each.get(name, 0.0) + more
         self.whole += more
 
@@ -62,7 +62,7 @@ class Uses(Protocol):
         """Return the committed use at a level; later starts are added to the returned object."""
 
     def used_by(self, level: str, name: str) -> float:
-        """Return the use (ms) of a group or user at a level, with committed use."""
+        """Return the use (ms) of a group or user at a level, committed use included."""
 
 
 class ShareRule(ABC):

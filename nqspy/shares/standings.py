@@ -16,7 +16,8 @@ from nqspy.shares.rules import RULES
 
 
 class Stock:
-    """Values of groups and users of a domain in one pass. ``startable``: returns work that could start."""
+    """Share values (0 to 1) of groups and users of a domain in one pass. ``startable``: returns the PEs that
+    could start by ``GROUP:USER`` (None: as the last pass reported them)."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class Stock:
         return of_group if owner is None else (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
     def rule(self, level: str) -> ShareRule:
-        """Return the share rule in force, for one level."""
+        """Return the share rule in force with what the members of a level are owed now (`ALL`: groups)."""
         rule = self._rules.get(level)
         if rule is None:
             stored, terms = self._stored(level), self._balance.terms
@@ -93,7 +94,8 @@ class Stock:
 
 
 class Many:
-    """Values of many (owner, group) at once; those of a group are renewed only after a start in it."""
+    """Share values of many (owner, group) at once; those of a group's users are computed anew only after a
+    start in it."""
 
     def __init__(self, stock: Stock, pairs: Pairs) -> None:
         self._stock, self._pairs = stock, pairs
@@ -101,7 +103,7 @@ class Many:
         self._own, self._stale, self._read = np.zeros(len(pairs.keys)), set(pairs.groups), 0
 
     def values(self) -> Floats:
-        """Return the present values, in the order of the keys."""
+        """Return the present values in the order of the pairs; 0: the group has no share."""
         stock, committed = self._stock, self._stock.uses.committed
         self._stale |= {group for group, _ in committed[self._read :] if group in self._rows}
         self._read = len(committed)
