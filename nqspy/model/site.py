@@ -364,7 +364,7 @@ class Site:
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Return the requests in state waiting whose dates have come by ``now``, by date and number."""
+        """Return the requests in state waiting with a date not after ``now``, by date and number."""
         found, todo = set(), [0]
         while todo:  # only the part of the heap whose dates have come is walked
             place = todo.pop()
