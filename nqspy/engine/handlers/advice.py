@@ -1,5 +1,5 @@
-"""Warnings about what is accepted and yet probably not meant, for people at a terminal; a part of the
-answer."""
+"""Warnings for people at a terminal about requests that were accepted but are probably not meant so; a part
+of the answer to a submission."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from nqspy.model.texts import some_of
 MOST = 20
 """Most warnings of one submission; the others are counted."""
 NAMED = 3
-"""Requests that a warning names."""
+"""Most requests that a warning names; the others are counted."""
 EXAMINED = 100
 """Most requests with the same output file that are examined."""
 
@@ -66,7 +66,7 @@ def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Cal
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
-    """Return the output files of a request that others write too, those that ``sees`` allows; empty: none."""
+    """Return as text the output files that requests for which ``sees`` is true write too; empty: none."""
     found = []
     for file in files(request.seq, request.spec, request.queue, site.name):
         fellows = islice(site.writers.get(file, {}), EXAMINED)

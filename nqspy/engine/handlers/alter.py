@@ -31,11 +31,11 @@ _PLACES = {
 }  # fmt: skip
 """Fields that determine where an output stream goes, with the stream."""
 _NO_NOTES = ("after", "")
-"""Names that an attribute may not have here: dependencies are set at submission."""
+"""Names that an attribute must not get here: dependencies (``after``) are set at submission only."""
 
 
 def having(node: Any, name: str, value: Any) -> Any:
-    """Return the node with another value of a field; None: its empty default, if it has one. Raises
+    """Return a structure with another value of one field; None: its empty default, if it has one. Raises
     Refusal."""
     if value is None:
         default = next((field.default for field in fields(node) if field.name == name), None)

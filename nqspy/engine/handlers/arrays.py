@@ -114,7 +114,7 @@ class _Part:
         return sum(self._tried(lambda request=request: do(request)) for request in own)  # type: ignore[misc]
 
     def _would(self, do: Do, index: int) -> bool | None:
-        """True if ``do`` would change an index that has not begun; None: it would be refused."""
+        """True if ``do`` would change an index that has not begun; None: it was refused (`refusals`)."""
         alone = born(self.array, member(self.array.seq, index))
         try:
             return self.tx.would(lambda: do(alone))
@@ -218,7 +218,7 @@ def delete_indices(tx: Transaction, array: Request, pending: Runs, who: str, tex
 
 
 def end_if_over(tx: Transaction, seq: Seq, who: str) -> None:
-    """End an array after its last index, with the greatest exit status; delete it if no index began."""
+    """End an array if its last index is over, with the greatest exit status; delete it if none began."""
     array = tx.site.requests.get(seq)
     if array is None or array.array is None or array.array.left or seq in tx.site.members:
         return

@@ -144,7 +144,7 @@ class Transaction(Struct):
         raise Refusal("unknown_request", id=self.site.id_of(seq))
 
     def known(self, seq: Seq, caller: Caller) -> bool:
-        """True if there is or was such a request that the caller may see."""
+        """True if there is or was a request with this number that the caller may see."""
         request, _ = self.past(seq)
         return request is not None and may_see(self.site.settings, caller, request.spec)
 

@@ -32,7 +32,7 @@ from nqspy.model.requests import (
 )
 
 AFTER_MAX = 1_000
-"""Requests that one request may wait for."""
+"""Most requests that one request may wait for."""
 _ENDED_WELL = "ended with exit status 0"
 
 

@@ -131,7 +131,7 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
 
 
 def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
-    """Remove holds: a user their own, an operator any."""
+    """Remove holds from requests: a user their own (u), an operator any."""
     alter.check_letters(tx, command.letter, caller)
     role = role_of(tx.site.settings, caller)
     letters = alter.letters_of(command.letter, "u" if role == "user" else "uos")
@@ -187,8 +187,8 @@ def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) ->
 
 
 def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
-    """Change what requests ask for, their holds (``holds``: exactly these) and their queue (``queue``),
-    within its limits; of running ones only what still matters."""
+    """Change fields of requests, their holds (``holds``: exactly these) and their queue (``queue``), within
+    its limits; of running ones only the fields in `alter.WHILE_RUNNING` and the mail."""
     values, target = dict(command.values), None
     if "queue" in values:
         target = _queue(tx, str(values.pop("queue")))
@@ -269,7 +269,7 @@ def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
 
 
 def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
-    """End started requests and queue them again."""
+    """End started requests (``force``: by KILL) and queue them again."""
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "rerun")

@@ -32,8 +32,9 @@ from nqspy.model.units import GREATEST, format_span
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
-    """Carry out all of the changes or none. Return their number, ``warnings`` about what can never start or
-    be routed, and ``text`` about shifts that begin later. Raises Refusal with the first error."""
+    """Carry out all of the changes or none (``check_only``: none). Return their number, ``warnings`` about
+    what can never start or be routed, ``text`` about shifts that begin later. Raises Refusal with the first
+    error."""
     asked = changes = command.changes
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
@@ -53,7 +54,7 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
 
 
 def commit_changes(tx: Transaction, changes: tuple[Change, ...], who: str, source: str) -> None:
-    """Record verified changes, and ask for a pass."""
+    """Apply and record verified changes in one event, and ask for a pass."""
     if changes:
         tx.emit(SettingsChanged(changes, who, source))
         tx.exits.begin(tx.site)
@@ -73,8 +74,8 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 
 
 def _guards(settings: Settings, change: Change) -> Iterator[str]:
-    """Yield why even managers may not make a change, unless it sets a default. Settings that a new object or
-    a shift contains count too. Raises BadValue."""
+    """Yield why only root and the home's owner may make a change, unless it sets a default. Settings that a
+    new object or a shift contains count too. Raises BadValue."""
     change = replace(change, path=renamed(change.path))
     kind, object_name, _ = registry.split(change.path)
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
@@ -160,7 +161,7 @@ _IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
-    """Check words that old sites may have but no change may set. Raises BadValue."""
+    """Check words that no change may set, or take from a list without them. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
         name = change.value
@@ -222,7 +223,7 @@ def _members(value: Any) -> Iterable[Any]:
 
 def verify(tx: Transaction, trial: Trial, deletions: bool = False) -> None:
     """Raise Refusal unless the settings fit each other, the site, and every shift's commands. Only effects of
-    the changes are checked. ``deletions``: objects may be deleted."""
+    the changes are checked. ``deletions``: also that no group in use was deleted."""
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     former = tx.site.settings.groups.keys() if deletions and not trial.plain else set[str]()
     for name in former - settings.groups.keys():
@@ -391,7 +392,7 @@ def _times(value: Any) -> list[str]:
 def _shift_lines(
     settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
 ) -> str:
-    """Return a line for each shift of which only coming firings count now."""
+    """Return a line for each shift with new times: when it begins, as past times do not count."""
     if changes is asked:
         return ""
     names, lines = dict[str, None](), ""

@@ -40,13 +40,13 @@ START_MAX = (2 << 20) - (256 << 10)
 _EACH = 9
 """Bytes of an argument or variable in addition to its text: a NUL, and its place in a list."""
 ADDRESSES_MAX = 20
-"""People who get the mail of a request."""
+"""Most people to get the mail of a request."""
 ATTRIBUTES_MAX = 1_000
-"""Attributes of a request, dependencies aside."""
+"""Most attributes of a request, without dependencies."""
 AFTER = "after:"
 """Beginning of an attribute that is a dependency."""
 FILE_NAME_MAX = 255
-"""Bytes of the name of a file, as Linux has it."""
+"""Most bytes of a file's name in Linux."""
 LIMITS = {
     path: info.low or 0
     for path, info in declared(Queue).items()
@@ -126,7 +126,7 @@ def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
 
 
 def check_application(site: Site, spec: Spec, queue: str) -> None:
-    """Raise Refusal for an application that its queue can never load, because its caller waits for it."""
+    """Raise Refusal for an application that can never start in its queue, because its caller waits."""
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong

@@ -50,14 +50,14 @@ from nqspy.model.units import format_size
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
 WAITED_FOR_MAX = 1_000
-"""Requests of a user that have not ended, and for which a command waits (`mpprun`, ``qsub -I``)."""
+"""Most requests of a user that have not ended and for which a command waits (`mpprun`, ``qsub -I``)."""
 NAMED_MAX = 200_000
-"""Dependencies and attributes of a list together."""
+"""Most dependencies and attributes of a list together."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Accepted(msgspec.Struct):
-    """A request that may be accepted: the queue named, the queue in which it ends up, its bodies."""
+    """A request that may be accepted: the queue that it names, the one where it ends up, its bodies."""
 
     spec: Spec
     queue: str
@@ -152,7 +152,7 @@ def _warned(
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
-    """Return what was accepted under this key before; None: nothing. Raises Refusal for another content."""
+    """Return the requests accepted under this key before, or None. Raises Refusal for another content."""
     seqs: list[Seq] = []
     for owner in owners:
         found = tx.group.keys.get((owner, key)) or tx.journal.find_key(owner, key)
