@@ -37,7 +37,7 @@ _memory = msgspec.msgpack.Decoder(SavedMemory)
 LOOK_AHEAD = 0.042
 """Seconds of CPU time after which a look ahead ends between two of its passes; 0.05 s with the other work."""
 FEW, LONGER = 100, 5
-"""A look ahead where at most so many requests wait may take so many times as long."""
+"""Where at most FEW requests wait, a look ahead may take LONGER times as long."""
 
 
 def look_ahead_limit(site: Site) -> float:
@@ -60,8 +60,9 @@ def part_of_wait(seconds: float, wall: float) -> Callable[[], float]:
 
 
 class WorkerTask(Struct, frozen=True):
-    """Task of a new worker. ``listing``: figures of the exits to count on from; ``memory``: state of an
-    earlier worker, its failures too unless ``forgiving``."""
+    """Task of a new worker. ``skips``, ``backoffs``: begun when earlier workers were lost; ``listing``:
+    figures of the exits to count on from; ``memory``: state of an earlier worker, its failures too unless
+    ``forgiving``."""
 
     folder: Path
     sources: tuple[Source, ...]
@@ -186,7 +187,7 @@ class Worker:
 
 
 class NoticeTask(Struct, frozen=True):
-    """Task of the notices' worker: it calls notice hooks and has no site."""
+    """Task of the notices' worker: it calls notice hooks; ``site`` is used for the exits' settings only."""
 
     folder: Path
     sources: tuple[Source, ...]

@@ -320,4 +320,4 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     # Indices of an array that it holds no longer wait for other requests.
     ev.DependencyFailed: lambda site, event, at: (_change if event.indices else _noted)(site, event, at),
 }
-"""Functions for events with more effects than changed requests that are indexed anew or stay (`_noted`)."""
+"""Functions for events that do more than change requests (`_change`, `_noted`)."""

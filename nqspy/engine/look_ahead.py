@@ -55,7 +55,7 @@ BY_LIMITS = (
 
 
 def never() -> float:
-    """Return 0: for an estimate without a time limit."""
+    """Return 0 as the used fraction of the time: for an estimate without a time limit."""
     return 0.0
 
 

@@ -99,8 +99,8 @@ class RecordedRuns:
     # ------------------------------------------------------------ answers
 
     def run_of(self, request: Request) -> Run:
-        """Return the run of an attempt: that of its last one that ended by itself, else a run without
-        an end."""
+        """Return the run of a request: as its last attempt ran that ended by itself; without one a run
+        without an end."""
         if (found := self._own.get(request.seq)) is not None:
             (pes, ending), mold, now = found, request.spec.mold, request.spec.ask.pes
             if mold is not None and pes != now and pes in mold.sizes:

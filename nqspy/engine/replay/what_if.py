@@ -1,4 +1,4 @@
-"""What-if run of a recorded time: the journal's inputs at their instants, under a virtual clock.
+"""Virtual run of a recorded time with a change ("what if"): the journal's inputs at their instants.
 
 People give the same commands at the same instants, requests run as long as recorded (`ReplayExecutor`), and
 passes run at once. The run does not follow the journal: a change is compared with a run without it.
@@ -64,7 +64,7 @@ class _JournalInput(Struct, frozen=True):
 
 
 class WhatIf(VirtualRun):
-    """What-if run of a recording, with a ``change``. ``place``: number of journal events processed; ``made``:
+    """Virtual run of a recording with a ``change``. ``place``: number of journal events processed; ``made``:
     events of this run, with the change's (source `REPLAY`); ``started``: requests that it started;
     ``refused``: refused submissions, and why; ``refusals``: when an exit last refused a request, and why."""
 

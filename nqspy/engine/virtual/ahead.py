@@ -20,7 +20,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow, Exits
 
 Lengths = Callable[[Settings, Request], Run]
-"""Function that returns how long a request runs under these settings."""
+"""Function that returns the run of a request (its length) under these settings."""
 HORIZON = 366 * DAY
 """Longest simulated time, ms."""
 PATIENCE = 40 * DAY

@@ -114,7 +114,7 @@ class VirtualRun:
         return True
 
     def is_over(self) -> bool:
-        """True if nothing is left to happen."""
+        """True if nothing is left to happen, or nothing but shifts for ``silence`` ms."""
         at = self.heap.next_at()
         alive = self.heap.sure > 0 or (bool(self.site.requests) and (at or 0) - self._busy < self.silence)
         return at is None or not alive
