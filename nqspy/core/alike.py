@@ -37,7 +37,7 @@ INFINITE = float("inf")
 
 
 def is_sound(reach: Reach) -> bool:
-    """True if all fields that a reach names exist."""
+    """True if a reach names only fields of `NAMES`, and bounds only for those of `BOUNDED`."""
     return NAMES.issuperset([name for name, _ in reach.fields]) and all(
         name in BOUNDED for name, _, _ in reach.within
     )

@@ -44,7 +44,7 @@ class JobClass:
 
 @dataclass(slots=True)
 class GangParameters:
-    """Settings for the jobs of all classes."""
+    """Settings for jobs of all classes: large jobs, PEs of one job, class of jobs that name none."""
 
     large_size: int | None = setting("count", None, "PEs from which a job is large", low=1, nothing="none")
     large_limit: int | None = setting("count", None, "PEs that all loaded large jobs have at a time")

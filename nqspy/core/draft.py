@@ -149,7 +149,7 @@ class Draft:
         return bool(self.short_domains) and self.board(queue).domain.name in self.short_domains
 
     def say_short(self, queue: str) -> None:
-        """Record that a request of that queue waits only for PEs."""
+        """Record in ``short_domains`` that a request of that queue waits only for PEs."""
         self.short_domains.add(self.board(queue).domain.name)
 
     def remaining_of(self, request: Request) -> int:

@@ -71,11 +71,11 @@ class Explanation:
             self._draft.say_short(request.queue)
 
     def hold_line(self, candidates: Candidates, request: Request) -> None:
-        """Record that an exit closed the queue behind a candidate."""
+        """Record that an exit closed a queue at this candidate, so that all behind it wait."""
         self._holders[candidates.queue.name] = request, candidates.ahead
 
     def close(self, candidates: Candidates, policy: Skip) -> None:
-        """Record that a queue has no row left to examine."""
+        """Record the candidates and the policy of a queue with no row left to examine, for `finish`."""
         self._policies |= dict.fromkeys(candidates.names, policy)
         if policy.explained:
             self._closed.append((candidates, policy))

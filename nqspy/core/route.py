@@ -187,7 +187,7 @@ def destination(
 def ask_submit(
     site: Site, spec: Spec, exits: Exits, now: Instant, script: bytes = b""
 ) -> SubmitAnswer | None:
-    """Return the answer of the submit exits; None: there are none, or they have no answer."""
+    """Return the answer of the submit exits; None: there is no such exit, or no answer."""
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)

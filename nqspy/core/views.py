@@ -142,7 +142,7 @@ class SubmitView(ExitView, eq=False):
 
     @property
     def script(self) -> str:
-        """The beginning of its script."""
+        """First `SHOWN_SCRIPT` bytes of the request's script, as text."""
         return self._bytes[:SHOWN_SCRIPT].decode("utf-8", "replace")
 
 
@@ -281,7 +281,7 @@ class SiteView:
         return Machine(site.pes(), memory if memory is not None else site.found.memory)
 
     def queue(self, name: str) -> ReadOnly:
-        """Return the settings of a queue, read only. Raises KeyError."""
+        """Return the settings of a queue, read only. Raises KeyError for an unknown queue."""
         return ReadOnly(self._draft.site.settings.queues[name])
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,

@@ -136,7 +136,7 @@ class Hold(Action):
 
 @dataclass(frozen=True, slots=True)
 class Move(Action):
-    """Route a waiting request to another queue."""
+    """Move a waiting request to another queue, as routing or an exit decided."""
 
     seq: Seq
     queue: str

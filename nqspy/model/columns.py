@@ -40,7 +40,7 @@ class Numbers:
         return number
 
     def known(self, name: str) -> int | None:
-        """Return the number of a name; None: it has none."""
+        """Return the number of a name; None: it has no number, and gets none here."""
         return self._by_name.get(name)
 
     def __len__(self) -> int:

@@ -53,7 +53,7 @@ class Domain:
         return self.kind == "command"
 
     def lists(self, feature: str) -> bool:
-        """True if a feature acts on the requests of this domain."""
+        """True if a feature may act on the requests of this domain (``set domain features=``)."""
         return self.features is None or feature in self.features
 
     def held_by(self, asked: int) -> int:

@@ -30,7 +30,7 @@ DAY = 24 * HOUR
 
 def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | None:
     """Return the request or array that ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names; for
-    ``17[3-9]`` the array, and its indices as text (else empty). None: not of these ``names`` (None: any)."""
+    ``17[3-9]`` the array, and its indices as text (else empty). None: wrong, or not at hosts ``names``."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")

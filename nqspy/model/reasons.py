@@ -18,7 +18,7 @@ from nqspy.model.units import format_size, format_span
 
 
 class ReasonCode(StrEnum):
-    """Code of what blocks a request."""
+    """Code of what blocks a request: a stable word for programs."""
 
     LIMIT = "LIMIT"
     NO_PES = "NO_PES"
@@ -53,7 +53,7 @@ class Sentence:
         self._parts = [(words, places[name], _writer(spec)) for words, name, spec in parts]
 
     def say(self, who: str, values: Sequence[Any]) -> str:
-        """Return the sentence with its gaps filled."""
+        """Return the sentence with its gaps filled by the source ``who`` and by ``values``."""
         given = (who, *values)
         return "".join([words + write(given[place]) for words, place, write in self._parts])
 

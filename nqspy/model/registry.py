@@ -111,7 +111,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
         return [f"{self.head}/{name}" for name in self.all(settings)] if self.named else [self.head]
 
     def put(self, settings: Settings, value: Any) -> None:
-        """Replace the object, or all objects by name, in settings."""
+        """Replace in ``settings`` the one object of this kind, or the dictionary of all by name."""
         if self.attribute:
             setattr(settings, self.attribute, value)
         else:
@@ -199,7 +199,7 @@ def objects() -> Iterable[SettingsObject[Any]]:
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:
-    """Return the kind of object with paths that begin with this word; None: there is none."""
+    """Return the kind of object with paths that begin with this word; None: no kind has it."""
     return _objects.get(head)
 
 
@@ -244,6 +244,6 @@ def brought(change: Change) -> Mapping[str, Any]:
 
 
 def declared_at(path: str) -> Declared | None:
-    """Return the declaration of the setting at a path (``queue/night/run_limit``); None: there is none."""
+    """Return the declaration of the setting at a path (``queue/night/run_limit``); None: it is unknown."""
     found, _, below = split(path)
     return found.known.get(below) if found is not None else None

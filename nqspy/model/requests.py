@@ -81,11 +81,11 @@ class Ask(Struct, frozen=True, omit_defaults=True):
         return self.memory if self.memory is not None else self.memory_process
 
     def finite_cpu(self) -> int | None:
-        """Return `cpu_wanted` if it is finite, else None."""
+        """Return `cpu_wanted` (ms) if it is finite, else None."""
         return finite(self.cpu if self.cpu is not None else self.cpu_process)
 
     def finite_memory(self) -> int | None:
-        """Return `memory_wanted` if it is finite, else None."""
+        """Return `memory_wanted` (bytes) if it is finite, else None."""
         return finite(self.memory if self.memory is not None else self.memory_process)
 
 

@@ -100,7 +100,7 @@ class Layout(Struct, frozen=True):
     place: str = ""
 
     def following(self, before: int, pes: int) -> "Layout | None":
-        """Return the layout on ``pes`` PEs instead of ``before``; None: there is none. A selection (``text``)
+        """Return the layout on ``pes`` PEs instead of ``before``; None: no layout. A selection (``text``)
         names one number of PEs and is dropped. Several ranks keep the PEs that each has, one rank gets all
         (more ranks than PEs stay as many); no rank has more threads than PEs."""
         if self.text:

@@ -186,7 +186,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """Host part of identifiers."""
+        """Host part of identifiers, as set or as found."""
         return self.settings.server.name or self.host
 
     @property

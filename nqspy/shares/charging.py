@@ -100,7 +100,7 @@ def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> No
 
 
 def _note(site: Site, domain: str) -> None:
-    """Mark the rows of all changed accounts as to be written."""
+    """Mark a domain's changed accounts as to be written, and store its whole charge (`DomainPast.spent`)."""
     balance = balance_of(site, domain)
     site.touched.accounts.update(balance.changed)
     site.past_of(domain).spent = balance.groups.spent or 0.0

@@ -219,7 +219,7 @@ class FairShare:
 
     @property
     def total(self) -> float:
-        """The whole use (ms)."""
+        """Use (ms) of all groups together, committed use included."""
         return self._totals.all
 
     @property

@@ -54,7 +54,7 @@ class Skip:
 
     @property
     def closed(self) -> bool:
-        """True while a limit holds the whole queue."""
+        """True while a run limit holds the whole queue."""
         return self.gate.closed(self.queue.name) is not None
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:

@@ -84,7 +84,7 @@ class Caps(Rule):
         return self._over[group]
 
     def add(self, request: Request) -> None:
-        """Count a request as running from now on."""
+        """Count the PEs of a request, which runs from now on, under the caps of its groups."""
         for cap in self._of(request.group):
             self._held[cap.group] += self._site.held_by(request)
 

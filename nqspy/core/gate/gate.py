@@ -114,7 +114,7 @@ class Gate:
 
     def never(self, ask: Request) -> Reason | None:
         """Return the limit that holds a request even when nothing else runs, until a person or a shift
-        raises it or the request asks for less. None: there is none, though others may be reached now."""
+        raises it or the request asks for less. None: no limit does, though some may be reached now."""
         return gravest(each for each in self._reasons(ask) if each.needed in _LASTING)
 
     def closed(self, queue: str) -> Reason | None:
@@ -174,7 +174,7 @@ class Gate:
         return self._missing[queue]
 
     def opens(self) -> Instant | None:
-        """Return when use of the first group at its cap will have decayed enough for a start; None: never."""
+        """Return when use of the first group at a cap will have decayed enough for a start; None: unknown."""
         return self._caps.opens()
 
     # ------------------------------------------------------------ changes

@@ -85,7 +85,7 @@ class Reservations(StandingReservations):
                 yield from rule.claims(request)
 
     def build_timeline(self) -> None:
-        """Build the timeline now, before the site changes."""
+        """Build the timeline now if there are reservations, because the site will change."""
         if self._site.reserved:
             self._timeline  # noqa: B018 - made by being asked for
 

@@ -77,7 +77,7 @@ class Room(Rule):
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 
     def hold(self, queue: str, pes: Iterable[int]) -> None:
-        """Mark these PEs as taken for the rest of the pass."""
+        """Count one more holder on these PEs of the queue's domain for the rest of the pass."""
         self.board(queue).hold(pes)
 
     def reserve_pes(self, candidate: Request, pes: Iterable[int]) -> None:

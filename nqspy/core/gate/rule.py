@@ -110,7 +110,7 @@ class CountLimit(ScopeLimit):
         return 1
 
     def column(self, queue: str, columns: Columns) -> Floats | None:
-        """Return how much each row of a queue takes; None: one each."""
+        """Return how much each row of a queue takes of what is limited; None: each takes 1."""
         return None
 
     def reason(self, asked: int, remaining: int, name: str) -> Reason:

@@ -29,7 +29,7 @@ _NOTHING = Ask()
 
 
 class RunLimit(CountLimit):
-    """Limit of running requests."""
+    """Limit of running requests in a queue, a complex or the whole site."""
 
     word, setting, whole_queue = "run", "run_limit", True
 
@@ -83,7 +83,7 @@ class MemoryLimit(_AmountLimit):
 
 
 class PeLimit(_AmountLimit):
-    """Limit of PEs."""
+    """Limit of the PEs for which running requests have asked."""
 
     word, setting, holds_forced = "PE", "pe_limit", True
     shortage, never, not_now = _NO_PES, _TOO_WIDE, _WIDE_NOW

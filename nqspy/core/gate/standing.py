@@ -82,7 +82,7 @@ class StandingReservations:
 
     @cached_property
     def _as_found(self) -> AsFound:
-        """Reservations as the pass begins."""
+        """Reservations as the pass begins, kept from an earlier pass if only submissions happened since."""
         memos = self._site.memos
         if _FOUND not in memos:
             memos[_FOUND] = AsFound(self._site)

@@ -143,7 +143,7 @@ class Candidates:
             self.sort_again()
 
     def sort_by_order(self) -> None:
-        """Return to the queue's own order."""
+        """Sort by the queue's own order again, after `sort_by_length`."""
         if self._order is not self._queue_order:
             self._order = self._queue_order
             self.sort_again()

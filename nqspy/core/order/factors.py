@@ -32,7 +32,7 @@ def blocks(count: int) -> Iterable[slice]:
 
 
 class Scale(Struct, frozen=True):
-    """Scale of a column: the divisor ``largest``, and the value ``instead`` of infinite ones (None: none)."""
+    """Scale of a column: the divisor ``largest``, and the value ``instead`` of infinite ones, if any."""
 
     largest: float
     instead: float | None = None

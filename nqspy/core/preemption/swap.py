@@ -180,7 +180,7 @@ class ResidentMemory:
         self.total = draft.site.pressure.total or draft.site.found.memory
 
     def now(self, request: Request) -> int:
-        """Return the bytes that a request has in memory."""
+        """Return the bytes that a request has in memory by the last reading; not read: its peak so far."""
         resident = self._resident.get(request.seq)
         sample = self._draft.samples.get(request.seq)
         return resident if resident is not None else max(request.used.memory, sample.memory if sample else 0)

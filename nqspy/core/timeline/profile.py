@@ -99,7 +99,7 @@ class _Steps:
         return until
 
     def earliest(self, amount: int, length: int, after: int) -> int | None:
-        """Return the first instant from ``after`` on with so much free for ``length`` ms; None: never."""
+        """Return the first instant from ``after`` on with so much free for ``length`` ms; None: no such."""
         index, begin, is_free = self.at(after), max(after, self.times[0]), True
         end = begin + length
         for at, free in zip(islice(self.times, index, None), islice(self.free, index, None), strict=True):
@@ -131,7 +131,7 @@ class Profile:
             self._steps[amount] = _Steps(self.now, most)
 
     def fill(self, held: Iterable[Span]) -> None:
-        """Hold many spans at once; before anything else is held."""
+        """Hold many spans at once in an empty profile, faster than by `hold`."""
         by_amount: dict[Amount, list[tuple[int, int, int]]] = {}
         for begin, end, claims in held:
             for amount, count in claims.items():
