@@ -1,10 +1,10 @@
 """Failures on demand, for tests and drills; the one module that reads ``NQSPY_FAILPOINTS``.
 
 ``commit=kill@17;commit=EIO@30x5;clock=FILE``: at the 17th commit the daemon dies as by ``kill -9``, the
-commits 30 to 34 fail as a broken disk fails, and the clock is wrong by as many ms as FILE says. Passes of a
-point are counted from 1 in each process; `POINTS` names them. Actions: ``kill``, ``stop`` (SIGSTOP), and of
-``commit`` only: ``EIO``, ``ENOSPC`` instead of the commit, ``unsynced`` from then on the kernel itself
-refuses every sync of the engine's thread."""
+commits 30 to 34 fail as on a broken disk, and the clock is wrong by the ms in FILE. Each process counts from
+1 how often it reaches each of the `POINTS`. Actions: ``kill``, ``stop`` (SIGSTOP), and for ``commit`` only:
+``EIO`` and ``ENOSPC``, errors instead of the commit; ``unsynced``: from then on the kernel refuses every sync
+of the engine's thread."""
 
 import ctypes
 import errno
@@ -45,7 +45,7 @@ POINTS = {
     "backup": "a backup is about to be made",
     "copied": "it is made and checked, and those too many are removed",
 }
-"""Names of the points, and what passes each."""
+"""Names of the points, and where in the daemon each of them is."""
 
 OF_COMMIT = ("EIO", "ENOSPC", "unsynced")
 _ACTIONS = "|".join(("kill", "stop", *OF_COMMIT))
@@ -53,7 +53,7 @@ _RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(
 
 
 class FailpointRule(Struct, frozen=True):
-    """Rule: carry out ``action`` at pass ``first`` of ``point``, and at the ``times`` - 1 passes after it."""
+    """Rule: carry out ``action`` from the ``first``-th time on that ``point`` is reached, ``times`` times."""
 
     point: str
     action: str
@@ -79,7 +79,7 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
 
 @dataclass(slots=True)
 class Failpoints:
-    """Failures on demand in this process, by ``rules``; ``passed``: how often each point was passed;
+    """Failures on demand in this process, by ``rules``; ``passed``: how often each point was reached;
     ``file``: with the error of the clock in ms, or None."""
 
     rules: tuple[FailpointRule, ...] = ()
@@ -124,7 +124,7 @@ class Failpoints:
             setattr(loop, "turn", with_observations)  # noqa: B010 - any object
 
     def hit(self, point: str) -> None:
-        """Count the passing of a point, and carry out the action of its rule. Raises OSError."""
+        """Count that a point is reached, and carry out the action of its rule. Raises OSError."""
         self.passed[point] += 1
         count = self.passed[point]
         for rule in self.rules:

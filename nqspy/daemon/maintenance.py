@@ -31,7 +31,7 @@ class Stopped(Exception):
 
 
 LEAST_AGE = DAY
-"""Age in ms below which rows never move into files, in however large a database: keys stay as long."""
+"""Age in ms below which rows (and the keys of submissions) stay in the database, however large it is."""
 
 Wishes = tuple[Backup, History]
 """Settings of the site that a check followed: of backups and of history."""

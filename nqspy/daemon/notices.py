@@ -19,7 +19,7 @@ from nqspy.ports import Exits
 from nqspy.rpc.messages import plain
 
 MOST = 10_000
-"""Most notices that may wait."""
+"""Most notices that may wait; further ones are dropped."""
 
 
 class Notices:

@@ -263,7 +263,7 @@ def _database(home: Home) -> _Results:
 
 
 _OLD_BACKUP = 2
-"""A last backup is bad if its age is more than so many times the site's interval."""
+"""The last backup is reported as bad if it is older than so many intervals between backups."""
 
 
 def _backups(home: Home) -> _Results:

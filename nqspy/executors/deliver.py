@@ -207,7 +207,7 @@ _INTERRUPTED = "the delivery was interrupted"
 _ABSENT = "absent"
 """Key of a result for all streams: the user database has no entry for the owner."""
 _SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
-"""Real seconds: least and most between searches in the user database, and in all before output stays."""
+"""Real seconds: shortest and longest pause between two searches for the owner, and most in all."""
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: deadline.Wait) -> dict[str, dict[str, str]]:

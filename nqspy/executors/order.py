@@ -242,7 +242,7 @@ def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str
 
 OWN = "NQSPY_OWN"
 CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
-"""NVIDIA's numbers are those of the device files only with this variable."""
+"""Variables for NVIDIA's GPUs; their numbers are those of the device files only with the second one."""
 
 
 def _devices(start: Start, site: Site) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Pool of idle shepherds, and the life of a shepherd: it serves one attempt, then others while all goes well.
-A new shepherd costs more than a short job. When its job's end is reported, it offers itself to the spawner
-with a socket for an order; it exits when that is closed. Standard library only."""
+A new shepherd costs more than a short job. Just before it reports its job's end, it offers itself to the
+spawner with a socket for an order; it exits when that is closed. Standard library only."""
 
 import contextlib
 import os

@@ -26,8 +26,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(DaemonSocket):
-    """Connection that repeats commands while the daemon is busy or restarts. ``patient``: it also waits for a
-    daemon that was stopped."""
+    """Connection that repeats commands for 30 s while the daemon is busy or restarts. ``patient``: while it
+    is stopped, too."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         if timeout is not None:

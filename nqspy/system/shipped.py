@@ -1,4 +1,4 @@
-"""The place of the shipped site."""
+"""Folder of the site that comes with nqspy: settings (``queues.d``) and user exits (``exits``)."""
 
 import sysconfig
 from pathlib import Path
