@@ -82,7 +82,7 @@ def _asked(tx: Transaction, array: Seq) -> Runs:
 
 
 def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
-    """Raise Refusal unless a specification is an array with the same indices as ``theirs`` (None: those of no
+    """Raise Refusal unless a specification is an array with the indices ``theirs`` (None: the other is no
     array)."""
     if theirs is None or spec.array is None:
         raise Refusal("each_of_arrays", id=name)

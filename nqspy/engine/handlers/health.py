@@ -12,7 +12,7 @@ from nqspy.model.machine import Found
 from nqspy.model.units import format_span
 
 NOTABLE = 1.0
-"""Difference of two readings (per cent of the memory) from which the later is recorded."""
+"""Least difference of two readings (per cent of the memory) for which the later one is recorded."""
 
 
 def without_older(

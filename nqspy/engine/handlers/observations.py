@@ -199,7 +199,8 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
 
 
 def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:
-    """Run a request again or end it, by its order or ``set lost_request``, as its end was not seen."""
+    """Run a request again or end it, because its attempt's end was not seen: by the order to end it, if there
+    is one, else by ``set lost_request``."""
     policy = tx.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
     again = policy if request.ending is None else request.ending.rerun
     used = _used(tx, request, observation.used)
