@@ -18,7 +18,7 @@ from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import UpcomingStop
 
 LARGEST = 64 << 20
-"""Most bytes that wait to be written to the worker."""
+"""Most bytes that may wait to be written to the worker; with more it is killed."""
 LARGEST_ANSWER = 16 << 20
 """Most bytes of one answer: the reasons of 100,000 requests take less."""
 MOST = 200_000
@@ -35,7 +35,7 @@ Samples = tuple[tuple[Seq, Used], ...]
 
 
 class HookFigures(TypedDict):
-    """Calls of a hook, and the time they took."""
+    """Figures of a hook: number of calls and of failures, and the real time that calls took."""
 
     calls: int
     failures: int
@@ -93,7 +93,8 @@ class FollowEvents(Order, tag="events"):
 
 
 class AskPass(Order, tag="ask"):
-    """Order to run a pass."""
+    """Order to run a pass. ``samples``: last reported use of running attempts; others: from the daemon's
+    site."""
 
     now: Instant
     samples: Samples
@@ -195,7 +196,8 @@ class PlanMade(WorkerMessage, tag="planned"):
 
 
 class SubmitAnswered(WorkerMessage, tag="submitted"):
-    """Answer of the submit exits. ``fields`` None: no change; ``listing``: figures, if one failed."""
+    """Answer of the submit exits. ``refusal``: text, None: accepted; ``who``: exits that refuse or change it;
+    ``fields``: changed ones, None: no change; ``listing``: figures of exits, if one failed."""
 
     refusal: str | None
     who: str
@@ -206,7 +208,7 @@ class SubmitAnswered(WorkerMessage, tag="submitted"):
 
 
 class RouteAnswered(WorkerMessage, tag="routed"):
-    """Answer of the route exits: destinations to try; ``listing``: figures, if one failed."""
+    """Answer of the route exits: destinations to try; ``listing``: figures of exits, if one failed."""
 
     destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
     failures: Failures

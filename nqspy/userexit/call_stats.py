@@ -72,15 +72,15 @@ class Record:
         self.total, self.longest = round(figures["total_ms"] * 1e6), round(figures["longest_ms"] * 1e6)
 
     def answered(self, ns: int) -> None:
-        """Count a call with an answer after so long (ns); the row of failures is over."""
+        """Count a call with an answer after so long (ns); failures in a row count from 0 again."""
         self.took(ns)
         if self._row:
             self._row.clear()
             self.changes += 1
 
     def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
-        """Count a failed call. Return True at the fifth different request in a row, of two owners or more, so
-        that the exit is switched off. If all are of ``owner``, there is only a back-off for that owner."""
+        """Count a failed call. Return True at the fifth different request in a row, if these have two owners
+        or more: the exit is switched off. If all are of ``owner``, a back-off begins for that owner."""
         self.failures += 1
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:

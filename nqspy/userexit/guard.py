@@ -42,9 +42,9 @@ class _Interrupt(BaseException):
 
 
 class _Trip:
-    """Interrupts an exit again that swallows and drops an interruption: at that moment, which is outside the
-    ``try`` that caught it. All C, so that the interpreter handles signals only afterwards. Its signal is not
-    handled outside a guard, so an interruption dropped later does nothing."""
+    """Part of an interruption that interrupts the exit again when it is destroyed: an exit that catches and
+    drops one is by then outside that ``try``. All C, so that the interpreter handles signals only afterwards.
+    Its signal is not handled outside a guard, so an interruption dropped later does nothing."""
 
     __slots__ = ()
     __del__ = staticmethod(functools.partial(_thread.interrupt_main, _DROPPED))

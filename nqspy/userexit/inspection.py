@@ -2,8 +2,8 @@
 fit no hook. For `nqspy exits check`.
 
 Known names come from the code: annotations of requests, views and settings, signatures of functions that make
-answers, checks of answers. Kinds are followed through assignments, loops and calls of the view; for an
-unknown kind nothing is reported.
+answers, checks of answers. The kinds of values (a request, the view, a setting) are followed through
+assignments, loops and calls of the view; for an unknown kind nothing is reported.
 """
 
 import ast
@@ -35,7 +35,7 @@ _KINDS: Mapping[Any, str] = {
 
 
 class _Unknown:
-    """An unknown kind."""
+    """Marks a value of unknown kind."""
 
 
 def inspect_module(
@@ -255,7 +255,7 @@ def _constant(node: ast.expr) -> Any:
 
 
 def _sample(node: ast.expr, makers: Mapping[str, Any]) -> Any:
-    """Return an answer of the kind that an expression gives; _Unknown: that cannot be found out."""
+    """Return an example of the answer that an expression gives; _Unknown: that cannot be found out."""
     with contextlib.suppress(ValueError):
         return ast.literal_eval(node)
     if isinstance(node, ast.JoinedStr):

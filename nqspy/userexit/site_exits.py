@@ -39,7 +39,7 @@ NOTICE_WALL = 30_000
 """Budget of wall time (ms) of a notice."""
 
 _AS_IT_COMES = ExitSettings("")
-"""Settings of an exit of which none is set."""
+"""Settings of an exit for which none were set: the defaults."""
 
 Asked = tuple[Hook, View, dict[Any, Any]]
 """A shrpri hook, the view of its exit, and its answers of this round by owner and group."""

@@ -38,8 +38,8 @@ def userexit(*, forces: bool | None = None) -> Callable[[F], F]: ...
 def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Callable[[F], F]:
     """Mark a function of a site's file as the exit of its name.
 
-    ``forces`` (jobselect): True if it may answer force(); None: if its file imports ``force``. While no exit
-    forces, requests are no longer offered once nothing can start.
+    ``forces`` (jobselect): True if it may answer force(); None: if its file imports ``force``. If no exit may
+    force, a pass stops offering requests once nothing can start.
     """
 
     def marked(function: F) -> F:
@@ -105,7 +105,7 @@ def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes |
 def route(
     request: RequestView, destinations: Sequence[str], view: View, now: Instant
 ) -> Sequence[str] | None:
-    """Called when a request is in a pipe queue.
+    """Called when a request is submitted to a pipe queue, or waits in one.
 
     Returns the destinations to try, in order: some or all of ``destinations``; or None. The first answer
     other than None counts. Fallback: the queue's own order.
