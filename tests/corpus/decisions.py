@@ -119,9 +119,14 @@ def pass_lines(site: Site, now: Instant, plan: Plan) -> Iterator[str]:
 
 
 def _shown(action: Action) -> str:
+    """Return an action as text, without its texts for people."""
+    if isinstance(action, Reserving):
+        starts = {
+            seq: (r.at, r.by, bool(r.late), r.turn, r.pes) if r else None for seq, r in action.starts.items()
+        }
+        return f"reserve {starts} as of {action.as_of} taken back {list(action.causes)}"
     names = [each.name for each in fields(action) if each.name not in ("by", "cleared", "text")]
-    kind = "reserve" if isinstance(action, Reserving) else type(action).__name__.lower()
-    return f"{kind} { ({name: getattr(action, name) for name in names}) }"
+    return f"{type(action).__name__.lower()} { ({name: getattr(action, name) for name in names}) }"
 
 
 def submission(line: str, now: Instant) -> cm.Submission:
