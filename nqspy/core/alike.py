@@ -55,7 +55,7 @@ def _readers(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Val
 
 
 def covers(reach: Reach, request: Request) -> bool:
-    """True if a reason given for another request also applies to this one."""
+    """True if the reason of a reach, given for another request, also applies to this one."""
     if reach.queue != request.queue:
         return False
     for name, value in reach.fields:

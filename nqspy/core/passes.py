@@ -1,4 +1,5 @@
-"""One pass: from a site and a time to a plan. Only the features of `features.FEATURES` act, in turn."""
+"""Run of a pass: from a site and an instant to a plan, by the features of `features.FEATURES` in turn. Also
+the reasons for which requests wait (`explain`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -64,7 +65,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None
 
 
 def explained(site: Site, seq: Seq) -> Request | None:
-    """Return the request that gives ``seq`` its reason: the array, for an index not begun and not held."""
+    """Return the request with the reason for ``seq``; for an index not begun and not held: its array."""
     request = site.requests.get(seq)
     array = site.requests.get(array_of(seq) or 0) if request is None else None
     if array is None or array.array is None or not (array.array.held or array.array.awaiting):

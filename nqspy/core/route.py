@@ -44,7 +44,7 @@ TURN = 10_000
 
 
 class Objection(Struct, frozen=True):
-    """Reason of a destination to refuse a request, in a line. ``later``: it may take it at another time."""
+    """Reason of a destination to refuse a request, in a line. ``later``: it may accept it at another time."""
 
     text: str
     later: bool = False
@@ -57,7 +57,7 @@ def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
 
 
 def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str]) -> str | None:
-    """Return why a queue's domain takes no requests of a user; None: it does, or it is a pipe queue."""
+    """Return why a queue's domain takes no requests of a user; None: it takes them, or it is a pipe queue."""
     return turned_away(site.domain_of(queue.name), owner, groups) if queue.kind == "batch" else None
 
 
@@ -112,7 +112,7 @@ class Routes:
         return None, objections
 
     def moved(self, queue: str, owner: str, number: int) -> None:
-        """Count so many requests of an owner as being in a queue from now on."""
+        """Count ``number`` more requests of an owner in a queue from now on."""
         self._held[queue] = self._count(queue) + number
         self._moved[queue, owner] += number
 

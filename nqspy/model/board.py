@@ -108,7 +108,7 @@ class Board:
         return same and away == offline and self.domain == domain
 
     def is_like(self, other: "Board") -> bool:
-        """True if both boards have the same held PEs and the same free slots."""
+        """True if on both boards each PE has as many holders, and the same PEs have a free slot."""
         alike = np.array_equal(self.held, other.held) and np.array_equal(self.having_room, other.having_room)
         return alike and self.free == other.free
 

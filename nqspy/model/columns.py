@@ -53,7 +53,7 @@ class Numbers:
         return made
 
     def become(self, names: list[str]) -> None:
-        """Replace the names: only these stay, numbered in this order."""
+        """Replace all names: from now on only these have numbers, in this order from 0."""
         self.names = names
         self._by_name = {name: number for number, name in enumerate(names)}
 
@@ -84,7 +84,7 @@ class Dictionary:
         return Dictionary(owners, groups, names, pairs, needs, self.limit)
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
-        """Return the names of each column that holds names as numbers, with the column's own name."""
+        """Return each column that holds names as numbers, with the `Numbers` of these names."""
         return (
             ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
             ("needs", self.needs),
@@ -154,7 +154,7 @@ class Extremes:
 
 
 def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
-    """Return the needs and wanted units of a request as one text: ``gpu=2+licence+nfs``; empty: none."""
+    """Return the needs and wanted units of a request as a text: ``gpu=2+licence+nfs``; empty: no needs."""
     return "+".join(sorted({*names, *wanted_key(wanted)})) if names or wanted else ""
 
 

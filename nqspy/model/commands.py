@@ -37,7 +37,7 @@ class Query(Command, frozen=True):
 
 
 class Submission(Struct, frozen=True):
-    """One request of a `Submit`. The daemon sets ``spec.owner``, ``uid``, ``gid``, ``script``,
+    """Request in a `Submit`. The daemon sets ``spec.owner``, ``uid``, ``gid``, ``script``,
     ``environment`` and ``group``. ``script``: bytes of the script as Latin-1 text (exact for any bytes).
     ``environment``: variables of the job as ``NAME=value``, separated by NUL, Latin-1 too. ``user``: run as
     this user (managers). ``line``: its line in a list. ``after``: earlier requests of the same message that
@@ -182,7 +182,7 @@ class PurgeQueue(Command, frozen=True):
 
 
 class CorrectUsage(Command, frozen=True):
-    """Set decayed use of a group with those below it to ``ms``; ``relative``: change it, not below 0."""
+    """Set decayed use of a group with those below it to ``ms``; ``relative``: add ``ms``, to 0 or more."""
 
     group: str
     ms: int

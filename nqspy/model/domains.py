@@ -57,7 +57,7 @@ class Domain:
         return self.features is None or feature in self.features
 
     def held_by(self, asked: int) -> int:
-        """Return how many PEs a request that asks for so many holds while it runs."""
+        """Return how many PEs a request that asks for ``asked`` holds as it runs: 0 in a command domain."""
         return 0 if self.kind == "command" else asked
 
 

@@ -50,7 +50,7 @@ class Recorded(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One change of the settings. ``op``: what is done; ``path``: as in `tree`; ``value``: JSON data: for
+    """Change of a setting or object. ``op``: what is done; ``path``: as in `tree`; ``value``: JSON data: for
     create a dict of settings by path below the object, for add and remove a list of names."""
 
     op: Literal["create", "set", "add", "remove", "delete"]

@@ -53,7 +53,7 @@ class Sentence:
         self._parts = [(words, places[name], _writer(spec)) for words, name, spec in parts]
 
     def say(self, who: str, values: Sequence[Any]) -> str:
-        """Return the sentence with its gaps filled by the source ``who`` and by ``values``."""
+        """Return the sentence with its gaps filled by the source and the values."""
         given = (who, *values)
         return "".join([words + write(given[place]) for words, place, write in self._parts])
 

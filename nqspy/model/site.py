@@ -222,7 +222,7 @@ class Site:
         return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 
     def domain_of(self, queue: str) -> Domain:
-        """Return the domain from which the requests of a queue get their PEs."""
+        """Return the settings of the domain from which the requests of a queue get their PEs."""
         found = self.settings.queues.get(queue)
         return self.domain(APPLICATION if found is None else found.domain)
 

@@ -94,7 +94,7 @@ class Balance:
         return level
 
     def tune(self, terms: Terms, groups: Mapping[str, Group]) -> None:
-        """Apply other terms and shares from now on; the caller has let time pass up to now."""
+        """Apply other terms and shares from now on. Call `advance` before, because it uses the old ones."""
         self.terms, self._division = terms, Division(groups, terms.pes, terms.machine or None)
         for level in (self.groups, *self._users.values()):
             level.forget()
@@ -158,7 +158,7 @@ class Balance:
             changed.update((known.get(group) or self.users(group)).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
-        """Reset what each account was entitled to and got, as another shift is in force."""
+        """Set to 0 what these accounts (by key) were entitled to and got, because a new shift begins."""
         for each in keys:
             key = account_key(self._domain, each)
             entry = account_of(self._accounts, key).entry

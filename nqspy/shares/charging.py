@@ -27,7 +27,7 @@ def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
-    """Return the time (ms) since an attempt was last charged; 0: it never was."""
+    """Return the time (ms) since an attempt was last charged; 0: it was never charged."""
     last = attempt.charged_at
     return at - last if last is not None and last < at else 0
 

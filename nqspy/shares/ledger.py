@@ -67,7 +67,7 @@ class Totals:
                 self._add_user(group, owner, value)
 
     def book(self, bookings: Iterable[tuple[str, str, float]]) -> None:
-        """Add use (ms) that the accounts do not hold yet: group, owner, amount."""
+        """Add to the sums use (ms) that the accounts do not hold yet: group, owner, amount."""
         for group, owner, more in bookings:
             self._add_group(group, more)
             for name in people.lineage(self._tree, group):

@@ -233,7 +233,7 @@ class Level:
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
-        """Limit S to b, which may have become less because an end changed the mean run."""
+        """Limit S of all members to the range from -b to b, because b may have become less."""
         most = terms.bound
         within, self._within = self._within, most
         if within is not None and within <= most:
@@ -346,5 +346,5 @@ class Level:
         self._entries, self._rows = dict(sorted(found.items())), None
 
     def forget(self) -> None:
-        """Drop the computed entitlements, because the division has changed."""
+        """Drop the computed entitlements, so that they are computed anew after a change of shares."""
         self._rows = None

@@ -119,7 +119,7 @@ class Offers:
     # ------------------------------------------------------------ the rows of a queue
 
     def begin(self, candidates: Candidates, queues: int) -> None:
-        """Give a queue its part of the remaining offers, which ``queues`` queues divide."""
+        """Give a queue one of ``queues`` equal parts of the offers that remain in this pass."""
         queue = candidates.queue.name
         if self.asking and queue not in self.walks:
             part = -(-self._offers_left // queues)

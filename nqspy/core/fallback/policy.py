@@ -41,7 +41,7 @@ class Skip:
             yield row
 
     def all_rows(self, candidates: Candidates, most: int) -> Iterator[int]:
-        """Yield all rows in order, to be offered to exits; ``most``: number that the caller may use."""
+        """Yield all rows in order, to be offered to exits; ``most``: number of rows that are needed."""
         return candidates.in_turn(most)
 
     def any_startable(self, candidates: Candidates) -> bool:

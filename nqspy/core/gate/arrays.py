@@ -59,7 +59,7 @@ class ArrayLimit(Rule):
         return blocked
 
     def rows(self, columns: Columns) -> set[int]:
-        """Return the rows of a queue with arrays that have such a limit, and with indices of these."""
+        """Return the rows of a queue with arrays with a limit of running indices, or with their indices."""
         return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
 
     def claims(self, request: Request) -> Iterable[Claim]:

@@ -347,8 +347,8 @@ class Reservations(StandingReservations):
                 self._change(request, replace(reservation, late=cause))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
-        """Record that a request starts. ``of``: the array of an index, else the request itself; ``forced``:
-        reservations do not matter."""
+        """Put a request that starts on the timeline and use up its reservation. ``of``: the array of an
+        index, else the request; ``forced``: reservations do not matter."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
@@ -376,7 +376,7 @@ class Reservations(StandingReservations):
             self._known_timeline.resume(request)
 
     def reserve_pes(self, candidate: Request, pes: int) -> None:
-        """Record that a number of PEs, free or about to be, is reserved for a waiting candidate."""
+        """Hold ``pes`` PEs, free or about to be, on the timeline for a waiting candidate."""
         self._reserved_pes.append((candidate, pes))
         if self._known_timeline is not None:
             self._known_timeline.reserve_pes(candidate, pes)

@@ -92,7 +92,8 @@ class Room(Rule):
     # ------------------------------------------------------------ reasons
 
     def lack(self, queue: str, request: Request | None = None) -> Reason:
-        """Return a reason with the number of free PEs, for one request or (None) for all of a queue."""
+        """Return the reason of a lack of PEs, with the number of free ones, of one request or (None) a
+        queue."""
         board, asked = self.board(queue), None if request is None else asked_of(request)
         domain = board.domain.name if self._site.is_divided() else None
         who, away = f"domain {domain}" if domain else "machine", board.away or None

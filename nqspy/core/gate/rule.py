@@ -96,7 +96,7 @@ def limit_setting(name: str, unit: Unit, sentence: str) -> str:
 
 
 class CountLimit(ScopeLimit):
-    """At most ``most`` of something at a time: requests, unless a class says otherwise."""
+    """Limit of ``most`` at a time: of requests, unless a derived class counts another amount."""
 
     @classmethod
     def of(cls, site: Site, who: str, value: int) -> Self | None:

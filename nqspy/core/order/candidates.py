@@ -173,12 +173,12 @@ class Candidates:
         return self.best(self._gate.mask(self.queue.name, self.columns))
 
     def any_startable(self) -> bool:
-        """True if the gate does not refuse all remaining rows. No score is computed."""
+        """True if the gate lets some row start that was not examined. No score is computed."""
         refused = self._gate.mask(self.queue.name, self.columns)
         return bool(np.count_nonzero(self._remaining if refused is None else self._remaining & ~refused))
 
     def oldest(self, excluded: Mask | None = None) -> int | None:
-        """Return the remaining row, not excluded, with the earliest date; None: no row. Computes no score."""
+        """Return the unexamined row, not excluded, with the earliest date; None: no row. Needs no score."""
         remaining = self._remaining if excluded is None else self._remaining & ~excluded
         if not np.count_nonzero(remaining):
             return None

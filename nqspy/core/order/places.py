@@ -148,7 +148,7 @@ class _Run:
         return started
 
     def _reserved(self) -> list[int]:
-        """Return the rows with a reservation, the earliest start first. Operators scheduled none of them."""
+        """Return the rows with a reservation, the earliest first, but not those scheduled *next* or *now*."""
         line = self._line
         rows = filter(line.is_remaining, self._gate.reserved.rows(line.queue.name))
         waiting = [request for row in rows if (request := line.columns.request(row)).rank < NEXT]

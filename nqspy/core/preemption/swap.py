@@ -140,7 +140,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """True if memory is still short, for a suspension; if the request is still away, for a resumption."""
+    """True if a proposal is still right: memory is short (to suspend), or the request is away (to resume)."""
     request, pressure = site.started.get(getattr(action, "seq", 0)), site.pressure
     if isinstance(action, Suspend):
         return action.cause == SWAP and pressure.level == "high" and not pressure.answered
