@@ -240,6 +240,7 @@ class Daemon:
         log.set_zone(self.engine.site.timezone)
         self.inbox.put_back(self.dispatcher.answer_questions(self.part()))
         self.dispatcher.after_turn(self.part)
+        self.decider.ask_estimate()
         if self.stopping is None:
             self.night_report.check()
         self.clearance.check()

@@ -3,10 +3,15 @@ hangs, and forks another from the engine's state when it is lost."""
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, plans, sandbox
@@ -84,6 +89,8 @@ class DeciderClient:
         self._ids = count(1)
         self._asked: PassAsked | None = None
         self._open = OpenOrders()
+        self._estimates = deque[tuple[messages.Order, Answer]]()  # not asked for yet
+        self._estimate = nothing()  # the last one asked for
         self._observed: tuple[int, float] = (0, 0.0)
         self.saved.restore(self.backoff)
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
@@ -152,10 +159,12 @@ class DeciderClient:
             return lambda seconds: ahead.forecasts(seqs, NoExits(), part_of(limit))
         asked = [request] if request is not None else map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
-        answer = self.start_query(messages.AskForecasts(0, 0, now, between, seqs, request))
+        answer = self._later(messages.AskForecasts(0, 0, now, between, seqs, request))
 
         def wait(seconds: float) -> Forecasts:
             found = answer_within(answer, silent, seconds).read() or dict.fromkeys(waiting, unknown(SILENT))
+            if request is not None:  # `ask_estimate` may have given it another number
+                return dict(zip(waiting, found.values(), strict=False))
             return {seq: found[seq] for seq in waiting if seq in found}
 
         return wait
@@ -174,7 +183,7 @@ class DeciderClient:
                 return before, then
 
             return simulate
-        answer = self.start_query(messages.AskStarts(0, 0, now, between, changes))
+        answer = self._later(messages.AskStarts(0, 0, now, between, changes))
         silent = messages.StartsMade(0, {}, {})
 
         def wait(seconds: float) -> tuple[Starts, Starts]:
@@ -259,6 +268,9 @@ class DeciderClient:
             self.saved.close(self.query(messages.AskState(0, 0), nothing, AT_END).body)
         self.drop("the daemon ends")
         self.sources = ()
+        for _, answer in self._estimates:
+            if answer.set_running_or_notify_cancel():
+                answer.set_result(None)
 
     # ------------------------------------------------------------ talk
 
@@ -277,6 +289,29 @@ class DeciderClient:
         answer = worker.ask(order)
         self._open.add(order.id, answer)
         return answer
+
+    def _later(self, order: messages.Order) -> Answer:
+        """Queue an order for an estimate; return its future answer. `ask_estimate` sends it."""
+        answer: Answer = Future()
+        self._estimates.append((order, answer))
+        return answer
+
+    def ask_estimate(self) -> None:
+        """Send the next estimate to the worker once it has answered the last one, so that a pass waits for
+        one at most; called at the end of each turn."""
+        while self._estimates and self._estimate.done():
+            order, answer = self._estimates.popleft()
+            if answer.set_running_or_notify_cancel():
+                if isinstance(order, messages.AskForecasts) and order.request is not None:
+                    order.seqs = (self.site.next_seq,)  # others may have been submitted meanwhile
+                    order.request = replace(order.request, seq=self.site.next_seq)
+                self._estimate = self.start_query(order) if self.needed else nothing()
+                self._estimate.add_done_callback(partial(self._estimated, answer))
+
+    def _estimated(self, answer: Answer, found: Answer) -> None:
+        """Hand on an estimate, in the worker's own thread, and wake the engine, which sends the next."""
+        answer.set_result(found.result())
+        self._put(FromWorker(None, None))
 
     def query(self, order: messages.Order, fallback: W, deadline: float) -> W:
         """Return the worker's answer to an order; ``fallback`` if none of the same type comes within

@@ -23,11 +23,12 @@ def nothing() -> Answer:
 
 
 def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
-    """Return an answer that comes within so many real seconds and has ``fallback``'s type, else
-    ``fallback``."""
+    """Return an answer that comes within so many real seconds and has ``fallback``'s type, else ``fallback``;
+    an order that was not sent by then is not sent."""
     try:
         found = answer.result(max(0.0, seconds))
     except TimeoutError:
+        answer.cancel()
         return fallback
     return found if isinstance(found, type(fallback)) else fallback
 

@@ -37,12 +37,13 @@ _memory = msgspec.msgpack.Decoder(SavedMemory)
 LOOK_AHEAD = 0.042
 """Seconds of CPU time after which a look ahead ends between two of its passes; 0.05 s with the other work."""
 FEW, LONGER = 100, 5
-"""Where at most FEW requests wait, a look ahead may take LONGER times as long."""
+"""Where at most FEW requests and indices wait, a look ahead in nqsd may take LONGER times as long."""
 
 
 def look_ahead_limit(site: Site) -> float:
-    """Return the CPU time (s) that a look ahead may take, by the number of waiting requests."""
-    return LOOK_AHEAD * (LONGER if sum(map(len, site.waiting.values())) <= FEW else 1)
+    """Return the CPU time (s) that a look ahead in nqsd may take, by the number of waiting requests and
+    indices."""
+    return LOOK_AHEAD * (LONGER if sum(each.count.sum() for each in site.waiting.values()) <= FEW else 1)
 
 
 def part_of(seconds: float) -> Callable[[], float]:
@@ -156,14 +157,14 @@ class Worker:
                 with exits.rehearsal(order.now):
                     return messages.SharesAnswered(id, exits.shrpris(order.pairs, view))
             case messages.AskForecasts():
-                spent, wanted = part_of(look_ahead_limit(site)), order.seqs or ()
+                spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
                 with no_collector():
                     ahead = LookAhead(site, order.now, order.between, request=order.request, wanted=wanted)
                     return messages.forecasts_made(id, ahead.forecasts(order.seqs, exits, spent))
             case messages.AskStarts():
                 starts = []
                 for changes in ((), order.changes):
-                    spent = part_of(look_ahead_limit(site))
+                    spent = part_of(LOOK_AHEAD)
                     with no_collector():
                         ahead = LookAhead(site, order.now, order.between, changes=changes)
                         starts.append(dict(ahead.starts(exits, spent)))

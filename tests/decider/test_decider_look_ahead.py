@@ -3,13 +3,25 @@
 import contextlib
 import os
 import signal
+from concurrent.futures import Future
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from daemon.live import ONE_QUEUE
 from daemon.person import Person
 
+from nqspy.decider import messages
+from nqspy.decider.client import DeciderClient
+from nqspy.decider.process import FromWorker
 from nqspy.decider.worker import LOOK_AHEAD, look_ahead_limit
+from nqspy.engine.inputs import Between
+from nqspy.engine.look_ahead import unknown
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.model.specs import Ask, Spec
+from nqspy.userexit.loader import Source
 
 
 def test_a_dry_run_keeps_nobody_waiting_while_the_process_stands_still(make_wild):
@@ -33,9 +45,56 @@ SPEC = {
 }  # fmt: skip
 
 
-def test_a_look_ahead_where_few_wait_may_take_longer():
-    few, many = (look_ahead_limit(SimpleNamespace(waiting={"batch": range(n)})) for n in (100, 101))
-    assert (few, many) == (5 * LOOK_AHEAD, LOOK_AHEAD)
+@pytest.mark.parametrize(("indices", "longer"), [(99, 5), (100, 1)])
+def test_a_look_ahead_where_few_requests_and_indices_wait_may_take_longer(indices, longer):
+    columns = SimpleNamespace(count=np.array([1, indices]))
+    assert look_ahead_limit(SimpleNamespace(waiting={"batch": columns})) == longer * LOOK_AHEAD
+
+
+class Quiet:
+    """A worker that answers nothing by itself."""
+
+    def __init__(self):
+        self.orders, self.answers = [], []
+
+    def send(self, order):
+        self.orders.append(order)
+
+    def ask(self, order):
+        self.send(order)
+        self.answers.append(Future())
+        return self.answers[-1]
+
+    def kill(self, why):
+        """Nothing answers the daemon's last question."""
+
+
+def test_a_pass_waits_for_one_estimate_at_most(tmp_path):
+    site, heard = Site(), []
+    client = DeciderClient(site, tmp_path, heard.append, lambda: Instant(0), heard.append)
+    client.sources, worker = (Source(tmp_path / "some.py", b""),), Quiet()
+    client.worker = worker
+    spec = Spec("a", 1, "plain", "batch", "", "", "/", ask=Ask())
+    request = Request(Seq(1), spec, "batch", State.QUEUED, Instant(0), Instant(0))
+    first, given_up, last, never = (
+        client.forecasts(Instant(0), Between(), (Seq(1),), request) for _ in range(4)
+    )
+    assert worker.orders == [], "estimates are asked at the end of the turn"
+    client.ask_estimate()
+    client.ask_estimate()
+    site.next_seq = Seq(7)  # others were submitted
+    client.ask(site, Instant(0), {})
+    assert [type(each) for each in worker.orders] == [messages.AskForecasts, messages.AskPass]
+    given_up(0)
+    worker.answers[0].set_result(messages.forecasts_made(1, {Seq(1): unknown("so")}))
+    assert first(0)[1].latest.basis == "so"
+    assert heard == [FromWorker(None, None)], "wakes the engine"
+    client.ask_estimate()
+    assert (len(worker.orders), worker.orders[2].seqs, worker.orders[2].request.seq) == (3, (7,), 7)
+    worker.answers[1].set_result(messages.forecasts_made(2, {Seq(7): unknown("later")}))
+    assert last(0)[1].latest.basis == "later"
+    client.close()
+    assert never(60)[1].start is None
 
 
 AHEAD = """
