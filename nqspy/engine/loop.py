@@ -116,18 +116,18 @@ class Engine:
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.notes: dict[Seq, str] = {}
-        # Function of the driver: how far (ms) the clock was set while attempts ran, by request.
+        # Set by the driver: returns how far (ms) the clock was set while attempts ran, by request.
         self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.commits = 0
         self.paused = self.by_hand = False
         self._group = CommitGroup()
         self._dirty = True
-        # A plan is in flight; it is void when settings changed since; else these requests changed since.
+        # True while a plan is being made; True if settings changed since; requests that changed since.
         self._asked = False
         self._void = False
         self._changed, self._pass_failed = set[Seq](), False
         self._asked_at = Instant(0)
-        # Plans in a row with actions that did not stand.
+        # Plans in a row of which the re-check dropped actions.
         self._drops = 0
         # Observations to apply again, the one being applied, and when to try again after a commit failed.
         self._retry: list[ob.Observation | ob.SiteObservation] = []
@@ -402,7 +402,7 @@ class Engine:
                 exits_desk.report_failures(tx, plan.failures)
             self._mark()
         else:
-            # What a start could hold when the pass was asked for, it may hold a moment later.
+            # A start that was right when the pass was asked for is right a moment later, too.
             at = Instant(max(self._asked_at, tx.now - MOMENT))
             self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
@@ -438,7 +438,7 @@ class Engine:
         self._drops += 1
         reasons, wake = self.plan.reasons, self.plan.wake_at or now + pause
         wake = Instant(max(now + FIRST_PAUSE, min(wake, now + pause)))
-        # If the start of an index falls that has not begun, its array waits.
+        # The reason of a dropped index that has not begun is its array's.
         known = self.site.requests
         waiting = {seq if seq in known else array_of(seq) or seq: why for seq, why in fallen.items()}
         self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own={**reasons.own, **waiting}))
