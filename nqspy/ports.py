@@ -280,7 +280,7 @@ class Exits(Protocol):
     """The site's user exits, guarded: no call raises or runs long; failures are collected."""
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings, and call failed exits again; before a pass or submission."""
+        """Apply the exits' settings, and allow calls of failed exits again; before a pass or submission."""
 
     def has(self, hook: str) -> bool:
         """Return True if any exit that is switched on implements that hook."""

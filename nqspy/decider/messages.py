@@ -79,8 +79,8 @@ class BadWorkerMessage(Exception):
 
 
 class Order(msgspec.Struct, tag_field="kind"):
-    """Base of all orders from the daemon. ``id``: for the answer; ``n``: last event that was sent before
-    it."""
+    """Base of all orders from the daemon. ``id``: for the answer; ``n``: number of the last event sent
+    before."""
 
     id: int
     n: int

@@ -175,7 +175,7 @@ class SiteExits:
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
-        """Apply the exits' settings, and call failed exits again; before a pass or a submission."""
+        """Apply the exits' settings, and allow calls of failed exits again; before a pass or submission."""
         self._calls.begin(site.timezone)
         for one in self._exits.values():
             one.down = False
