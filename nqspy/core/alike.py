@@ -33,7 +33,7 @@ NAMES = frozenset(_OF)
 """The fields that a reach may name."""
 
 INFINITE = float("inf")
-"""Unlimited, in the columns."""
+"""Value of an unlimited amount in the columns."""
 
 
 def is_sound(reach: Reach) -> bool:

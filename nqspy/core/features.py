@@ -24,8 +24,8 @@ FILES: Mapping[str, str] = {
     "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
     "choose": "",  # choose the requests that start, and their PEs
 }
-"""Files of `core` that declare a ``FEATURE``. A domain may leave out a feature that has a text here: when
-it makes running requests give way."""
+"""Files of `core` that declare a ``FEATURE``. A text says when the feature makes running requests give way; a
+domain may leave out such a feature."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}

@@ -64,9 +64,9 @@ _CHANGING: dict[str, Callable[["ExitView"], Any]] = {
 SUBMIT_FIELD = "script"
 """The field that only submit exits see, in addition to `FIELDS`."""
 SHOWN_ARGUMENTS = 65_536
-"""Characters of all arguments that exits see."""
+"""Most characters that exits see of all arguments of a request together."""
 SHOWN_SCRIPT = 65_536
-"""Bytes of a script that submit exits see."""
+"""Most bytes of a script that submit exits see: its beginning."""
 
 
 def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:

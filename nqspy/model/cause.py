@@ -40,9 +40,9 @@ class Cause(Struct, frozen=True):
 _CODES = {"shift": "SHIFT", "probe": "RESOURCE"}
 
 SCHEDULER = Cause("system", "scheduler")
-"""A pass, by its own rules."""
+"""Cause of what a pass decides by its own rules."""
 EXECUTOR = Cause("system", "hands")
-"""The executor, which runs the processes."""
+"""Cause of what the executor, which runs the processes, does."""
 
 _KNOWN = {str(each): each for each in (SCHEDULER, EXECUTOR, Cause("system", "system"))}
 

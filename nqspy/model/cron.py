@@ -27,7 +27,7 @@ _DAY = timedelta(days=1)
 
 
 _MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
-"""A year of each kind."""
+"""One year of each of the 14 kinds, by (leap year, weekday of the 1st of January)."""
 
 
 def no_sundays(year: int) -> int:

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ATTEMPT = "NQSPY_ATTEMPT"
-"""Every job has it, and no login: an environment with it is that of a job."""
+"""Variable that every job has, and no login: an environment with it is that of a job."""
 
 _ORIGIN = ("HOME", "HOST", "LANG", "LOGNAME", "MAIL", "PATH", "QUEUE", "SHELL", "SYSTEM", "TZ", "WORKDIR")
 _NQSPY = (

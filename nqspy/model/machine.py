@@ -17,7 +17,7 @@ SCRIPT_MAX = 64 << 20
 """Greatest size (bytes) of a script that fits into a message."""
 RUN = "it names a program that the daemon runs"
 AUTH = "the mail server receives a password"
-"""Reasons why only the home's owner may change a setting."""
+"""Reasons for which only root and the home's owner may change a setting (`Declared.guard`)."""
 SHELL_STRATEGY = re.compile(r"login|login_each|free|fixed=/.+")
 """The values of `Server.shell_strategy`."""
 

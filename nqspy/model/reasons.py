@@ -147,7 +147,7 @@ class ReasonKind(Struct, frozen=True):
 
 
 KINDS: dict[str, ReasonKind] = {}
-"""All kinds, by name."""
+"""All kinds of reasons by name."""
 
 
 def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:

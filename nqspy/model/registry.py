@@ -23,7 +23,7 @@ from nqspy.model.tree import as_list as listed_in
 T = TypeVar("T")
 
 ALL = ("*",)
-"""All settings of an object."""
+"""Value of ``joined`` that means all settings of an object."""
 
 Stamp = Callable[[Instant | None], str | None]
 """Function that writes an instant as text in the site's zone."""

@@ -117,7 +117,7 @@ class Shared:
 
 
 LITTLE = 2_048
-"""Size (bytes) up to which a specification does not count: every request takes that much."""
+"""Size (bytes of JSON) up to which a specification counts as 0: every request takes that much."""
 
 _encode = msgspec.json.Encoder().encode
 

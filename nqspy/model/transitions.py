@@ -33,7 +33,7 @@ _ENDED, _HELD, _RUNNING = (
 )  # looking up a member costs a call
 HELD_AT_SUBMISSION = "held by its owner at submission"
 _FORMER = 100
-"""Attempts of a request whose outputs are remembered, the latest ones."""
+"""Most attempts of a request of which the output paths are stored: the latest ones."""
 
 Ages = Callable[[Request], bool]
 """Function that returns True if age in a request's queue counts from when it could start (``age_from``)."""

@@ -74,7 +74,7 @@ def _charge(site: Site, domain: str, samples: Iterable[tuple[Request, Used]], at
 
 _Booked = tuple[Request, Attempt, Used, int, float, int]
 """A request with its attempt as it was, what that has used, how much of it (ms) is not charged yet, how much
-of that was not counted, and since when (`uncharged`)."""
+of that was not counted, and the time since its last charge (`uncharged`)."""
 
 
 def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> None:

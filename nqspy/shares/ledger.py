@@ -28,7 +28,7 @@ from nqspy.shares.rule import ALL, Committed
 from nqspy.shares.standings import Stock
 
 EXPECTED_MS = 60_000
-"""Expected use of a request if neither its group's past nor a limit is known."""
+"""Expected use (ms) of a request if neither its group's past nor a limit is known."""
 
 ACTIVE_MS = 1.0
 """Least decayed use (ms) with which a user without requests is active: no account decays to 0."""

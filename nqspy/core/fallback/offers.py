@@ -27,7 +27,7 @@ REFUSED: Mapping[str, ReasonCode] = {
 }
 """The code of the reason that each refusing answer gives."""
 SOON = 1_000
-"""ms after which an exit is asked again at the earliest, whatever instant it names: passes must not spin."""
+"""Least time (ms) until an exit is asked again, whatever instant it names, so that passes do not spin."""
 SEEK = 10
 """Candidates offered at most to learn if one waits for PEs alone, where nothing more can start."""
 

@@ -47,7 +47,7 @@ from nqspy.model.requests import Attempt, Request, State
 from nqspy.model.site import Settings, Site
 
 NAME = "bumper"
-"""The feature that proposes what is not a start: databases and journals have this name."""
+"""Name of the feature for all proposals of this file other than starts; databases and journals have it."""
 _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
     ReasonCode.NO_PES,
     bumped="gave its PEs to {other} (class {kind}); it resumes when {pes:1 PE is|* PEs are} free for it",

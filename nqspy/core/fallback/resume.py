@@ -18,7 +18,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 NAME = "resume"
-"""The feature that proposes what is not a start: plans have this name."""
+"""Name of the feature for all proposals of this file; plans have it."""
 (_SHORT,) = reason_kinds(
     ReasonCode.NO_PES,
     pes_to_go_on="resumes when {wanted:1 PE is|* PEs are} free"

@@ -24,7 +24,7 @@ from nqspy.model.site import Site
 from nqspy.shares import FairShare
 
 NOW = 3
-"""Rank of ``schedule request now``: of all limits only a want of units applies to such a request."""
+"""Rank of ``schedule request now``: no limit holds a request of this rank, only a lack of units does."""
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 

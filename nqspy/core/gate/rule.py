@@ -16,7 +16,7 @@ from nqspy.model.site import Site
 from nqspy.model.tree import Declared, Unit, add_setting
 
 Mask = npt.NDArray[np.bool_]
-"""A truth value for each row of a queue."""
+"""Array with a truth value for each row of a queue: True for the rows that are meant."""
 Claim = tuple[Hashable, int, int]
 """Key of a counted amount (such as PEs of a domain), the part that a request takes, and the most in all."""
 INFINITE = float("inf")

@@ -17,7 +17,7 @@ FOREVER = 1 << 62
 """Instant (ms) of an end that is unknown."""
 
 Amount = Hashable
-"""What is counted: PEs of a domain, a consumable, a limit."""
+"""Key of something that is counted: PEs of a domain, units of a consumable, places under a limit."""
 Claims = Mapping[Amount, int]
 """Number held or wanted of each amount."""
 Span = tuple[int, int, Claims]

@@ -18,8 +18,8 @@ from nqspy.model.site import Site
 from nqspy.model.specs import sized
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
-"""Function that returns what a request takes in addition to PEs: what, how much, how much there is; True:
-only what a suspended request keeps."""
+"""Function that returns the amounts that a request takes in addition to PEs: amount, number, and most in all.
+With True it returns only those that a suspended request keeps."""
 
 SHOWN = 3
 """Requests named at most as those that delay another."""
