@@ -77,7 +77,7 @@ def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
 
 
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
-    """Return the first reason given for another request that also applies to this one; None: no reason."""
+    """Return the first reason, given for another request, that also applies to this one; None: no reason."""
     for reach in reasons.reach:
         if covers(reach, request):
             return reach.reason

@@ -283,7 +283,7 @@ def check_machine(machine: Machine) -> Iterable[str]:
 
 
 def suggestion(pes: int, per_node: int) -> str:
-    """Return text with a shape that fits so many PEs, with sides that differ least."""
+    """Return text with the shape for so many PEs that has sides that differ least; or why there is none."""
     if pes % per_node:
         return f"{pes} PEs are not a multiple of pes_per_node={per_node}"
     sides = [n for n in range(1, pes + 1) if pes % n == 0]

@@ -102,7 +102,7 @@ class ObservedResource(SiteObservation, frozen=True):
 
 class ObservedPressure(SiteObservation, frozen=True):
     """State of the machine's memory. ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in
-    memory by request; ``people``: some work at a terminal."""
+    memory by request; ``people``: True if people work at a terminal."""
 
     level: Level
     used: float = 0.0

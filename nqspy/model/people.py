@@ -152,7 +152,7 @@ def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
 
 
 def capped_pes(limit: float, pes: int) -> int:
-    """Return how many PEs (rounded up) of ``pes`` a group with a ``limit`` in per cent may hold."""
+    """Return how many of ``pes`` PEs a group with a ``limit`` in per cent may hold, rounded up."""
     return ceil(round(limit * pes / 100, 9))
 
 

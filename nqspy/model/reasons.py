@@ -164,7 +164,7 @@ for _code in ReasonCode:
 
 
 def quoted(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
-    """Return a reason in the words of an exit, a person or the journal."""
+    """Return a reason of this code with the words of an exit, a person or the journal."""
     return Reason(code, who, (text,), until)
 
 

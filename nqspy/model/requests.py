@@ -241,7 +241,7 @@ class Redating(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """A suspension. ``pes_released``: its PEs are free for others; ``leaving``: once it has moved out."""
+    """A suspension. ``pes_released``: its PEs are free for others; ``leaving``: they will be after a move."""
 
     cause: Cause
     at: Instant
@@ -460,7 +460,7 @@ class Request(Struct):
 
     @property
     def shown_state(self) -> State:
-        """State as people see it: an array runs once an index of it has begun."""
+        """State as people see it: an array is running once an index has begun, and never `BEGUN`."""
         if self.array is None or self.state is State.ENDED:
             return self.state
         if self.array.begun:

@@ -85,5 +85,5 @@ def cpu_of(queue: Queue) -> int | None:
 
 
 def first_finite(first: int | None, second: int | None) -> int | None:
-    """Return the first of two limits that is finite; None: neither is."""
+    """Return the first limit if it is finite, else the second; None: neither is finite."""
     return finite(first) if finite(first) is not None else finite(second)
