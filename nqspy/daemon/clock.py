@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
+from nqspy.system.private_files import Unsafe, read_regular
 
 _FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
 
@@ -83,10 +84,10 @@ def check_clock(home: Path, text: str) -> None:
 
 def _stored(path: Path) -> Clock | None:
     try:
-        return Clock(**json.loads(path.read_text()))
+        return Clock(**json.loads(read_regular(path)[0]))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, Unsafe):
         raise BadValue(
             f"{path} is damaged; move it away and give --clock again, or none for the wall clock"
         ) from None

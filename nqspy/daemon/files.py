@@ -1,7 +1,6 @@
 """``queues.d`` at start and by ``reload queues``: changed files, in name order, as one transaction."""
 
 import re
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ from nqspy.daemon.log import LOG
 from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
-from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.model.queues import without_effect
 from nqspy.qmgr.parser import ParseError, parse_text
-from nqspy.system.private_files import Unsafe, read_own, writable_by_others
+from nqspy.system import queue_files
 
 _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
@@ -21,25 +19,8 @@ _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     """Return (name, content hash, text) of each ``*.qmgr`` file, in name order; only ``owner`` (uid of the
     home's owner) may write them. Raises NqspyError naming the file, also one that others may write."""
-    if not path.is_dir():
-        raise NqspyError(f"{path} is not a folder")
-    if (why := writable_by_others(path.stat(), owner)) is not None:
-        raise NqspyError(f"{path.name}: the folder {why}; nothing of it was read")
-    found = []
-    for file in sorted(path.glob("*.qmgr")):
-        try:
-            data = read_own(file, owner)
-            found.append((file.name, sha256(data).hexdigest()[:32], converted(data)[0].decode()))
-        except Unsafe as error:
-            raise NqspyError(f"{file.name} was not read: it {error}") from None
-        except UnicodeDecodeError as error:
-            line = data[: error.start].count(b"\n") + 1
-            raise NqspyError(f"{file.name}, line {line}: the file is not UTF-8 text") from None
-        except ForeignText as error:
-            raise NqspyError(f"{file.name} cannot be read: {error}") from None
-        except OSError as error:
-            raise NqspyError(f"{file.name} cannot be read: {error.strerror}") from None
-    return found
+    queue_files.check_folder(path, owner)
+    return [queue_files.read(file, owner) for file in queue_files.files_of(path)]
 
 
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:

@@ -19,11 +19,12 @@ from nqspy.executors import pageout
 from nqspy.executors.cgroups import Cgroups
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import DAY, HOUR, Instant
-from nqspy.qmgr.parser import ParseError, parse_text
+from nqspy.qmgr.parser import parse_text
 from nqspy.rpc.client import Client
 from nqspy.store import copies, open_mark, places, restoring
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.reader import Reader
+from nqspy.system import queue_files
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -234,20 +235,24 @@ def _memory(home: Home) -> _Results:
 
 
 def _exits(home: Home) -> _Results:
-    for file in sorted((home.path / "exits").glob("[!_.]*.py")):
-        problems = _problems_of(file)
-        yield ("bad", problems[0]) if problems else ("ok", file.name)
+    from nqspy.userexit.loader import read_folder
+
+    sources, wrong = read_folder(home.path / "exits")
+    yield from (("bad", problem) for problem in wrong)
+    for source in sources:
+        problems = _problems_of(source.path)
+        yield ("bad", problems[0]) if problems else ("ok", source.path.name)
 
 
 def _queues(home: Home) -> _Results:
-    for file in sorted((home.path / "queues.d").glob("*.qmgr")):
+    folder, owner = home.path / "queues.d", home.owner()
+    queue_files.check_folder(folder, owner)
+    for file in queue_files.files_of(folder):
         try:
-            parse_text(file.read_text(), file.name)
+            parse_text(queue_files.read(file, owner)[2], file.name)
             yield "ok", file.name
-        except ParseError as error:
+        except NqspyError as error:
             yield "bad", str(error)
-        except (OSError, UnicodeDecodeError) as error:
-            yield "bad", f"{file.name} cannot be read: {error}"
 
 
 def _database(home: Home) -> _Results:

@@ -10,8 +10,8 @@ class Unsafe(Exception):
     """A file was not read; the text says why, as the end of a sentence: ``is not a file``."""
 
 
-class NotRegular(Unsafe):
-    """The file is not a regular one."""
+LARGEST = 1 << 20
+"""Most bytes of a file that is read."""
 
 
 def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:
@@ -25,17 +25,27 @@ def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") ->
     os.replace(new, path)
 
 
-def read_own(path: Path, owner: int | None) -> bytes:
-    """Return the bytes of a regular file that only ``owner`` (a uid; None: whoever owns it) and root may
-    write; never wait for a FIFO. Raises NotRegular, Unsafe, OSError."""
+def read_regular(path: Path) -> tuple[bytes, os.stat_result]:
+    """Return the bytes and the state of a regular file of at most `LARGEST` bytes; never wait for a FIFO.
+    Raises Unsafe, OSError."""
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         of = os.fstat(file.fileno())
         if not stat.S_ISREG(of.st_mode):
-            raise NotRegular("is not a file")
-        why = writable_by_others(of, of.st_uid if owner is None else owner)
-        if why is not None:
-            raise Unsafe(why)
-        return file.read()
+            raise Unsafe("is not a file")
+        data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise Unsafe("is larger than 1 MiB")
+        return data, of
+
+
+def read_own(path: Path, owner: int | None) -> bytes:
+    """Return the bytes of such a file (`read_regular`) that only ``owner`` (a uid; None: whoever owns it) and
+    root may write. Raises Unsafe, OSError."""
+    data, of = read_regular(path)
+    why = writable_by_others(of, of.st_uid if owner is None else owner)
+    if why is not None:
+        raise Unsafe(why)
+    return data
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
-from nqspy.system.private_files import NotRegular, Unsafe, read_own, writable_by_others
+from nqspy.system.private_files import Unsafe, read_own, writable_by_others
 from nqspy.userexit import specs
 from nqspy.userexit.call_stats import UNWATCHED, CallWatch
 from nqspy.userexit.errors import describe
@@ -37,7 +37,8 @@ class LoadError(NqspyError):
     """A file cannot be an exit; one line with file, line and error."""
 
     def __init__(self, path: Path, line: int | None, text: str) -> None:
-        where = f"{Path(*path.parts[-2:])}" + (f", line {line}" if line else "")
+        file = str(Path(*path.parts[-2:]))
+        where = (file if file.isprintable() else ascii(file)) + (f", line {line}" if line else "")
         super().__init__(f"{where}: {text}")
 
 
@@ -131,12 +132,10 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
 def _read(path: Path, owner: int | None) -> bytes:
     try:
         return read_own(path, owner)
-    except NotRegular as error:
-        raise LoadError(path, None, str(error)) from None
     except Unsafe as error:
         raise LoadError(path, None, f"not loaded: it {error}") from None
     except OSError as error:
-        raise LoadError(path, None, f"cannot be read: {error.strerror}") from None
+        raise LoadError(path, None, f"it cannot be read: {error.strerror}") from None
 
 
 class _Parsed(NamedTuple):
@@ -155,7 +154,7 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
     except SyntaxError as error:
         raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise LoadError(path, None, f"is not Python: {error}") from None
+        raise LoadError(path, None, f"it is not Python: {error}") from None
     nodes, seen = tuple(ast.walk(tree)), dict[str, int]()
     for node in nodes:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -163,7 +162,7 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             if name.split(".")[0] == "nqspy" and name != "nqspy.userexit":
-                text = f"imports {name}; import from nqspy.userexit only"
+                text = f"it imports {name}; import from nqspy.userexit only"
                 raise LoadError(path, node.lineno, text)
     for each in tree.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -212,7 +211,7 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
             raise LoadError(path, _line_of(nodes, name), f"{name} has no mark; write @userexit above it")
     _register(path, module, found)
     if not found.hooks:
-        raise LoadError(path, None, "has no exit; mark a function with @userexit")
+        raise LoadError(path, None, "it has no exit; mark a function with @userexit")
     select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
     forces = getattr(select, specs.FORCES, None)
     found.forces = _imports_force(nodes) if forces is None else forces

@@ -217,7 +217,7 @@ def test_what_is_wrong_is_one_line(site, make_live):
     refused(live, live.write("bad.py", HEAD + "@userexit\ndef jobselct(): pass\n"), "did you mean jobselect?")
     deadly = "import os\n" + HEAD + "@userexit\ndef jobselect(): os._exit(3)\n"
     refused(live, live.write("bad.py", deadly), f"exit bad: jobselect about {id}", "it ended with status 3")
-    refused(live, live.work / "nowhere.py", "nowhere.py: cannot be read")
+    refused(live, live.work / "nowhere.py", "nowhere.py: it cannot be read")
     refused(make_live("other"), live.write("quiet.py", QUIET), "no nqsd answers")
     path = str(live.write("bad.py", "x ="))
     live.run("nqspy", "exits", "try", path, "--since", "soon").refused("'soon' is not a moment")

@@ -1,5 +1,6 @@
 """The site's clock, live: shifts at their hour, run times by it, restarts."""
 
+import os
 from datetime import datetime, timedelta
 
 import pytest
@@ -60,4 +61,8 @@ def test_the_clock_goes_on_over_a_restart_and_a_kept_one_that_is_damaged_is_told
     assert clock_of(tmp_path, None) == later
     (tmp_path / "clock.json").write_text("{")
     with pytest.raises(BadValue, match=r"clock\.json is damaged"):
+        clock_of(tmp_path, None)
+    (tmp_path / "clock.json").unlink()
+    os.mkfifo(tmp_path / "clock.json")
+    with pytest.raises(BadValue):
         clock_of(tmp_path, None)

@@ -172,6 +172,8 @@ def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Pa
     refused("-c", "set queue nowhere run_limit=3", message="nowhere")
     refused("--exits", str(tmp_path / "none"), message="none")
     refused("--queues", str(tmp_path), message=".qmgr")
+    os.mkfifo(tmp_path / "10.qmgr")
+    refused("--queues", str(tmp_path), message="10.qmgr")
     refused("--file", "nowhere.qmgr", message="nowhere.qmgr")
     refused("--since", "whenever", message="'whenever'")
     refused("--steps", message="--steps")

@@ -183,3 +183,33 @@ def test_the_doctor_says_what_is_no_home(tmp_path):
     (home / "notes").write_text("mine")
     [found] = examine(Home(home))
     assert (found.state, f"{home} is not a home" in found.text) == ("bad", True)
+
+
+def test_the_doctor_names_each_file_that_nqsd_does_not_read(tmp_path):
+    folders = [tmp_path / name for name in ("queues.d", "exits")]
+    for folder, ending in zip(folders, (".qmgr", ".py"), strict=True):
+        folder.mkdir(mode=0o755)
+        os.mkfifo(folder / f"fifo{ending}")
+        (folder / f"gone{ending}").symlink_to("/nowhere/at/all")
+        (folder / f"open{ending}").touch()
+        (folder / f"open{ending}").chmod(0o666)
+        (folder / f"long{ending}").touch(0o644)
+        os.truncate(folder / f"long{ending}", 3 << 30)
+        (folder / f"two\nlines{ending}").write_text("")
+        (folder / f"two\nlines{ending}").chmod(0o644)
+    (folders[0] / "bytes.qmgr").write_bytes(b"# \xff\n")
+    (folders[0] / "fine.qmgr").write_text(GOOD)
+
+    def found(what):
+        return [(each.state, each.text) for each in examine(Home(tmp_path)) if each.what == what]
+
+    bad = {text.partition(" ")[0].strip(",:") for state, text in found("queues.d") if state == "bad"}
+    assert {"bytes.qmgr", "fifo.qmgr", "gone.qmgr", "long.qmgr", "open.qmgr", "'two\\nlines.qmgr'"} == bad
+    assert [text for state, text in found("queues.d") if state == "ok"] == ["fine.qmgr"]
+    bad = {text.partition(":")[0] for state, text in found("exits") if state == "bad"}
+    names = "fifo.py", "gone.py", "long.py", "open.py"
+    assert {f"exits/{name}" for name in names} | {"'exits/two\\nlines.py'"} == bad
+    for folder in folders:
+        folder.chmod(0o777)
+        [(state, text)] = found(folder.name)
+        assert (state, text.partition(":")[0]) == ("bad", folder.name)

@@ -6,7 +6,6 @@ To get both runs of a night: ``isolated(lambda done: data(replayed(source, other
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 
 from nqspy.engine import calendar
@@ -29,6 +28,7 @@ from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.isolated import NotReplayed, Progress
 from nqspy.sim.runs import calm
+from nqspy.system import queue_files
 from nqspy.userexit.call_stats import RETRY
 from nqspy.userexit.loader import Source
 
@@ -210,12 +210,12 @@ def _change(
 def other_queues(folder: Path) -> WhatIfChange:
     """Return a change that applies the files of another folder ``queues.d``. Raises NotReplayed."""
     files = []
-    for path in sorted(folder.glob("*.qmgr")):
+    for path in queue_files.files_of(folder):
         try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise NotReplayed(f"{path} cannot be read: {error}") from None
-        files.append((path.name, sha256(text.encode()).hexdigest()[:32], encoded(path.name, text)))
+            name, digest, text = queue_files.read(path, None)
+        except NqspyError as error:
+            raise NotReplayed(str(error)) from None
+        files.append((name, digest, encoded(name, text)))
     if not files:
         raise NotReplayed(f"{folder} has no files *.qmgr")
     return WhatIfChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
