@@ -12,7 +12,7 @@ from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
 from nqspy.model.specs import on_size
-from nqspy.model.units import UNLIMITED, format_seconds, format_size
+from nqspy.model.units import UNLIMITED, format_exact, format_size
 
 _ABOVE_MACHINE, _ABOVE_DOMAIN, _ABOVE_BLOCK = reason_kinds(
     ReasonCode.NEVER,
@@ -50,7 +50,7 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
         if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
             show: Callable[[int], str] = str if path.endswith(("pe_limit", "process_limit")) else format_size
             if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
-                show = format_seconds
+                show = format_exact
             words = _WORDS.get(path) or name.removesuffix("_limit").replace("_", " ")
             wanted = "unlimited" if asked == UNLIMITED else show(asked)
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"

@@ -18,7 +18,7 @@ from nqspy.daemon.log import LOG
 from nqspy.model.health import Probe, ResourceState, address_of, kind_of
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedResource
-from nqspy.model.units import format_seconds
+from nqspy.model.units import format_exact
 from nqspy.system.run_with_timeout import (
     CommandRunner,
     NotRun,
@@ -154,7 +154,7 @@ def attempt(probe: Probe, runner: CommandRunner) -> Result:
     """Try a probe once; return the result. Never raise for a fault of the resource."""
     kind, value = kind_of(probe)
     end = time.monotonic() + probe.timeout / 1000
-    late = f"no answer within {format_seconds(probe.timeout)}"
+    late = f"no answer within {format_exact(probe.timeout)}"
     try:
         if kind == "tcp":
             host, port = address_of(value) or ("", 0)

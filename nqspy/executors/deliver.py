@@ -167,7 +167,7 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
     ]
     [first, *others] = stayed
     place = record["spool"] if others else stayed[first]["at"]
-    shown = ", ".join(records.shown_by(record["spool"], name) for name in stayed)
+    shown = records.shown_by(record["spool"], *stayed)
     return f"{'; '.join(parts)}; the output stays in {place} ({shown})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nqspy.executors import proc
 from nqspy.executors.cgroups import JobGroup
-from nqspy.executors.wall_limit import IDLE, WallClock, mib, seconds
+from nqspy.executors.wall_limit import IDLE, WallClock, seconds, size_text
 
 _SLOWEST = 1.0
 _QUICK = 0.25
@@ -121,7 +121,7 @@ class Meter:
         most = max(self.memory, self.cgroup.held.peak())
         return (
             "memory_limit",
-            f"memory limit of {mib(self.limits['memory'] or 0)} exceeded: {mib(most)} in use",
+            f"memory limit of {size_text(self.limits['memory'] or 0)} exceeded: {size_text(most)} in use",
         )
 
     def hurry(self) -> None:
@@ -156,7 +156,7 @@ class Meter:
         if killed or (died == signal.SIGXCPU and soft >= 0):
             return "cpu_limit", "CPU limit of a process exceeded"
         if died == signal.SIGXFSZ and "FSIZE" in order["rlimits"]:
-            return "file_limit", "file size limit exceeded"
+            return "file_limit", f"file size limit of {size_text(order['rlimits']['FSIZE'][0])} exceeded"
         if self.cgroup.held.refused():
             return self._process_limit()
         return ("exit", "") if number is None else ("signal", "")
@@ -209,11 +209,11 @@ class SpoolMeter:
         free = disk.f_bavail * disk.f_frsize
         reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 4)
         if size - sum(file.st_blocks * 512 for file in files) > free:
-            text = f"its output has {mib(size)}, but only {mib(free)} are free on the disk of the spool"
-            return "file_limit", text
+            room = f"only {size_text(free)} are free on the disk of the spool"
+            return "file_limit", f"its output has {size_text(size)}, but {room}"
         if free < reserve and size > free:
-            text = f"the disk of the spool is nearly full: {mib(free)} are free, its output has {mib(size)}"
-            return "file_limit", text
+            full = f"the disk of the spool is nearly full: {size_text(free)} are free"
+            return "file_limit", f"{full}, its output has {size_text(size)}"
         speed = (size - self._size) / max(now - (self._checked or now), _FASTEST)
         self._next = now + (max(_FASTEST, (free - reserve) / speed / 2) if speed > 0 else IDLE)
         self._size, self._checked = size, now

@@ -61,10 +61,11 @@ def attempt_named(folder: str) -> tuple[int, int] | None:
     return member(int(number), int(index)) if mark else int(number), int(attempt)
 
 
-def shown_by(folder: str, name: str = "stdout") -> str:
-    """Return the sentence about a stream that stays in the spool: ``qcat 17 shows it``."""
+def shown_by(folder: str, *names: str) -> str:
+    """Return the sentence about streams that stay in the spool: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
-    return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
+    words = [f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)}" for name in names]
+    return f"{' and '.join(words)} {'show it' if len(words) > 1 else 'shows it'}"
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:

@@ -213,7 +213,7 @@ def spooled(folder: str) -> dict[str, str]:
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
     """Write and return the ``done`` record of an attempt: its output stays in the spool. Raises OSError."""
     found = spooled(folder)
-    text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
+    text = f"its output stays in {folder} ({records.shown_by(folder, *found)})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
     records.add(folder, "done", story)
     return story

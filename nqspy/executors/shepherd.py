@@ -18,7 +18,7 @@ from nqspy.executors.logins import LoginLoader
 from nqspy.executors.meter import Meter, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
-from nqspy.executors.wall_limit import mib, within
+from nqspy.executors.wall_limit import size_text, within
 
 _HEAD_START = 20  # ms in which a very short job may end before it is reported as running
 _AGAIN = 0.1
@@ -399,7 +399,7 @@ class Shepherd(AttemptReporter):
         number = ending["signal"]
         how = f"signal {number}" if number is not None else f"exit status {ending['status']}"
         why = f" ({ending['text'] or ending['reason']})" if ending["reason"] not in ("exit", "signal") else ""
-        used = f"CPU time {cpu / 1000:.2f} s, memory {mib(memory)}"
+        used = f"CPU time {cpu / 1000:.2f} s, memory {size_text(memory)}"
         lines = [*self.order["log"], f"after {wall / 1000:.2f} s: ended, {how}{why}; {used}"]
         text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
         if "joblog" not in self.order["output"]:

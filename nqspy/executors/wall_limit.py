@@ -51,7 +51,7 @@ class WallClock:
         if wall is not None and int(self.ran(now) * 1000 * self._speed) >= wall:
             return "wall_limit", f"wall-clock limit of {seconds(wall)} exceeded{by}"
         if hole is not None and hole / 1000 / self._speed <= now - self.started:
-            return "contract", f"it ran longer than its gap of {seconds(hole)} before a reservation"
+            return "contract", f"it ran longer than its hole of {seconds(hole)} before a reservation"
         return None
 
 
@@ -62,12 +62,13 @@ def within(order: dict[str, Any], most: float) -> float:
 
 
 def seconds(ms: int) -> str:
-    """Return a time as people write it: ``1.5 s``, from a minute on ``0:10:00``."""
-    if ms < 60_000:
-        return f"{ms / 1000:g} s"
-    return f"{ms // 3_600_000}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}"
+    """Return a time as people say it, as `units.format_exact` does (a shepherd loads no such file)."""
+    parts = (f"{ms // 3_600_000} h", f"{ms // 60_000 % 60} min", f"{ms % 60_000 / 1000:g} s")
+    return " ".join([part for part in parts if part[:2] != "0 "]) or "0 s"
 
 
-def mib(size: int) -> str:
-    """Return a size in MiB, with its unit."""
-    return f"{size / (1 << 20):.1f} MiB"
+def size_text(size: int) -> str:
+    """Return a size with its unit: ``40.0 MiB``, ``512.0 KiB``, ``100 bytes``."""
+    if size < 1 << 10:
+        return f"{size} bytes"
+    return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size / (1 << 10):.1f} KiB"

@@ -83,20 +83,17 @@ def format_time(ms: int | None) -> str:
     return f"{head}:{seconds:02d}{fraction}"
 
 
-def format_seconds(ms: int | None) -> str:
-    """Return a time (ms) in seconds with its unit, for refusals: ``600 s``."""
+def format_exact(ms: int | None) -> str:
+    """Return a time (ms) as people say it, for refusals: ``1 h 30 min``, ``1.25 s``, ``unlimited``."""
     if ms is None or ms == UNLIMITED:
         return "unlimited"
-    seconds, rest = divmod(ms, 1000)
-    fraction = f".{rest:03d}".rstrip("0") if rest else ""
-    return f"{seconds}{fraction} s"
+    parts = f"{ms // 3_600_000:d} h", f"{ms // 60_000 % 60} min", f"{ms % 60_000 / 1000:g} s"
+    return " ".join([part for part in parts if part[:2] != "0 "]) or "0 s"
 
 
 def format_span(ms: int) -> str:
-    """Return a time (ms) as people say it: ``1 h 30 min``, ``45 s``; a part of a second is rounded up."""
-    seconds = -(-max(ms, 0) // 1000)
-    parts = (seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")
-    return " ".join([f"{number:d} {unit}" for number, unit in parts if number]) or "0 s"
+    """Return a time (ms) as people say it, with a part of a second rounded up: ``1 h 30 min``, ``45 s``."""
+    return format_exact(-(-max(ms, 0) // 1000) * 1000)
 
 
 def finite(value: int | None) -> int | None:

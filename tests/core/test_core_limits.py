@@ -226,11 +226,11 @@ def test_the_next_pass_is_at_the_next_date(house):
 @pytest.mark.parametrize(
     ("asked", "text"),
     [
-        ({"cpu": "700"}, "normal: CPU time 700 s is above the limit of 600 s"),
-        ({"cpu": "unlimited"}, "normal: CPU time unlimited is above the limit of 600 s"),
+        ({"cpu": "700"}, "normal: CPU time 11 min 40 s is above the limit of 10 min"),
+        ({"cpu": "unlimited"}, "normal: CPU time unlimited is above the limit of 10 min"),
         ({"mem": "40mw"}, "normal: memory 320mb is above the limit of 256mb"),
         ({"pes": "5"}, "normal: 5 PEs are above the limit of 4"),
-        ({"wall": "2:00:00"}, "normal: wall time 7200 s is above the limit of 3600 s"),
+        ({"wall": "2:00:00"}, "normal: wall time 2 h is above the limit of 1 h"),
         ({"cpu": "600", "mem": "32mw", "pes": "4"}, None),
         ({}, None),
     ],

@@ -24,7 +24,7 @@ from nqspy.model.texts import in_words
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
-    format_seconds,
+    format_exact,
     format_size,
     format_span,
     format_time,
@@ -94,7 +94,8 @@ def test_how_values_are_printed():
     times = {0: "0", 59_000: "59", 600_000: "10:00", 3_723_000: "1:02:03", 1_500: "1.5"}
     assert {ms: format_time(ms) for ms in times} == times
     assert [format_size(size) for size in (0, 1, 1536, 8 * 115 * K**2)] == ["0b", "1b", "1536b", "920mb"]
-    assert [format_seconds(ms) for ms in (600_000, 1_250, None)] == ["600 s", "1.25 s", "unlimited"]
+    exact = {600_000: "10 min", 1_250: "1.25 s", 5_400_001: "1 h 30 min 0.001 s", 0: "0 s", None: "unlimited"}
+    assert {ms: format_exact(ms) for ms in exact} == exact
     spans = [format_span(ms) for ms in (-5, 12_900, 200_000, 7_200_000, 100_800_000)]
     assert spans == ["0 s", "13 s", "3 min 20 s", "2 h", "28 h"]
     assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
