@@ -22,6 +22,7 @@ from nqspy.mail.message import MailMessage
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
 from nqspy.model.people import is_address
+from nqspy.model.texts import counted
 from nqspy.report import departments, pages
 from nqspy.report.night import NIGHT
 from nqspy.report.night_pages import night_html
@@ -190,6 +191,6 @@ def digests(
 
 def _message(data: dict[str, Any], part: str, address: str) -> MailMessage:
     day, requests, well = data["date"], data["requests"], data["ended_ok"]
-    subject = f"nqspy: night of {day}, {part}: {requests} requests, {well} ended well"
+    subject = f"nqspy: night of {day}, {part}: {counted(requests, 'request')}, {well} ended well"
     text, id = pages.night_text(data, ROWS), f"{NIGHT_MAIL}{day}.{part}.{address}"
     return MailMessage(address, subject, text, id)

@@ -114,6 +114,11 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
     return lines
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number with its word: ``1 request``, ``2 requests``."""
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
 def some_of(things: Sequence[T], most: int, name_of: Callable[[T], str] = str) -> str:
     """Return the names of the first ``most`` things, separated by commas, and how many more there are."""
     more = f" and {len(things) - most} more" if len(things) > most else ""

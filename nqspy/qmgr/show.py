@@ -8,7 +8,7 @@ from nqspy.model.machine import WAYS, Found, torus_of
 from nqspy.model.queues import Queue, RunningLimits, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.texts import folded, pairs, short, table
+from nqspy.model.texts import counted, folded, pairs, short, table
 from nqspy.model.tree import changed, declared, get, items
 from nqspy.qmgr import show_shifts
 from nqspy.qmgr.values import write, written
@@ -357,7 +357,8 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
             doc = f"    # {value['doc']}" if isinstance(value, dict) and value.get("doc") else ""
             parts.append(f"  {name} = {value.get('value') if isinstance(value, dict) else value}{doc}")
         parts += [f"  left out: {row['left_out']}"] if row.get("left_out") else []
-        parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
+        calls, failures = counted(row.get("calls", 0), "time"), counted(row.get("failures", 0), "failure")
+        parts.append(f"  called {calls}, {failures}")
     return "\n".join(parts) if parts else "no exits"
 
 

@@ -13,6 +13,7 @@ from nqspy.model.ids import HOUR, Instant, Seq, array_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings, planned_wall
+from nqspy.model.texts import counted
 from nqspy.model.units import UNLIMITED
 from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
@@ -224,7 +225,7 @@ def night_line(data: Mapping[str, Any]) -> str:
     busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
     running = f", {more['running']} running" if more["running"] else ""
     head = (
-        f"night: {data['requests'] - withdrawn} requests: {data['ended_ok']} ended well, "
+        f"night: {counted(data['requests'] - withdrawn, 'request')}: {data['ended_ok']} ended well, "
         f"{more['failed']} failed, {more['waiting']} waiting{running}"
     )
     quotas = f"quotas: {TOO_LITTLE}" if data["little_use"] else "no quotas set"

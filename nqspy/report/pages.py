@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nqspy.model.texts import folded, grid, percent, points
+from nqspy.model.texts import counted, folded, grid, percent, points
 from nqspy.report.incidents import sentence
 from nqspy.report.shares import TOO_LITTLE, charge_words
 from nqspy.report.time_text import short
@@ -51,8 +51,8 @@ def figures(data: Data) -> Iterable[str]:
     if (moves := data["moves"])["gave_way"]:
         hours, paged = moves["pe_hours"], moves["paged_bytes"] >> 20
         yield (
-            f"requests gave way to a higher class: {moves['gave_way']} times; moving out took {hours:.2f} PE "
-            f"hours, {paged} MB were paged out"
+            f"requests gave way to a higher class: {counted(moves['gave_way'], 'time')}; "
+            f"moving out took {hours:.2f} PE hours, {paged} MB were paged out"
         )
     if data["withdrawn"]:
         yield f"withdrawn (deleted by their owners): {data['withdrawn']}"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from nqspy.model.ids import Instant
+from nqspy.model.texts import counted
 
 RETRY = 5 * 60_000
 """Time (ms) after a failure on a request until the exit is asked about it again."""
@@ -207,7 +208,7 @@ def _shown(answer: Any) -> str | None:
     if hasattr(answer, "fields"):
         return f"changes({', '.join(f'{name}={value!r}' for name, value in answer.fields.items())})"
     if isinstance(answer, tuple) and answer and hasattr(answer[0], "seqs"):
-        return ", ".join(f"redate of {len(action.seqs)} requests" for action in answer)
+        return ", ".join(f"redate of {counted(len(action.seqs), 'request')}" for action in answer)
     return repr(answer)
 
 

@@ -148,7 +148,7 @@ def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):
 def test_exits_are_listed_with_what_they_cost(counter):
     text = run(counter, "exits", "list").stdout
     assert text.startswith("dependency (on): jobselect\n  Same name, one after another.\n")
-    assert "7 calls, 1 failures, 3.2 ms in all, longest 1.50 ms" in text
+    assert "7 calls, 1 failure, 3.2 ms in all, longest 1.50 ms" in text
     assert "queues = night" in text
     assert json.loads(run(counter, "exits", "list", "--json").stdout) == {"exits": [EXIT]}
 

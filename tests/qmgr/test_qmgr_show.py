@@ -118,7 +118,7 @@ def test_shares_shifts_and_exits_are_shown_from_rows():
                 "settings": {"hmax": "115mw"}, "calls": 7, "failures": 1}]  # fmt: skip
     text = show.show_exits(listing)
     assert text.splitlines() == [
-        "large_memory [off] jobselect", "  Large.", "  hmax = 115mw", "  called 7 times, 1 failures",
+        "large_memory [off] jobselect", "  Large.", "  hmax = 115mw", "  called 7 times, 1 failure",
     ]  # fmt: skip
 
 

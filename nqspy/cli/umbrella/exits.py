@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, asks, become, run_tool, show, with_home
+from nqspy.model.texts import counted
 from nqspy.report.time_text import short, zone_of
 
 exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
@@ -18,8 +19,8 @@ def _exits_text(data: dict[str, Any]) -> str:
         lines += [
             f"{each['name']} ({'on' if each['enabled'] else 'off'}): {', '.join(each['hooks'])}",
             *([f"  {doc}"] if doc else []),
-            f"  {each['calls']} calls, {each['failures']} failures, {each['total_ms']:.1f} ms in all, "
-            f"longest {each['longest_ms']:.2f} ms",
+            f"  {counted(each['calls'], 'call')}, {counted(each['failures'], 'failure')}, "
+            f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms",
         ]
         for name, value in (each.get("settings") or {}).items():
             lines.append(f"  {name} = {value.get('value', '') if isinstance(value, dict) else value}")

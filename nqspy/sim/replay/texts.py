@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nqspy.model.texts import grid, percent, points, some_of
+from nqspy.model.texts import counted, grid, percent, points, some_of
 from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 
@@ -19,7 +19,7 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 
 
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
-    yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
+    yield f"{short(data['since'])} to {short(data['until'])}: {counted(data['events'], 'event')}\n"
     others = f"{_count(data['as_it_was'], 'event')} (see `nqspy manual replay`)"
     again = others if data["as_it_was"] else "the same as the journal"
     yield f"replayed without a change: {elsewhere(data) if words else again}\n"

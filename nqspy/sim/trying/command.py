@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nqspy.model.errors import NqspyError
+from nqspy.model.texts import counted
 from nqspy.report.time_text import short
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
@@ -53,7 +54,7 @@ def _summary(data: Data) -> Iterator[str]:
     tried = f"exit {data['exit']} ({how}): tried on"
     if past:
         texts, nothing = _WOULD_HAVE, "nothing would have changed"
-        some = f"{data['requests']} started request{'s' * (data['requests'] != 1)}"
+        some = f"{counted(data['requests'], 'started request')}"
         yield f"{tried} {some} from {short(data['since'])} to {short(data['until'])}"
     else:
         range_text = f"to {short(data['until'])}" if data["until"] else "to the end"
@@ -88,7 +89,7 @@ def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
         if hook in NOTICES:
             yield f"{hook}: not tried, because a notice acts outside nqspy"
         else:
-            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {durations}"
+            yield f"{hook}: {counted(each['calls'], 'call')}, {each['failures']} failed, {durations}"
     for each in data["failures"]:
         times = f" ({each['times']} times)" if each["times"] > 1 else ""
         yield f"FAILED {_call(each)}: {each['text']}{times}"
