@@ -94,6 +94,7 @@ class Writer:
         self.warnings: dict[str, None] = {}
         self.remarks: dict[str, None] = {}
         self.awaits = "--after"
+        self.listed: dict[str, object] = {}
 
     def command(self, word: str, args: list[str]) -> dict[str, object]:
         """Return the item of a command with its arguments, without a script."""
@@ -120,6 +121,7 @@ class Writer:
         script = script if draft.wrapped is None else f"#!/bin/sh\n{draft.wrapped}\n"
         item = draft.item(script, "" if file == "-" else file, args, self._here)
         self.remarks |= dict.fromkeys(draft.remarks)
+        self.listed |= {name: each.by for name, each in draft.listed.items()}
         if draft.depends and not any(each.startswith("after:") for each in draft.notes):
             self.awaits = "--dependency" if dialect == "slurm" else "-W depend"
         elif any(given.kind == "after" and given.flag == LINE_AFTER for given in own):
@@ -246,12 +248,20 @@ def own_key(options: QsubOptions) -> str:
     return options.own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
 
 
+UNKNOWN_RESOURCE = 187
+"""Status of the refusal of a consumable that the site does not have."""
+
+
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
     """Print the daemon's errors; return the exit status: PBS's own in its dialect."""
     typed = writer.awaits  # the option, or the word of a line
     if typed == LINE_AFTER:
         answer.err = answer.err.replace("--after ", typed, 1)
     answer.err = answer.err.replace("--after", typed.rstrip(":"), 1)
+    if answer.status == UNKNOWN_RESOURCE:
+        from nqspy.cli.posix import unknown
+
+        answer.err = unknown(answer.err, writer.listed, writer.pbs, options.dialect == "slurm")
     if writer.pbs:
         from nqspy.cli.posix import MESSAGES
 

@@ -159,6 +159,8 @@ def qmsg(words: list[str]) -> int:
     text, *ids = operands
     if not ids:
         raise Failure(f"give a message and at least one request; {usage('qmsg')}", 2)
+    if text[:1].isdigit() and not any(id[:1].isdigit() for id in ids):
+        raise Failure(f"the message comes first: {ids[-1]!r} is no identifier; {usage('qmsg')}", 2)
     streams = [name for name in ("stdout", "stderr") if name in given] or ["stderr"]
     return send("qmsg", "message", given.get("home"), ids, message=text, streams=streams)
 

@@ -25,7 +25,9 @@ NOTED = ("software", "filesystems", "host", "vnode", "arch")
 DROPPED = ("host", "vnode", "arch", "filesystems", "property")
 """Resources that a request may name, although no site offers them."""
 
-_KNOWN = (*LIMITS, "speedup", "nice", *LAYOUT[:3], "needs")
+KNOWN = (*LIMITS, "speedup", "nice", *LAYOUT[:3], "needs")
+"""Resources that exist at every site."""
+
 _OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "ompthreads", "host", "vnode",
                "arch", "gpus", "ngpus")  # fmt: skip
 """Resources that cannot be used with ``select`` and ``place``: they belong into the chunks."""
@@ -182,7 +184,7 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
     if not resource_named(name) and (name in GPUS or value.removeprefix("-").isdigit()):
         raise WrongResource(name, f"{name}={value}: units must be a whole number from 0 upward")
     where = "" if each.name == name else f" in {each.name}={each.text}"
-    known = f"{' '.join(_KNOWN)}, and the site's consumables by number"
+    known = f"{' '.join(KNOWN)}, and the site's consumables by number"
     raise WrongResource(name, f"unknown resource {name}{where}; resources: {known}", unknown=True)
 
 

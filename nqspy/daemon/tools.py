@@ -278,7 +278,7 @@ def _backups(home: Home) -> _Results:
         every = reader.settings("backup").every
     found = copies.by_age(home.database)
     if not found:
-        yield "note", "no backup yet"
+        yield "note", f"no backup in {places.backups(home.database)}"
         return
     last = found[-1]
     wrong = copies.problem(last.path)

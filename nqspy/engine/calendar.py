@@ -200,7 +200,8 @@ def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) ->
         compared = one != two and (those is None or one in those or two in those)
         when = meeting(cron, other) if compared else None
         if when is not None:
-            return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s; {APART}"
+            day = f"{when:%A %Y-%m-%d}"
+            return f"shifts {one} and {two} both fire at {when:%H:%M}, for example on {day}; {APART}"
     return None
 
 

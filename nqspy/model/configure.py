@@ -64,7 +64,7 @@ def _change_object(
 ) -> None:
     objects, head = kind.all(settings), kind.head
     if change.op in ("create", "delete") and path:
-        raise BadValue(f"{change.op} needs a whole {head}, not its {path}; write {head}/{name}")
+        raise BadValue(f"'{name}/{path}' is no name of a {head}: a name has no slash")
     if name == "*" and change.op == "set":
         for each in objects.values():
             if not isinstance(each, Queue) or accepts(each, path, change.value):

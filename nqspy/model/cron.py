@@ -212,11 +212,11 @@ def _fits_alone(fields: list[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def meeting(one: str, two: str) -> datetime | None:
-    """Return the first time from 2000 on at which both expressions fire; None: they never do. Extra Sundays
+    """Return the first time from 2026 on at which both expressions fire; None: they never do. Extra Sundays
     do not matter: every date is a Sunday once in 28 years."""
     first, second = read(one), read(two)
     times = set(first.times) & set(second.times)
-    for year in range(2000, 2028) if times else ():
+    for year in range(2026, 2054) if times else ():
         if days := first.days(year) & second.days(year):
             return _moment(_first_day(year, days), min(times))
     return None

@@ -17,6 +17,7 @@ CALLS = """\
 165 qsig -s NOSUCH 17 -> Unknown/illegal signal name NOSUCH
 2 qmsg hello -> give a message and
 2 qmsg -j hello 17 -> -j:
+2 qmsg 17 hello -> the message comes first
 2 qorder 17 -> name exactly two requests
 2 qping a b -> name at most one host
 2 qmove night -> name a queue and

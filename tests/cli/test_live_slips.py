@@ -44,7 +44,17 @@ def test_what_is_asked_and_not_given_is_named_and_kept(office):
     ("wish", "word"), [("select=1:ncpus=1:ngpus=2+1:ncpus=1", "ngpus"), ("matlab=1", "matlab")]
 )
 def test_units_of_what_the_site_does_not_give_out_are_refused_by_name(office, wish, word):
-    office.run("qsub", "-l", wish, stdin="true\n").refused(f"unknown resource {word}", "consumables: none")
+    office.run("qsub", "-l", wish, stdin="true\n").refused(
+        f"nknown resource {word}", "consumables: none", "cput"
+    )
+
+
+def test_an_unknown_consumable_of_slurm_is_refused_with_the_option_that_names_it(office):
+    for given in ("--gres=gpu:2", "--gpus=2"):
+        flag, _, value = given.partition("=")
+        office.run("nqspy", "submit", given, "--wrap", "true").refused(
+            f"{flag} {value}: ", "consumables: none"
+        )
 
 
 def test_an_account_that_is_no_group_of_the_owners_is_said(office):

@@ -324,6 +324,11 @@ def test_two_shifts_never_fire_in_the_same_minute(one, two, meet):
     assert calendar.collisions((Shift("a", (one, two)),)) is None, "one shift may have both"
 
 
+def test_shifts_that_fire_together_are_refused_with_a_day_on_which_both_do():
+    text = calendar.collisions((Shift("a", ("30 20 1 1 *",)), Shift("b", ("30 20 * * fri",))))
+    assert "20:30, for example on Friday 2027-01-01" in text
+
+
 @pytest.mark.parametrize("text", ["6", "24:00", "06:60", "x:y", "-1:00", "\u0666:00"])
 def test_what_is_no_time_of_day_is_refused(text):
     with pytest.raises(BadValue, match="not a time of day"):
