@@ -69,18 +69,19 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
     return Judgement()
 
 
-_AWAITED = {
+AWAITED = {
     "ok": "has ended with exit status 0",
     "any": "has ended",
     "fail": "has ended, but not with exit status 0",
     "start": "has started",
     "each": "has ended index by index with exit status 0",
 }
+"""What a request waits for another to have done, by the word of the dependency."""
 
 
 def awaited(site: Site, each: Dependency) -> str:
     """Return the condition of a dependency in words: ``17.ymp has ended``."""
-    return f"{site.id_of(each.seq)} {_AWAITED[each.word]}"
+    return f"{site.id_of(each.seq)} {AWAITED[each.word]}"
 
 
 def hopeless(never: str) -> Reason:

@@ -82,6 +82,11 @@ def shown_sizes(sizes: tuple[int, ...]) -> str:
     return ",".join(map(str, sizes))
 
 
+def sizes_in_words(sizes: tuple[int, ...]) -> str:
+    """Return sizes as words of a sentence: ``4-16`` if none between is missing, else ``4, 8 or 16``."""
+    return " or ".join(shown_sizes(sizes).replace(",", ", ").rsplit(", ", 1))
+
+
 MOST_RANKS = 1_000_000
 """Ranks, chunks or CPUs of a layout at most: the job is given a line for each rank."""
 

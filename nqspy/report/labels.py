@@ -29,7 +29,7 @@ _WORDS = {
     "wall_limit": "it reached its wall limit",
     "memory_limit": "it reached its memory limit",
     "file_limit": "a file reached its size limit",
-    "contract": "it ran longer than its gap before a reservation",
+    "contract": "it ran longer than its hole before a reservation",
     "process_limit": "it reached its process limit",
     "deleted": "it was deleted",
     "lost": "its end was not seen",

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nqspy.core.depend import AWAITED
 from nqspy.model.domains import APPLICATION, spans
 from nqspy.model.endings import End
 from nqspy.model.machine import written
@@ -62,9 +63,9 @@ def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     contract = each.get("contract")
     if contract and contract["until"]:
-        yield f"  contract: runs in a gap before a reservation and is ended {when(contract['until'], now)}"
+        yield f"  contract: fills a hole before a reservation and is ended {when(contract['until'], now)}"
     elif contract and each["started"] is None:
-        yield "  contract: may start in a gap shorter than its wall limit (backfill=contract)"
+        yield "  contract: may start in a hole shorter than its wall limit (backfill=contract)"
 
 
 def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
@@ -102,8 +103,8 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
         if text := other["text"] or (other["who"] and f"by {other['who']}"):
             by = f": {text}"
         how = f" ({End.of_object(link).words})" if link["state"] == "ended" else ""
-        awaited = f"{link['id']}:{link['word']}, {link['state']}{how}{by}"
-        yield f"  chain:    {link['needed_by']} waits for {awaited}"
+        awaited = f"{link['id']} {AWAITED[link['word']]}; {link['id']} is {link['state']}{how}{by}"
+        yield f"  chain:    {link['needed_by']} waits until {awaited}"
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         date = when(each["date_in_queue"], now)
@@ -197,7 +198,7 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
         cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
     lines, several = list(aligned(cells)), Counter(word for word, _ in known)
     for (word, basis), ids in known.items():  # named if starts of a kind have several bases
-        named = f"{some_of([*ids], SHOWN)} {word}"
-        lines.append(f"{word if several[word] == 1 else named}: {basis}")
+        of = "" if several[word] == 1 else f" ({some_of([*ids], SHOWN)})"
+        lines.append(f"{word}{of}: {basis}")
     lines += [f"{some_of([*ids], SHOWN)}: {key} unknown: {basis}" for (key, basis), ids in unknown.items()]
     return "".join(f"{line}\n" for line in lines)

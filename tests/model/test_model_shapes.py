@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nqspy.model.shapes import Layout, Sizes, Speedup, reckoned, shown_sizes
+from nqspy.model.shapes import Layout, Sizes, Speedup, reckoned, shown_sizes, sizes_in_words
 from nqspy.model.specs import fixed, on_size, resized, settled, timed, while_waiting
 
 HOUR = 3_600_000
@@ -102,6 +102,8 @@ def test_one_number_of_pes_takes_the_choice_away_and_a_single_size_is_fixed():
 def test_sizes_in_words():
     texts = {(4, 5, 6): "4-6", (4, 8): "4,8", (4, 5): "4,5", (4, 6, 7): "4,6,7"}
     assert {sizes: shown_sizes(sizes) for sizes in texts} == texts
+    words = {(4,): "4", (1, 2): "1 or 2", (1, 2, 4): "1, 2 or 4", (4, 5, 6): "4-6"}
+    assert {sizes: sizes_in_words(sizes) for sizes in words} == words
 
 
 @pytest.mark.parametrize(

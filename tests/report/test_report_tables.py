@@ -121,9 +121,10 @@ def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):
         "reason": {"code": "ENDED", "who": "anne", "text": "", "until": None},
     }  # fmt: skip
     told = objects(book)[1] | {"chain": [link]}
-    assert "2.ymp waits for 1.ymp:ok, ended (deleted): by anne\n" in why_text(told)
+    chain = "  chain:    2.ymp waits until 1.ymp has ended with exit status 0; 1.ymp is ended (deleted)"
+    assert f"{chain}: by anne\n" in why_text(told)
     told["chain"] = [link | {"reason": {**link["reason"], "who": ""}}]
-    assert "1.ymp:ok, ended (deleted)\n" in why_text(told)
+    assert f"{chain}\n" in why_text(told)
 
 
 def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
@@ -208,7 +209,7 @@ def test_one_cause_for_which_both_starts_are_unknown_is_said_once():
 def test_eta_says_whose_start_rests_on_what_where_they_differ():
     rows = [waiting_at("1.ymp", "T1", "T0", "promised"), waiting_at("2.ymp", "T3", "T2")]
     assert eta_text(rows).splitlines()[3:] == [
-        "1.ymp at the latest: promised",
+        "at the latest (1.ymp): promised",
         "probably: the past",
-        "2.ymp at the latest: limits",
+        "at the latest (2.ymp): limits",
     ]

@@ -9,7 +9,7 @@ from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
-from nqspy.model.shapes import shown_sizes
+from nqspy.model.shapes import sizes_in_words
 from nqspy.model.site import Site
 
 _ASKS = "{asked:needs 1 PE, |needs * PEs, }"
@@ -113,7 +113,7 @@ class Room(Rule):
 def asked_of(request: Request) -> int | str:
     """Return how many PEs a request asks for: a number, or the sizes of a moldable request in words."""
     mold = request.spec.mold
-    return request.spec.ask.pes if mold is None else shown_sizes(mold.sizes)
+    return request.spec.ask.pes if mold is None else sizes_in_words(mold.sizes)
 
 
 def asking(request: Request, lack: Reason) -> Reason:
