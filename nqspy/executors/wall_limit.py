@@ -69,6 +69,7 @@ def seconds(ms: int) -> str:
 
 def size_text(size: int) -> str:
     """Return a size with its unit: ``40.0 MiB``, ``512.0 KiB``, ``100 bytes``."""
-    if size < 1 << 10:
-        return f"{size} bytes"
-    return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size / (1 << 10):.1f} KiB"
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.1f} {unit}"
+    return f"{size} bytes"
