@@ -131,8 +131,10 @@ class RemoteExits(NoExits):
     def _asked(self, hook: str, order: messages.Order, silent: A) -> A:
         """Return the worker's answer and note failures in it; ``silent`` (standard rule) if it is late."""
         found, registry = self._client.query(order, silent, self._wall(hook)), self._client.registry
+        worker = self._client.worker
+        why = "in time" if worker is not None and not worker.dead else "because its process ended"
         for name in registry.of(hook) if found is silent else ():
-            text = f"{hook} did not answer in time; the standard rule is used"
+            text = f"{hook} did not answer {why}; the standard rule is used"
             self._failures.append(ExitFailure(name, None, text))
             registry.failed(name)
         self._failures += plans.known_failures(found.failures, registry.names)

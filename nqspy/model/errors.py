@@ -255,6 +255,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("bad_value", 166): {
         "bad_key": "a key has up to {most} printable characters",
         "bad_path": "{path!r} is not an absolute path; begin it with /",
+        "bad_path_character": "{path!r} holds a NUL character or a line break, which a path cannot",
         "long_path": "{path!r}... is too long; a path has at most {most} characters",
         "long_output": "{flag}: {name!r}... has {size} bytes; a file name has at most {most}",
         "nul_word": "arguments and shell cannot hold a NUL character",

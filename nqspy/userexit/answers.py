@@ -146,7 +146,8 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
         if type(value) is str and is_amount:
             value = parse_time(value) if unit == "time" else parse_size(value)
         elif type(value) is int and not -_GREATEST * (not is_amount) <= value <= _GREATEST:
-            raise ValueError(f"changes(): the number for {word} is too large: {_short(repr(value))}")
+            wrong = "too large" if value > 0 else "negative" if is_amount else "too small"
+            raise ValueError(f"changes(): the number for {word} is {wrong}: {_short(repr(value))}")
         elif unit == "names" and isinstance(value, (list, set, frozenset)):
             value = tuple(value)
         if not is_change(word, value):

@@ -125,6 +125,7 @@ def test_who_ends_it_by_submitting_is_answered_by_the_stock_rule_and_others_by_t
     assert live.losses() == 2
     assert not live.events("exit_off")
     assert len(deaths(live)) == 2
+    assert not any("in time" in each["text"] for each in live.events("alarm")), "it ended, it was not late"
 
 
 @ROOT_ONLY

@@ -59,6 +59,7 @@ PIPE = """qmgr create batch_queue express priority=50 | set per_request cpu_limi
 STORIES = {
     "what cannot be accepted": """refuse anne queue=weekend -> no_such_queue; refuse anne pes=3 -> above_limit
         refuse anne pes=0 -> no_pe; refuse anne name=a/b -> bad_name; refuse anne workdir=here -> bad_path
+        refuse anne workdir=/x\0y -> bad_path_character
         refuse anne cpu=0 -> asks_nothing; refuse anne mem=0 -> asks_nothing
         site; qmgr disable queue batch; refuse anne -> queue_disabled
         site; qmgr set users=(ben) batch; refuse anne -> no_access

@@ -65,8 +65,10 @@ def check_spec(site: Site, spec: Spec) -> None:
     named = (spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path)
     paths = [path for path in named if path is not None]
     for path in paths:
-        if "\0" in path or "\n" in path or not path.startswith("/"):
+        if not path.startswith("/"):
             raise Refusal("bad_path", path=path[:80])
+        if "\0" in path or "\n" in path:
+            raise Refusal("bad_path_character", path=path[:80])
     if "\0" in "".join((*spec.args, spec.shell or "")):
         raise Refusal("nul_word")
     if spec.shell is not None and not spec.shell.startswith("/"):
