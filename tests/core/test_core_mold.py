@@ -72,6 +72,13 @@ STORIES = {
         set queue/night/user_limit 1; run ben pes=4 wall=1:00:00, anne pes=3 wall=1:00:00
         submit anne {asked}, cleo wall=1:00; starts cleo; why anne2 limit_reached"""
     for asked in ("pes=2 wall=2:00", "sizes=2,4 walls=2:00,1:00")
+} | {
+    f"no reservation moves to {more} PEs that others need": f"""{PLAIN} reserve=all user_limit=1
+        run anne pes=2, dora wall=10:00, cleo pes=5 wall=10:00
+        run dora pes=4 wall=30:00, ben pes=7 wall=1:00, erin wall=9:00, fred sizes=1,{more} walls=20:00,5:00
+        reserved dora2 10 ben ? erin 10 fred 19; sized fred 1; later 1; end cleo; starts erin
+        reserved dora2 10 fred 10; sized fred 1; at 10; end dora erin; starts dora2 fred; size fred 1 20"""
+    for more in (2, 3)  # 3 PEs are not free at minute 19; 2 are, but ben's room is kept all the time
 }  # fmt: skip
 
 

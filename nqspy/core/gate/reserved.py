@@ -118,7 +118,8 @@ class Reservations(StandingReservations):
         own_start = self.reservation_of(request)
         is_due = own_start is not None and own_start.at is not None and own_start.at <= self._now
         # Headroom is needed too, unless its time has come: that was reserved in addition to all older ones.
-        claims = timeline.claims(request, not is_due and self._passes_untimed(request))
+        may_pass = is_due and _is_for(own_start, request)
+        claims = timeline.claims(request, not may_pass and self._passes_untimed(request))
         own = timeline.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
         fits = timeline.fits(request, claims, own_start) or self._passes(request, claims)
@@ -268,13 +269,13 @@ class Reservations(StandingReservations):
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
         """Return the first possible start; None: its time is unknown. A request that passes an older
-        reservation without a time moves to an earlier start only if enough headroom is left."""
+        reservation without a time moves to an earlier start or another size only if enough headroom is left;
+        without it a start is possible from its reserved time on."""
         timeline, at = self._timeline, None if former is None else former.at
         passing = self._passes_untimed(request)
         found = timeline.earliest(request, timeline.claims(request, passing), former)
-        if passing and at is not None and (found is None or found > at):
-            found = timeline.earliest(request, timeline.claims(request), former)
-            found = None if found is None else max(found, at)
+        if passing and at is not None and _is_for(former, request) and (found is None or found > at):
+            found = timeline.earliest(request, timeline.claims(request), former, after=at)
         return None if found is None else Instant(found)
 
     def _keep(self, request: Request, former: Reservation, at: Instant | None) -> None:
@@ -397,3 +398,8 @@ class Reservations(StandingReservations):
     def _flush(self, as_of: int) -> Reserving:
         made, self.pending, self.eased = self.pending, {}, set()
         return Reserving(made, as_of, {seq: why for seq, why in self.causes.items() if seq in made})
+
+
+def _is_for(reservation: Reservation | None, ask: Request) -> bool:
+    """True if a reservation is for the size on which a request asks to start."""
+    return reservation is not None and reservation.pes in (0, ask.spec.ask.pes)

@@ -203,17 +203,19 @@ class Timeline:
 
     # ------------------------------------------------------------ room for a request
 
-    def earliest(self, request: Request, claims: Claims, own: Reservation | None) -> int | None:
-        """Return the first instant at which a request with these claims may run; None: unknown. ``own``: its
-        reservation. What it keeps when a shift suspends it must be free for ever."""
+    def earliest(
+        self, request: Request, claims: Claims, own: Reservation | None, after: int = 0
+    ) -> int | None:
+        """Return the first instant, from ``after`` on, at which a request with these claims may run; None:
+        unknown. ``own``: its reservation. What it keeps when a shift suspends it must be free for ever."""
         length = length_of(self._site, request)
-        found = self.profile.earliest(claims, length)
+        found = self.profile.earliest(claims, length, after=after)
         at = None if own is None else own.at
         if at is not None and (found is None or found > at):
             found = self._a_moment_late(claims, length, at) or found
         if found is None or not is_suspended(self._site, request, found, found + length):
             return found
-        return self.profile.earliest(claims, length, self._lasting(request, claims))
+        return self.profile.earliest(claims, length, self._lasting(request, claims), after)
 
     def fits(self, request: Request, claims: Claims, own: Reservation | None) -> bool:
         """True if a request with these claims may run from now on; ``own``: its reservation."""
