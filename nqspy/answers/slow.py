@@ -104,7 +104,7 @@ class SlowAnswers:
         self._answers.append(SlowAnswer(asked, answer, key))
 
     def _finish(self, asked: rpc.Asked, work: Work) -> None:
-        """Run the work in the reports' thread, and send its answer."""
+        """Run the work and send its answer, or the refusal if it fails. Runs in the reports' thread."""
         try:
             made = work()
             answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)

@@ -10,7 +10,8 @@ _MARKS = ("%", "$PBS_", "${PBS_", "^array_index^")
 
 
 def output_path(workdir: str, value: str) -> str:
-    """Return the absolute path of an output, with a final slash for an existing folder. Raises Wrong."""
+    """Return the absolute path of an output, with a final slash for an existing folder. Raises Wrong if
+    ``value`` is empty."""
     if not value:
         raise Wrong("the path is empty")
     path = os.path.join(workdir.replace("%", "%%"), value)

@@ -35,7 +35,7 @@ from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
 _ITS_TURN, _NOT_NOW = reason_kinds(
     ReasonCode.LATER,
     turn_comes="waits to be routed in one of the next passes",
-    no_destination_now="no destination queue takes it: {objections}",
+    no_destination_now="no destination queue takes it now: {objections}",
 )
 (_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination queue takes it: {objections}")
 

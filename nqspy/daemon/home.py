@@ -149,7 +149,7 @@ def make(home: Home) -> None:
     try:
         if (kind := file_system(home.path)) in _NETWORK:
             where = f"home {home.path} lies on a network file system ({kind})"
-            raise HomeError(f"{where}; locks are not safe there: choose a local one")
+            raise HomeError(f"{where}; file locks are not safe there: choose a home on a local disk")
         _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
         for name, mode in (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755)):
             _make_folder(home.path / name, mode)

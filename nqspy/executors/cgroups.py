@@ -217,7 +217,8 @@ class Cgroups:
         return cgroup
 
     def for_shepherd(self, name: str) -> ShepherdCgroup | None:
-        """Return a cgroup for the shepherd of a plain attempt; None if it cannot be made."""
+        """Return a new cgroup for a shepherd and its job, which needs none of its own (`prepare.plain`);
+        None if none can be made."""
         for _ in range(2):
             try:
                 return ShepherdCgroup(self.kind, f"{self.base}/{name}")

@@ -75,7 +75,8 @@ class SpawnerLink:
         raise OSError(f"the spawner of another nqsd still uses {path}; stop that nqsd first")
 
     def spawn(self) -> None:
-        """Start a spawner, which holds the lock from then on. Raises OSError."""
+        """Start a spawner, after `lock` if the lock is not held yet; then the spawner holds it. Raises
+        OSError."""
         self.lock()
         assert self._lock is not None
         _staying[:] = [each for each in _staying if each.poll() is None]

@@ -77,8 +77,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ requests, queues and other objects
     ("bad_id", 1): {
         "bad_id": "illegally formed job identifier: {text}",
-        "bad_range": "illegally formed job identifier: {text}; write a range like 3-9,"
-        " with at most {most} numbers",
+        "bad_range": "illegally formed job identifier: {text}; write a range of request numbers"
+        " like 3-9, at most {most:,} of them",
         "bad_indices": "illegally formed job identifier: {reason}",
         "many_parts": "{id}: {count:,} of its indices would become separate requests; a command may separate"
         " at most {most:,}. Name the whole array, or fewer indices",
@@ -128,7 +128,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("unknown_object", 1): {"other_host": "host {host} is not served here; this is {name}"},
     ("unknown_object", 2): {
         "not_in_night": "group {group} had no requests in the night of {day}; groups that had some: {known}",
-        "empty_night": "group {group} had no requests in the night of {day}; nor had any other group",
+        "empty_night": "group {group} had no requests in the night of {day}, nor had any other group;"
+        " name another night",
     },
     ("unknown_group", 170): {"unknown_group": "there is no group {group}; groups: {known}"},
     ("unknown_group", 166): {"group_of_exit": "there is no group {group}; groups: {known}"},
@@ -261,7 +262,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "nul_word": "arguments and shell cannot hold a NUL character",
         "bad_variable": "{word!r} in the environment is not NAME=value",
         "bad_shell": NO_SHELL,
-        "bad_date": "its date must be in the years 1970 to 9999",
+        "bad_date": "the start date (-a) must be in the years 1970 to 9999",
         "out_of_range": "{name} must be from {low} to {high}, not {value}",
         "bad_umask": "umask must be from 0 to 777, not {umask:o}",
         "bad_word": "{what} {word!r} must be one word of up to {most} printable characters",

@@ -124,7 +124,8 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
 
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Return the names of groups that have no entitlement: unknown, of share 0, or below such a group."""
+    """Return the names of groups that have no entitlement: unknown, of share 0, or below a group of share 0.
+    A group whose parent is unknown counts as at the root."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(n for n in names if n not in known or not all(known[g].share for g in lineage(known, n)))
 

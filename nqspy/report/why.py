@@ -15,7 +15,7 @@ from nqspy.report.time_text import when
 
 
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
-    """Return ``qstat --why``: why a request waits, by which source, its place and possible start; or its end.
+    """Return ``qstat --why``: why a request waits or is suspended, or how it ended.
 
     ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`StartEstimate`), ``chain``,
     ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array with several reasons),

@@ -226,7 +226,7 @@ class _Body(ast.NodeVisitor):
 
 
 def _plain(kind: Any) -> Any:
-    """Return a kind without None."""
+    """Return the kind (a type) X for ``X | None``; `_Unknown` for another union, else the kind itself."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         others = [each for each in typing.get_args(kind) if each is not type(None)]
         return others[0] if len(others) == 1 else _Unknown

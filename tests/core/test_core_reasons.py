@@ -91,7 +91,7 @@ SAID = {
     ),
     "moved": ("queue night", ("day",), "is moving to queue day"),
     "no_destination": ("queue in", ("night: no",), "no destination queue takes it: night: no"),
-    "no_destination_now": ("queue in", ("night: full",), "no destination queue takes it: night: full"),
+    "no_destination_now": ("queue in", ("night: full",), "no destination queue takes it now: night: full"),
     "no_pe_free": ("machine", (1, 8, None, None), "needs 1 PE, 0 of 8 are free"),
     "not_as_planned": (
         "scheduler", (), "the last pass chose it, but something changed before it could start"

@@ -155,7 +155,8 @@ class CountLimit(ScopeLimit):
 
 
 def table(site: Site, column: str, others: float, named: Mapping[str, float]) -> Floats:
-    """Return an array of the amount left by number of name in a column: from ``named``, else ``others``."""
+    """Return the amounts left to the names in a column, such as ``group``, as an array indexed by a name's
+    number: its amount in ``named``, else ``others``."""
     numbers = dict(site.numbers.by_column())[column]
     found = np.full(len(numbers), float(others))
     for name, remaining in named.items():

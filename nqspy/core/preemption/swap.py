@@ -287,11 +287,11 @@ class Reading(Struct, frozen=True):
 
 
 def judge(control: SwapControl, reading: Reading, former: Level) -> tuple[Level, str]:
-    """Return the level, and its cause in words; ``former``: the level before. Memory is short from the mark
-    ``high`` on, while people work from half way between the marks, until less than ``low`` is in use. It is
-    also short if at least ``low`` is in use and processes wait for memory in ``psi`` per cent of the time or
-    more (pressure stall information, "some" of the last 10 s): below ``low`` they wait inside limits of their
-    own."""
+    """Return the level, and its cause in words: "high" from the mark ``high`` on (with ``interactive``, while
+    people work, from half way between the marks), below it "tight" until less than ``low`` is in use, then
+    "calm". ``former``: the level before. From ``low`` on, it is also "high" if processes wait for memory in
+    ``psi`` per cent of the time or more (pressure stall information, "some" of the last 10 s)."""
+    # Below ``low`` processes that wait for memory wait inside limits of their own.
     early = reading.people and control.interactive
     mark, text = (control.high + control.low) / 2 if early else control.high, f"{reading.used:.0f} % in use"
     if reading.used >= control.low and reading.stalled >= control.psi:

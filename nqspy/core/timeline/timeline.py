@@ -218,7 +218,8 @@ class Timeline:
         return self.profile.earliest(claims, length, self._lasting(request, claims), after)
 
     def fits(self, request: Request, claims: Claims, own: Reservation | None) -> bool:
-        """True if a request with these claims may run from now on; ``own``: its reservation."""
+        """True if a request with these claims may run from now on. ``own``: its reservation, which the caller
+        has lifted from the profile; if its time came a moment ago, room is needed for that much less."""
         length = length_of(self._site, request)
         late = 0 if own is None or own.at is None else self._now - own.at
         if 0 < late <= self._moment and length < FOREVER:

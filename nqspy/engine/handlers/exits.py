@@ -82,8 +82,9 @@ def report_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided:
 def report_lost(
     tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...], owner: str
 ) -> None:
-    """Raise an alarm after the exits' process was lost, and switch off the exits in ``off``. ``owner``: the
-    exit is not asked about this owner for a while."""
+    """Raise an alarm after the exits' process was lost, and switch off the exits in ``off``. ``exit``: the
+    one that ran, or empty; ``seq``: the request that it was asked about; ``owner``: it is not asked about
+    this owner's requests for a while, or empty."""
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {tx.site.id_of(seq)}" if seq is not None else ""
     if off:

@@ -36,7 +36,8 @@ errors.declare_refusals(
 
 
 def shaped(site: Site, spec: Spec) -> Spec:
-    """Return a submission with its times computed, as it waits; unchanged if not moldable. Raises Refusal."""
+    """Return a moldable submission with the wall limit of each size computed; another one unchanged. Raises
+    Refusal for sizes or times that are wrong, and if even the smallest size is too wide."""
     return spec if spec.mold is None else _settled(site, resized(spec, spec, spec.ask.wall))
 
 

@@ -32,7 +32,7 @@ LEAST = 1_000
 
 
 class Recent(list[T]):
-    """A list that drops its oldest members."""
+    """A list that keeps the last `LEAST` members if `append` or `extend` makes it longer than twice that."""
 
     def append(self, item: T) -> None:
         super().append(item)

@@ -20,9 +20,9 @@ MOST = 200
 
 
 def passes(found: Replayed, begin: Instant, end: Instant) -> Iterator[dict[str, Any]]:
-    """Replay a time pass by pass; yield for each pass that decided something ``at asked as_of n``, ``shift``,
-    ``started[{request pes forced}]``, ``waits[{request queue code who text}]`` in its order of examination,
-    ``queues[{queue code who text}]``: why it started no more of each, and its other decisions."""
+    """Yield an object (`_pass`) for each pass that decided something from ``begin`` to before ``end``. ``n``:
+    number of its event; ``asked``: when it was requested; ``as_of``: last event that it saw; ``waits``: why
+    requests wait, as examined (at most `MOST`); ``queues``: why it started no more of each."""
     was, events = found.was, found.recording.events
     while was.place < len(events) and events[was.place].at < end:
         before = was.place
