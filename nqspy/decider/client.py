@@ -86,6 +86,7 @@ class DeciderClient:
         self.loading: Any = None  # a `loading.Loading`: files that a second worker is loading
         self.later_events: list[ev.Recorded] = []
         self._events: list[ev.Recorded] = []
+        self._failures = b""  # of exits, as the last worker reported them
         self._ids = count(1)
         self._asked: PassAsked | None = None
         self._open = OpenOrders()
@@ -203,7 +204,7 @@ class DeciderClient:
         self.sources = tuple(source for source in sources if source.path.stem in known)
         self.backoff.files = digests(self.sources)
         self.registry.add(answer.listing, answer.units, fresh=True)
-        self.worker = process if self.sources else None
+        self.worker, self._failures = process if self.sources else None, answer.state
         if not self.sources:
             process.kill("there is nothing to do for it")
         self._events, self.later_events = self.later_events, []
@@ -227,8 +228,9 @@ class DeciderClient:
         self.backoff.meet({} if forgiving else digests(sources))
         skips, backoffs = ((), ()) if forgiving else (tuple(self.backoff.skips), tuple(self.backoff.backoffs))
         work: Callable[[WorkerPipes], None] = WorkerTask(
-            self.folder, sources, site, skips, backoffs, listing or [], self.saved.read(), forgiving
-        )
+            self.folder, sources, site, skips, backoffs, listing or [], self.saved.read(), forgiving,
+            self._failures,
+        )  # fmt: skip
         self.saved.born()
         put = self._put  # called in the worker's own thread
         return WorkerProcess("exits", work, box, lambda process, what: put(FromWorker(process, what)))
@@ -364,6 +366,7 @@ class DeciderClient:
             return self._lost(heard.process, what.how)
         self._open.pop(what.id, None)
         if isinstance(what, messages.ExitsLoaded):
+            self._failures = what.state
             self.registry.add(what.listing, what.units)
             self.registry.follow(self.site, self.backoff.out)
         elif isinstance(what, messages.PlanMade) and self._asked is not None and what.id == self._asked.id:
@@ -372,7 +375,7 @@ class DeciderClient:
             except messages.BadWorkerMessage as error:
                 heard.process.kill(str(error))
                 return None
-            self._asked = None
+            self._asked, self._failures = None, what.state or self._failures
             self._stamped(what)
             self.backoff.well()
             return Decision(plan)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     Rows = Listing
 else:
     Rows = Annotated[list[ExitRow], msgspec.Meta(max_length=FEW)]
+State = Annotated[bytes, msgspec.Meta(max_length=LARGEST_STATE)]
 Failures = Annotated[tuple[ExitFailure, ...], msgspec.Meta(max_length=MOST)]
 Why = Annotated[dict[K, Reason], msgspec.Meta(max_length=MOST)]
 Pes = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
@@ -171,17 +172,19 @@ class WorkerMessage(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True
 
 class ExitsLoaded(WorkerMessage, tag="loaded"):
     """Report that the files are loaded, except those with a problem. ``unfit``: present settings that they do
-    not accept; ``units``: exit -> setting -> unit."""
+    not accept; ``units``: exit -> setting -> unit; ``state``: failures that count on (`SavedMemory`)."""
 
     problems: list[str]
     unfit: list[str]
     listing: Rows
     units: dict[str, dict[str, str]]
+    state: State = b""
 
 
 class PlanMade(WorkerMessage, tag="planned"):
     """Answer with the plan of a pass. ``own``, ``closing``, ``reach``: reasons, as in `Reasons`; ``listing``:
-    figures of exits; ``stamp``: changes when stored failures of exits do; others as in `Plan`."""
+    figures of exits; ``stamp``: changes when stored failures of exits do; ``state``: these failures if they
+    changed, else empty; others as in `Plan`."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
     own: Why[int]
@@ -193,6 +196,7 @@ class PlanMade(WorkerMessage, tag="planned"):
     ready: Annotated[tuple[tuple[str, Pes], ...], msgspec.Meta(max_length=MOST)] = ()
     reach: Annotated[tuple[Reach, ...], msgspec.Meta(max_length=MOST)] = ()
     stamp: int = 0
+    state: State = b""
 
 
 class SubmitAnswered(WorkerMessage, tag="submitted"):
@@ -284,7 +288,7 @@ class TraceAnswered(WorkerMessage, tag="traced"):
 class StateAnswered(WorkerMessage, tag="remembered"):
     """Answer with the state for the next process: packed, for that process only."""
 
-    body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_STATE)]
+    body: State
 
 
 class NoticeGiven(WorkerMessage, tag="told"):

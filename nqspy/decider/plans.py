@@ -33,12 +33,12 @@ _PROPOSED = (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Pro
 _ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 
 
-def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade:
+def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0, state: bytes = b"") -> PlanMade:
     """Return the message with which a worker sends a plan."""
     actions = [(type(action).__name__, packed(action)) for action in plan.actions]
     return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
-        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp,
+        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp, state,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def part_of_wait(seconds: float, wall: float) -> Callable[[], float]:
 class WorkerTask(Struct, frozen=True):
     """Task of a new worker. ``skips``, ``backoffs``: begun when earlier workers were lost; ``listing``:
     figures of the exits to count on from; ``memory``: state of an earlier worker, its failures too unless
-    ``forgiving``."""
+    ``forgiving``; ``failures``: newer state that has failures alone."""
 
     folder: Path
     sources: tuple[Source, ...]
@@ -73,6 +73,7 @@ class WorkerTask(Struct, frozen=True):
     listing: messages.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""
     forgiving: bool = False
+    failures: bytes = b""
 
     def __call__(self, pipes: WorkerPipes) -> None:
         """Load the exits and serve orders."""
@@ -81,11 +82,13 @@ class WorkerTask(Struct, frozen=True):
         exits.lost(self.skips, self.backoffs)
         exits.remember(self.listing)
         files = digests(self.sources)
-        with suppress(msgspec.DecodeError, ValueError):  # another version's state
-            exits.recollect(_memory.decode(self.memory), {} if self.forgiving else files)
+        for state, same in ((self.failures, files), (self.memory, {} if self.failures else files)):
+            with suppress(msgspec.DecodeError, ValueError):  # another version's state
+                exits.recollect(_memory.decode(state), {} if self.forgiving else same)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
         unfit = exits.unfit(self.site.settings.exits)
-        pipes.answer(messages.ExitsLoaded(0, exits.problems, unfit, exits.listing(), units))
+        state = msgspec.msgpack.encode(exits.memory(files, answers=False))
+        pipes.answer(messages.ExitsLoaded(0, exits.problems, unfit, exits.listing(), units, state))
         Worker(self.site, exits, pipes, files).serve()
 
 
@@ -117,6 +120,7 @@ class Worker:
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
         self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
+        self._stamp = exits.stamp
 
     def serve(self) -> None:
         """Answer orders until the process is ended."""
@@ -141,7 +145,10 @@ class Worker:
             case messages.AskPass():
                 site.upcoming_stops, site.closings = order.upcoming_stops, order.closings
                 plan = run_pass(site, order.now, exits, dict(order.samples))
-                return plans.plan_made(id, plan, exits.listing(), exits.stamp)
+                before, self._stamp, state = self._stamp, exits.stamp, b""
+                if before != self._stamp:
+                    state = msgspec.msgpack.encode(exits.memory(self._files, answers=False))
+                return plans.plan_made(id, plan, exits.listing(), self._stamp, state)
             case messages.AskSubmit():
                 answer = exits.submit(SentRequest(order.request), self._view(order.now))
                 fields = None if answer is None else dict(answer.changes)

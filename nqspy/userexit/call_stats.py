@@ -138,6 +138,7 @@ class Record:
 
     def forgive(self) -> None:
         """Drop all failures and back-offs, because its file or its settings changed."""
+        self.changes += bool(self._row or self.marked)
         self._row.clear()
         self._skipped.clear()
         self._backed_off.clear()

@@ -131,15 +131,16 @@ class SiteExits:
         """Number that changes when a failure is recorded or a row of failures ends."""
         return sum(hook.record.changes for one in self._exits.values() for hook in one.hooks.values())
 
-    def memory(self, files: Mapping[str, str]) -> SavedMemory:
-        """Return what must outlive this process; ``files``: content hash of each exit."""
+    def memory(self, files: Mapping[str, str], answers: bool = True) -> SavedMemory:
+        """Return what must outlive this process; ``files``: content hash of each exit; not ``answers``: only
+        failures."""
         hooks = [(name, hook) for name, one in self._exits.items() for hook in one.hooks.values()]
         rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
         return SavedMemory(
             dict(files),
             [(name, hook, [subject for subject, _ in row]) for name, hook, row in rows],
             [(name, hook.name, *each) for name, hook in hooks for each in hook.record.skips()],
-            self._calls.trace.dump(),
+            self._calls.trace.dump() if answers else [],
             [[owner for _, owner in row] for _, _, row in rows],
             [(name, hook.name, *each) for name, hook in hooks for each in hook.record.backed_off()],
         )

@@ -9,6 +9,7 @@ import pytest
 from daemon.live import ONE_QUEUE, Live, until
 from daemon.person import submit_as
 
+from nqspy.model.events import Decided
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.what_if import read_input, replayed
 
@@ -70,6 +71,46 @@ def test_each_version_is_asked_from_its_own_instant_on(make_live: Callable[..., 
 
 ANNE = 1
 """A user that each Debian has."""
+FAILING = """\
+import os
+
+from nqspy.userexit import userexit
+
+
+@userexit
+def jobselect(request):
+    if request.name == "die":
+        os._exit(3)
+    if request.name == "fail":
+        raise ValueError("no way")
+"""
+
+
+def fail_and_die(live: Live) -> None:
+    """Have an exit fail on a request and end its process on another in the next pass."""
+    live.accepts_trouble = True  # the exit's own tracebacks
+    live.site(ONE_QUEUE, {"rule": FAILING}).start()
+    live.set("stop queue batch")
+    for name in ("fail", "die"):
+        live.submit("true", name=name)
+    live.set("start queue batch")
+    until(lambda: any("ended the process" in each["text"] for each in live.events("alarm")), "the loss")
+    live.ended(live.submit("true"))
+
+
+def differences(live: Live, *words: str) -> int:
+    return int(live.run("nqspy", "replay", "--json", *words).ok().data["differences"])
+
+
+def test_a_failure_counts_on_after_the_next_request_ends_the_process(make_live: Callable[..., Live]) -> None:
+    live = make_live()
+    fail_and_die(live)
+    live.stop()
+    events = [each.event for each in HomeJournal(live.home).recording().events]
+    assert sum(len(each.failures) for each in events if isinstance(each, Decided)) == 1
+    assert differences(live) == 0
+
+
 DEADLY = """\
 import os
 
