@@ -9,7 +9,7 @@ import pytest
 from daemon.live import ONE_QUEUE, Live, until
 from daemon.person import submit_as
 
-from nqspy.model.events import Decided
+from nqspy.model.events import Decided, LoadedExits
 from nqspy.sim.replay.home_journal import HomeJournal
 from nqspy.sim.replay.what_if import read_input, replayed
 
@@ -109,6 +109,28 @@ def test_a_failure_counts_on_after_the_next_request_ends_the_process(make_live: 
     events = [each.event for each in HomeJournal(live.home).recording().events]
     assert sum(len(each.failures) for each in events if isinstance(each, Decided)) == 1
     assert differences(live) == 0
+
+
+def test_failures_count_on_after_a_start_that_loads_another_exit(make_live: Callable[..., Live]) -> None:
+    live = make_live()
+    fail_and_die(live)
+    live.stop()
+    live.exit("other", QUIET.format(name="b"))
+    live.start()
+    live.ended(live.submit("true"))
+    live.stop()
+    past = HomeJournal(live.home)
+    events = past.recording().events
+    assert [len(each.event.files) for each in events if isinstance(each.event, LoadedExits)] == [1, 2]
+    assert differences(live) == differences(live, "-c", "set sched_factor cpu 10") == 0
+    failed = past.failures(events[-1].n, events[0].at)
+    assert [each.seq for _, each in failed] == [1, 2]
+    # A reload by a person forgets them.
+    live.start()
+    live.set("reload exits")
+    live.stop()
+    past = HomeJournal(live.home)
+    assert not past.failures(past.now_site.n, events[0].at)
 
 
 DEADLY = """\

@@ -39,9 +39,11 @@ class ExitHistory:
     """User exits at the recorded time: the loaded ones, with their recorded failures. This base class
     has none."""
 
-    def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
+    def load(
+        self, files: Mapping[str, str] | None, site: Site, again: bool = True, start: bool = False
+    ) -> None:
         """Use these exits (content hashes by name; None: unknown) instead of all former ones. Not ``again``:
-        do nothing if they are loaded already."""
+        do nothing if they are loaded already. ``start``: failures of files that stay the same count on."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """Make these failures happen in the next pass; ``started``: requests that it starts."""
@@ -176,7 +178,8 @@ class Follower:
             made += outcome.happened
         for recorded in made:
             if isinstance(recorded.event, ev.LoadedExits):
-                self._then.load(dict(recorded.event.files), self.site)
+                start = recorded.n in self.recording.start_loads
+                self._then.load(dict(recorded.event.files), self.site, start=start)
         return made
 
     # ------------------------------------------------------------ comparison

@@ -30,6 +30,11 @@ class Recording:
     after: Sequence[Recorded] = ()
 
     @cached_property
+    def start_loads(self) -> set[int]:
+        """Numbers of loads of exits that came with a start (`loads_at_start`)."""
+        return loads_at_start(self.events)
+
+    @cached_property
     def passes(self) -> dict[int, list[int]]:
         """Places of passes (`Decided`) by the number of the last event that each saw."""
         found: dict[int, list[int]] = {}
@@ -37,6 +42,20 @@ class Recording:
             if isinstance(recorded.event, ev.Decided):
                 found.setdefault(recorded.event.as_of, []).append(place)
         return found
+
+
+def loads_at_start(events: Iterable[Recorded]) -> set[int]:
+    """Return the numbers of first loads of exits after a start, without a pass between. The start made such
+    a load if the files differ from those loaded before; else a person reloaded them."""
+    found, starting = set[int](), False
+    for each in events:
+        if isinstance(each.event, ev.DaemonStarted):
+            starting = True
+        elif isinstance(each.event, ev.LoadedExits | ev.Decided):
+            if starting and isinstance(each.event, ev.LoadedExits):
+                found.add(each.n)
+            starting = False
+    return found
 
 
 def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:

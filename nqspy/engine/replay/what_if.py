@@ -79,6 +79,7 @@ class WhatIf(VirtualRun):
     ) -> None:
         site = recording.begin()
         self.events, self.change = recording.events, change or WhatIfChange()
+        self._start_loads = recording.start_loads
         self._runs = RecordedRuns((*recording.events, *recording.after))
         journal = ReplayJournal(recording.ended, site.at)
         sampled = any(isinstance(each.event, ev.Decided) and each.event.samples for each in recording.events)
@@ -153,10 +154,10 @@ class WhatIf(VirtualRun):
                 yield from self._reapply()
                 continue
             self.place = due_input.place + 1
-            event = self.events[due_input.place].event
+            n, event = self.events[due_input.place].n, self.events[due_input.place].event
             yield from self._inputs_of(due_input.place, event)
             if isinstance(event, ev.LoadedExits):
-                self._then.load(dict(event.files), self.site)
+                self._then.load(dict(event.files), self.site, start=n in self._start_loads)
             elif isinstance(event, ev.Alarm):
                 self._then.lost_at(event.failures, self.now)
             elif isinstance(event, ev.SettingsChanged) and event.who != CALENDAR and self._changed:

@@ -133,10 +133,11 @@ class RecordedExits(SiteExits, ExitHistory):
         super().__init__(versions.folder, sources=(), watch=versions.heartbeat, guard=PatientGuard)
         self._sources = None
 
-    def load(self, files: Files, site: Site, again: bool = True) -> None:
+    def load(self, files: Files, site: Site, again: bool = True, start: bool = False) -> None:
         """Load the files of a version, as `follow.ExitHistory` does."""
         if not again and self._sources is not None and files == self._loaded:
             return
+        start = start and files != self._loaded
         self._loaded, self._sources = files, self._choice(files)
         self._others = self._recorded.others = unlike(self._sources, self._versions.sources(files))
         lost = self._versions.lost.items() if self._what_if else ()
@@ -146,8 +147,13 @@ class RecordedExits(SiteExits, ExitHistory):
             if name not in self._others and (files or {}).get(name) == digest
         }
         modules, self.problems = self._load()
+        former = {name: one for name, one in self._exits.items() if start}
         self._install(modules)
         self.begin(site)
+        for name, one in self._exits.items():
+            same = name in former and former[name].module.text == one.module.text
+            for hook in one.hooks.values() if same else ():
+                hook.record = former[name].hooks[hook.name].record
 
     def _index_hooks(self) -> None:
         """Call submit hooks of new exits only: the recorded ones have accepted the submissions."""

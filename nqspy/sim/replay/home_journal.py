@@ -6,9 +6,9 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from nqspy.engine.handlers.exits import digest_of
-from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
+from nqspy.engine.replay.recording import Recording, loads_at_start, rebuilt, reloaded
 from nqspy.model.actions import ExitFailure
-from nqspy.model.events import Alarm, Decided, LoadedExits, Recorded, Submitted
+from nqspy.model.events import Alarm, DaemonStarted, Decided, LoadedExits, Recorded, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, number_of
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
@@ -85,16 +85,25 @@ class HomeJournal:
         return Recording(begin, events[:count], ended, events[count:])
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
-        """Return failures of user exits since ``since`` and the last load, with the time of their pass."""
-        since = max([since, *(at for at, _ in self._loads_before(n + 1))])
-        decided = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
-        every = ((each.at, each.event) for each in decided if each.at >= since)
-        return [
-            (at if isinstance(event, Alarm) or event.asked is None else event.asked, failure)
-            for at, event in every
-            if isinstance(event, Decided | Alarm)
-            for failure in event.failures
-        ]
+        """Return failures of user exits since ``since``, with the time of their pass, that count after event
+        ``n``: a reload forgets all, a load at a start those of exits with another file."""
+        kinds = (Decided.kind, Alarm.kind, DaemonStarted.kind, LoadedExits.kind)
+        every = self.reader.kinds(kinds, after=max(0, n - NEAR), upto=n)
+        near = [each for each in every if each.at >= since]
+        found, at_start = list[tuple[Instant, ExitFailure]](), loads_at_start(near)
+        former = self._loads_before(near[0].n if near else n)
+        files: Files = former[-1][1] if former else None
+        for each in near:
+            event = each.event
+            if isinstance(event, LoadedExits):
+                was, files = files, dict(event.files)
+                start = each.n in at_start and files != was
+                same = {name for name in files if start and (was is None or files[name] == was.get(name))}
+                found = [(at, failure) for at, failure in found if failure.exit in same]
+            elif isinstance(event, Decided | Alarm):
+                at = each.at if isinstance(event, Alarm) or event.asked is None else event.asked
+                found += [(at, failure) for failure in event.failures]
+        return found
 
     def exit_versions(self, events: Sequence[Recorded], now: Sequence[Source]) -> ExitVersions:
         """Return the user exits that were loaded while these events happened; ``now``: those of the home."""
