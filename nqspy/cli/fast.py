@@ -91,7 +91,7 @@ class Parser:
         return found, operands
 
     def known(self, words: "list[str]") -> "list[str]":
-        """Return the words that would be read as options."""
+        """Return the words that are a flag of this command, alone or with ``=VALUE``; not ``-lT600``."""
         return [word for word in words if word.partition("=")[0] in self._rows]
 
     def _options(

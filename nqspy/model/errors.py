@@ -105,7 +105,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "unknown_request": "Unknown Job Id {id}",
         "no_such_index": "Unknown Job Id {id}: it has no index {some}, only {known}",
         "none_chosen": "no request matches: {what}",
-        "hidden_since": "they have ended and are no longer visible",
+        "hidden_since": "the requests have ended; since settings were changed you may not see how",
     },
     ("unknown_server", 160): {
         "unknown_server": "cannot connect to server {server} (errno=15008): this is {name}"

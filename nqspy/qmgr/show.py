@@ -159,7 +159,7 @@ def show_managers(settings: Settings) -> str:
 
 
 def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
-    """Return complexes with members and limits as text."""
+    """Return the named complexes, or all, with members and limits as text."""
     chosen = _chosen(settings.complexes, names)
     if not chosen:
         return "no complexes"

@@ -43,7 +43,7 @@ def is_number(text: str) -> bool:
 
 
 def parsed(text: str) -> str | msgspec.Raw:
-    """Return a text for JSON: one that reads as a number becomes a number."""
+    """Return a text for JSON: as a number if it is written like one (``12``, ``1.5``, not ``007``)."""
     return msgspec.Raw(text.encode()) if is_number(text) else text
 
 

@@ -13,7 +13,8 @@ from nqspy.report.time_text import short, zone_of
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:
-    """Return groups in the order of the share tree, each with its users, for JSON.
+    """Return shares and use for JSON: ``groups`` has a row for each group, in the order of the share tree,
+    with its users.
 
     ``use_s``: decayed use in seconds (of CPU, or of PE time, as `Usage.charge` says), with that of groups
     below; ``fraction``: its part of all use; ``ratio``: entitlement / fraction, null if nothing was used;

@@ -56,7 +56,7 @@ class Terms(msgspec.Struct, frozen=True):
         force_setattr(self, "hour", float(pes * HOUR))
 
     def clipped(self, present: float) -> float:
-        """Return an account S (ms) limited to the range from -b to b."""
+        """Return ``present``, the account S of a member (ms), limited to the range from -b to b."""
         return min(max(present, -self.bound), self.bound)
 
 

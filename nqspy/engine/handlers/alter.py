@@ -164,8 +164,8 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
 
 
 def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a deletion, without refusals of ended requests if ``lenient``; with ``history``
-    they say that the record stays."""
+    """Return the answer to a deletion. With ``history`` each refusal of an ended request is replaced by the
+    message that its record stays; otherwise, if ``lenient``, these refusals are left out."""
     ended = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:

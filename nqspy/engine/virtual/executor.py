@@ -194,7 +194,7 @@ class VirtualExecutor:
                 self._heap.push(first, attempt.end, attempt.number)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
-        """Put the end of an attempt that has none in the heap."""
+        """Put the end of an attempt, if it will have one, in the heap, where it must have none yet."""
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.due = due = Instant(now + found[0])
