@@ -143,7 +143,8 @@ class Dispatcher:
         return language.answer(self.serving, asked)
 
     def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
-        """Answer the stored questions, equal ones together, until ``enough`` is true; return the others."""
+        """Answer the stored questions, equal ones of qstat together. As soon as ``enough``, called after each
+        answer, is true, return those not yet answered."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:

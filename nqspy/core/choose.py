@@ -131,8 +131,8 @@ class Chooser:
         return self.gate.reserved.opened_beside(each.queue.name), proposals
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        """Return the blocked candidates that could start by now. Behind a blocker all are tried, elsewhere
-        only those that a reservation given up by another may let start."""
+        """Return the blocked candidates to examine again: the free PEs suffice now, and the policy lets them
+        start. In a queue without a blocker only those that another's given-up reservation may help."""
         free, by_starts = self._draft.board(each.queue.name).free, each.policy.blocker is not None
         waiting = (request for request, by_giving_up in each.blocked.values() if by_starts or by_giving_up)
         fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)

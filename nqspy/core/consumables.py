@@ -341,6 +341,7 @@ def found_lines(site: Site, settings: Settings, changes: Iterable[Change]) -> st
 
 
 def found_now(site: Site, consumables: Iterable[Consumable] | None = None) -> list[str]:
-    """Return lines about the devices found for these consumables (None: for all)."""
+    """Return a line for each device found for these consumables (None: for all), or that none was found.
+    Only consumables with ``units=auto`` count: the others' units are named by a person."""
     some = site.settings.consumables.values() if consumables is None else consumables
     return [f"{each.name}: {line}" for each in some if each.is_found for line in device_lines(site, each)]

@@ -293,7 +293,8 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
 
 def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
-    """Return how a stream treats earlier attempts' output: where they wrote, and what to do with that."""
+    """Return what to do with earlier attempts' output of a stream (``letter``: o, e, or l for the job log),
+    and where they wrote it. Empty if there is none, or if it is replaced."""
     way, former = site.settings.default.rerun_output, request.former
     if not former or way == "replace":
         return {}

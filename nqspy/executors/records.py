@@ -141,7 +141,8 @@ def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
 
 
 def story(folder: str) -> dict[str, Any] | None:
-    """Return the ``done`` record of an attempt; None if there is none, or a later nqspy's. Raises OSError."""
+    """Return the ``done`` record of an attempt; None if there is none, or if a later version of nqspy wrote
+    it. Raises OSError."""
     data = _found(f"{folder}/done")
     if data is None:
         return None

@@ -300,7 +300,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_format": "there is no format {form!r}; formats: {known}",
         "bad_criterion": "illegal -{option} value {value!r}: {wanted}",
         "bad_state": "there is no state {word}; states: {known}",
-        "night_to_come": "there is no night of {day} yet: it is {now}",
+        "night_to_come": "the night of {day} has not begun: it is {now}",
         "night_too_early": "there is no night of {day}: the journal begins on {begin}",
     },
     ("bad_value", 1): {

@@ -83,7 +83,8 @@ def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
 
 
 def alike(found: Sequence[Compared]) -> bool:
-    """True if all compared figures are equal for all labels, to the last bit."""
+    """True if there are several labels, and with each seed their figures equal those of the first label,
+    to the last bit."""
     return len(found) > 1 and all(
         each.mean == 0 and not each.ci95 for one in found[1:] for each in one.differences.values()
     )

@@ -174,7 +174,8 @@ def _parsed(path: Path, source: bytes) -> _Parsed:
 
 def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str | None = None,
            file: Any = None, **_: Any) -> None:  # fmt: skip
-    """Print function of an exit: writes into the log instead of the daemon's output."""
+    """Print function of an exit: gives the text to ``printed`` (for the log) instead of the daemon's output,
+    or writes it to ``file``."""
     text = (" " if sep is None else sep).join(map(str, words))
     if file is None:
         printed(name, text)

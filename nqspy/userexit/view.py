@@ -110,8 +110,8 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return self._site.now
 
     def at(self, time: str) -> Instant:
-        """Return the next instant (ms) at which the site's clock shows ``time`` ("06:00"). Raises
-        ValueError."""
+        """Return the first instant (ms) later than now at which the site's clock shows ``time`` ("06:00").
+        Raises ValueError, TypeError."""
         found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
         return found
 

@@ -27,7 +27,7 @@ SAID = {
         "queue apps", (), "others go first: queue apps starts jobs by class, then by waiting time"
     ),
     "class_limit": ("class standby", (64, 60), "class standby may hold 64 PEs at a time, 60 are in use"),
-    "class_shut": ("class standby", (64, 65), "class standby may hold 64 PEs at a time, it needs 65"),
+    "class_shut": ("class standby", (64, 65), "class standby may hold 64 PEs at a time, it alone needs 65"),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),
         "limit 12.5% of group d3 is 1 of 8 PEs, 0 are in use, it needs 2: the limit is too low",

@@ -150,7 +150,7 @@ def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
     assert "d1" not in page.read_text()
     live.run("nqspy", "report", "night", "--group", "d9").refused("group d9 had no requests", "d1, d2")
     live.run("nqspy", "report", "night", "--date", "2999-01-01").refused(
-        "there is no night of 2999-01-01 yet"
+        "the night of 2999-01-01 has not begun"
     )
     live.run("nqspy", "report", "night", "--date", "1999-01-01").refused("the journal begins on")
     live.run("nqspy", "report", "night", "--date", "tomorrow").refused("'tomorrow' is not a date")

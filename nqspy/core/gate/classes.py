@@ -15,7 +15,7 @@ from nqspy.model.site import Site
     class_limit="{who} may hold {pes:1 PE|* PEs} at a time, {held} {held:is|are} in use",
 )
 (_ABOVE,) = reason_kinds(
-    ReasonCode.NO_PES, LESS, class_shut="{who} may hold {pes:1 PE|* PEs} at a time, it needs {asked}"
+    ReasonCode.NO_PES, LESS, class_shut="{who} may hold {pes:1 PE|* PEs} at a time, it alone needs {asked}"
 )
 
 

@@ -34,7 +34,7 @@ FIRST = "the first submission"
 
 
 class TimeAxis:
-    """Axis of times from 0 to ``end`` (ms), counted from ``origin``."""
+    """Axis of times from 0 to ``end`` (ms). ``origin``: text that names what happens at 0."""
 
     def __init__(self, end: int, origin: str = FIRST) -> None:
         self.end, self._origin = max(end, 1), origin
