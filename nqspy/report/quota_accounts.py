@@ -48,7 +48,7 @@ class QuotaAccounts:
         self._tune()
 
     def _tune(self) -> None:
-        """Apply changed settings; a deleted domain remains."""
+        """Follow changed settings: a new domain gets an account, a deleted one keeps its account."""
         site = self._then.site
         for domain in site.shared():
             if domain in self._each:
@@ -58,8 +58,8 @@ class QuotaAccounts:
         self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
     def advance(self, to: Instant) -> None:
-        """Let time pass to an instant. Marks that a clock set back reaches again become open, but the
-        first."""
+        """Add up the time to an instant; note the sums of marks that it passes. Marks that a clock set back
+        reaches again become open, except the first."""
         while len(self._marked) > 1 and self.marks[len(self._marked) - 1] > to:
             self._marked.pop()
         while len(self._marked) < len(self.marks) and self.marks[len(self._marked)] <= to:
@@ -93,7 +93,7 @@ class QuotaAccounts:
                     found.set_ready(pair, pes)
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that a request no longer waits or runs."""
+        """Count a request no longer as waiting or running; call it before the event changes its state."""
         work, spec, run = self._of(request), request.spec, self._run_of(request)
         if request.state is State.QUEUED:
             work.change(spec.group, work.wait(spec, -spec.ask.pes * request.multiplicity))
@@ -119,7 +119,7 @@ class QuotaAccounts:
             work.change(spec.group, spec.ask.pes)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """Note the use of running requests by now."""
+        """Note the use of running requests that was measured at ``at``, and add up the time until then."""
         self.advance(at)
         for seq, used in samples.items():
             self._measured(seq, used)
@@ -300,7 +300,7 @@ class DomainWork:
         self._changed = True
 
     def note(self, at: int) -> None:
-        """Note the present division, before time passes."""
+        """Note from when (time passed, ms) the present division of the PEs holds, if it has changed."""
         if self._changed:
             self._changed = False
             parts = self._division.parts({name: pes for name, pes in self._wanted.items() if pes > 0})
@@ -308,11 +308,12 @@ class DomainWork:
                 self.stretches.append((at, parts))
 
     def parts_at(self, at: int) -> dict[str, float]:
-        """Return the entitlement at an instant of each group with work."""
+        """Return the entitlement (fraction of the PEs) at an instant of each group with work."""
         return self.stretches[bisect_right(self.stretches, at, key=lambda each: each[0]) - 1][1]
 
     def wait(self, spec: Spec, pes: int) -> int:
-        """Count so many more PEs as waited for; return how many of them are startable."""
+        """Count ``pes`` more PEs (less if negative) as waited for by the owner; return how many of them count
+        as startable: all, or 0 if a pass reports that owner."""
         pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
         return 0 if pair in self._ready or (self._known and pair not in self._known) else pes
@@ -324,6 +325,6 @@ class DomainWork:
         self.change(pair.partition(":")[0], pes - before)
 
     def change(self, group: str, pes: int) -> None:
-        """Count so many more PEs on which a group runs or could start."""
+        """Count ``pes`` more PEs (less if negative) on which a group runs or could start."""
         self._wanted[group] = self._wanted.get(group, 0) + pes
         self._changed = True

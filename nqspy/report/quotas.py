@@ -122,11 +122,11 @@ class Presence:
             self._tune()
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """Note that a request no longer counts as work."""
+        """Subtract a request's PEs from its group's work; call it before its state changes."""
         self._change(request, -1)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """Note that a request counts as work from now on."""
+        """Add a request's PEs to its group's work, if it is in a state of `WORKS`."""
         self._change(request, 1)
 
     def _change(self, request: Request, sign: int) -> None:
@@ -135,7 +135,7 @@ class Presence:
             wanted[request.group] = wanted.get(request.group, 0) + sign * request.multiplicity * pes
 
     def advance(self, to: Instant) -> None:
-        """Let time pass to an instant, at most to the end."""
+        """Add up what groups could use until an instant, at most until the period's end."""
         if self.over:
             return
         self.over = to >= self._end
@@ -282,7 +282,7 @@ def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) ->
 
 
 def quota_line(data: Mapping[str, Any]) -> str:
-    """Return one line: the largest deviation over the period, and over any hour."""
+    """Return the report ``data`` as one line: the largest deviation over the period, and over any hour."""
     if data["deviation"] is None:
         return f"quotas: {TOO_LITTLE if data['little_use'] else 'nothing was used'}"
     hour = data["hour_deviation"]

@@ -43,7 +43,7 @@ class RequestHistory(Struct):
 
     @property
     def weight(self) -> int:
-        """Return the number of requests in it: of an array the indices that have not begun."""
+        """Return the number of requests it stands for: 1, or an array's indices that have not begun."""
         return self.request.weight
 
     @property
@@ -67,7 +67,7 @@ ListPlace = tuple[Instant, int, Seq]
 
 
 def place_of(request: Request) -> ListPlace:
-    """Return the place of a request in its list."""
+    """Return the sort key of a request in the list of its group and queue."""
     return request.date_in_queue, turn_of(request), request.seq
 
 
@@ -80,7 +80,7 @@ def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHisto
 
 
 class Watcher(Protocol):
-    """Observer of followed requests that sums values."""
+    """Observer of a `HistoryReplay`, which calls these methods for each event, in their order."""
 
     def add(self, recorded: ev.Recorded) -> None:
         """Add an event; `leave` and `enter` of its requests come after it."""
@@ -149,7 +149,7 @@ class HistoryReplay:
                     self._enter(history, recorded.n, recorded.at)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """Note the use of running requests by now, from other sources than the journal."""
+        """Add a point at ``at`` to the use of running requests, from other sources than the journal."""
         for seq, used in samples.items():
             history = self.histories.get(seq)
             if history is not None and history.attempts and history.attempts[-1].end is None:

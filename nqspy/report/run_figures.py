@@ -44,7 +44,7 @@ class RunFigures:
         return None if self.busy is None else self.busy.allocated
 
     def wait(self, seqs: Iterable[Seq]) -> float | None:
-        """Return the mean wait (s) of those requests that were started; None if none was."""
+        """Return the mean time (s) from submission to first start of those that started; None: none did."""
         started = [seq for seq in seqs if seq in self.starts and seq in self.histories]
         waits = [self.starts[seq] - self.histories[seq].request.submitted for seq in started]
         return sum(waits) / len(waits) / 1000 if waits else None

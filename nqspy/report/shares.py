@@ -21,13 +21,13 @@ TOO_LITTLE = "too little use to tell"
 
 
 def parts(amounts: Mapping[str, float]) -> dict[str, float]:
-    """Return each amount as a part of all; nothing if all are 0."""
+    """Return each amount as a fraction of their sum; empty if the sum is 0."""
     whole = sum(amounts.values())
     return {name: each / whole for name, each in amounts.items()} if whole > 0 else {}
 
 
 def add_up(sums: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add amounts to sums, name by name."""
+    """Add amounts to ``sums``, name by name, in place."""
     for name, amount in more.items():
         sums[name] = sums.get(name, 0.0) + amount
 
@@ -41,7 +41,7 @@ def deviations(got: Mapping[str, float], entitled: Mapping[str, float]) -> dict[
 
 
 def largest(points: Iterable[float | None]) -> float | None:
-    """Return the largest of some deviations, without sign; None if there is none."""
+    """Return the largest absolute value of some deviations; None if there are none."""
     return max((abs(point) for point in points if point is not None), default=None)
 
 
@@ -66,7 +66,7 @@ class QuotaSums(Struct, frozen=True):
         return cls(got, entitled, held, worked)
 
     def since(self, before: "QuotaSums") -> "QuotaSums":
-        """Return the sums of the time since ``before``."""
+        """Return the sums of the time after that of ``before``, which began at the same instant."""
         each = ((self.got, before.got), (self.entitled, before.entitled), (self.worked, before.worked))
         less = ({name: ms - then.get(name, 0.0) for name, ms in now.items()} for now, then in each)
         got, entitled, worked = less
@@ -74,12 +74,12 @@ class QuotaSums(Struct, frozen=True):
 
     @property
     def little(self) -> bool:
-        """True if there was work, and too little use for a deviation."""
+        """True if groups had work, but used too little (`LEAST`) for a deviation to mean anything."""
         return bool(self.worked) and sum(self.got.values()) < max(LEAST, LEAST_PART * self.held)
 
     @property
     def deviations(self) -> dict[str, float]:
-        """Return each group's deviation from entitlement; nothing if too little was used."""
+        """Return each group's deviation (percentage points) from entitlement; empty after too little use."""
         return {} if self.little else deviations(self.got, self.entitled)
 
     def row(self, name: str) -> dict[str, float | None]:

@@ -119,7 +119,7 @@ class _Journal:
         return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
 
     def add(self, recorded: ev.Recorded) -> None:
-        """Follow an event: note starts and ends of attempts."""
+        """Follow an event; the end of a request adds a job to ``jobs``."""
         event = recorded.event
         if self._then.add(recorded):
             self.pes = max(self.pes, self._then.site.pes())

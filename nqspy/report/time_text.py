@@ -37,7 +37,7 @@ class Zone:
             raise BadValue(f"{name!r} is not a time zone; write it like Europe/Paris or UTC") from None
 
     def stamp(self, at: int | None) -> str | None:
-        """Return ``2026-03-02T20:55:00.000+01:00``; None for None."""
+        """Return an instant (ms) in this zone as ``2026-03-02T20:55:00.000+01:00``; None for None."""
         return None if at is None else self.text(at)
 
     def text(self, at: int) -> str:
@@ -54,11 +54,11 @@ class Zone:
         return f"{begin}{rest // 1000:02d}{year}"
 
     def local(self, at: int) -> datetime:
-        """Return date and time on the site's clocks."""
+        """Return the date and time of an instant (ms) in this zone."""
         return _local(self.info, at)
 
     def instant(self, moment: datetime) -> Instant:
-        """Return the instant of a date-time; without an offset it is on the site's clocks."""
+        """Return the instant of a date-time; one without an offset is in this zone."""
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=self.info)
         since = moment - datetime.fromtimestamp(0, UTC)
@@ -122,7 +122,7 @@ def hours(ms: float, width: int = 2) -> str:
 
 
 def clock_span(seconds: float | None) -> str:
-    """Return seconds as ``HH:MM:SS`` (POSIX tables), ``0`` for None."""
+    """Return seconds as ``HH:MM:SS``, hours beyond 99 too, fractions cut off; ``0`` for None."""
     if seconds is None:
         return "0"
     whole = int(seconds)

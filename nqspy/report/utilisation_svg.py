@@ -29,7 +29,7 @@ MOST_BARS = 400
 
 
 def step_of(span: int) -> int:
-    """Return the length of a step for a time so long, in ms."""
+    """Return the length (ms) of a picture's step for a time of ``span`` ms: a quarter hour, or an hour."""
     return QUARTER if span <= MOST_BARS * QUARTER else HOUR
 
 
@@ -142,7 +142,8 @@ MOST_STRIPS = 24
 
 
 def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> dict[str, Any]:
-    """Return ``step_s``, and by step and department with work ``part`` and ``target``, as fractions."""
+    """Return ``step_s`` and ``rows``: for each step of ``accounts`` each department's ``part`` of all charges
+    and its ``target`` (entitlement), as fractions; departments without work then are left out."""
     rows = []
     for place, (before, now) in enumerate(zip(accounts.sums, accounts.sums[1:], strict=False)):
         found, step_sums = {}, now.since(before)
@@ -156,7 +157,8 @@ def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> di
 
 
 def quota_svg(data: Mapping[str, Any], title: str) -> str:
-    """Return bars of the part that each got, with a line for the target. ``data``: from `division_of`."""
+    """Return the picture of each department's part of all charges, with lines for its entitlement. ``data``:
+    from `division_of`."""
     names, rows = data["groups"][:MOST_STRIPS], data["rows"]
     times, means = [row["at"] for row in rows], list[str]()
     for name in names:
