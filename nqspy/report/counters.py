@@ -17,7 +17,7 @@ from nqspy.shares import amount
 
 
 class Since(NamedTuple):
-    """Beginnings of the planning period, the day and the week, as instants."""
+    """Instants at which the present planning period, day and week began."""
 
     period: Instant
     day: Instant
@@ -25,7 +25,8 @@ class Since(NamedTuple):
 
 
 def since(site: Site, now: Instant, entered: Instant | None = None) -> Since:
-    """Return when day, week (from Monday) and planning period (at ``entered``, else midnight) began."""
+    """Return the instants at which the present day, week (from Monday) and planning period began. Periods of
+    `Usage.period` follow each other from ``entered`` on; from midnight if that is None or after ``now``."""
     zone, period = zone_of(site.timezone), site.settings.usage.period
     today = zone.local(now).date()
     day, monday = zone.at(today), zone.at(today - timedelta(days=today.weekday()))
@@ -40,13 +41,14 @@ def counters(
     entered: Instant | None = None,
     samples: Mapping[Seq, Used] | None = None,
 ) -> dict[str, Any]:
-    """Return the counters for JSON; ``events`` from the first instant of `since` on (earlier ones do no
-    harm); ``samples``: present use of running requests, if newer than the site's.
+    """Return the counters by group, for JSON. ``events``: from the earliest instant of `since` on (earlier
+    ones do no harm); ``entered``: see `since`; ``samples``: present use of running requests, used where it
+    is more than the site's.
 
     ``used_s``: what was charged in this period (``charge``: CPU time, or PEs x wall time), running requests
     included; ``remain_s`` = share x PEs x period - used, at least 0; ``finished`` counts the whole use of
-    requests when they end. Rows add up: a group with groups below it has a row for requests of its own only,
-    and the share is theirs."""
+    requests when they end. Rows add up: a group with groups below it has a row for its own requests only;
+    its share is in the rows of the groups below."""
     begun = since(site, now, entered)
     replay, day, week = _followed(events, site, begun)
     samples, charge = samples or {}, site.settings.usage.charge
@@ -92,7 +94,8 @@ def counters(
 def _followed(
     events: Iterable[ev.Recorded], site: Site, begun: Since
 ) -> tuple[HistoryReplay, dict[str, int], dict[str, int]]:
-    """Return the requests' histories, and by group the use (ms) of requests ended today, this week."""
+    """Return the requests' histories, and two sums by group: the use (ms charged) of requests that ended
+    today, and of those that ended this week."""
     replay, charge = HistoryReplay(site.requests), site.settings.usage.charge
     day: dict[str, int] = {}
     week: dict[str, int] = {}
@@ -109,7 +112,8 @@ def _followed(
 
 
 def counters_text(data: Mapping[str, Any]) -> str:
-    """Return figure 1 as text: times in hours and minutes, parts in percent, and what else is charged."""
+    """Return the result of `counters` as the table of figure 1 in seed 003, for people: times as ``hh:mm``,
+    parts in percent; a line says so if PEs x wall time is charged."""
     by_cpu = data["charge"] == "cpu"
     width = max([len(row["name"]) for row in data["groups"]] + [2])
     date, planning = (f"{t[8:10]}/{t[5:7]}/{t[2:4]} {t[11:19]}" for t in (data["date"], data["planning"]))

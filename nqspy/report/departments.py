@@ -21,7 +21,9 @@ def rows(
     fractions: Mapping[str, float],
     span: tuple[Instant, Instant],
 ) -> list[dict[str, Any]]:
-    """Return a row for each department that had requests. ``used``: CPU ms by group."""
+    """Return a row for each group that has requests among ``histories``, in the order of ``fractions``, then
+    of first occurrence. ``used``: CPU ms in the night, by group; ``sums``: quotas of the night;
+    ``fractions``: entitlements by department; ``span``: begin and end, between which wall time counts."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total, (begin, end), found = sum(used.values()), span, list[dict[str, Any]]()
@@ -61,7 +63,8 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
 
 
 def page_of(data: Data, group: str) -> dict[str, Any]:
-    """Return the report of one department: its requests and figures. Raises KeyError if it had none."""
+    """Return the night report ``data`` cut to one department: its requests and figures, no texts that name
+    others. Raises KeyError if the department had no requests in the night."""
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]

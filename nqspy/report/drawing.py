@@ -67,7 +67,8 @@ Shape = Boxes | Stroke | TextLine
 
 
 class Drawing(Struct, frozen=True):
-    """A picture: title and description describe it in words; ``name``: name of its file."""
+    """A picture `WIDTH` wide: title and description tell its content in words; ``name``: begin of its ids,
+    and name of its file."""
 
     name: str
     title: str
@@ -86,7 +87,7 @@ def down(shape: Shape, by: float) -> Shape:
 
 
 def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
-    """Join drawings, one below the other."""
+    """Return one drawing that shows these, one below the other, with their descriptions joined."""
     height, shapes, descriptions = 0.0, list[Shape](), list[str]()
     for drawing in drawings:
         shapes += [down(shape, height) for shape in drawing.shapes]
@@ -96,12 +97,13 @@ def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
 
 
 def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
-    """Return a box of a kind, above the picture, and the text of its meaning."""
+    """Return a small box in the colour of ``kind`` at the top of a picture, and ``text`` to its right."""
     return Boxes(kind, ((x, 8, 12, 12),)), TextLine(x + 17, 18, text)
 
 
 def svg_of(drawing: Drawing) -> str:
-    """Return the picture as an SVG document, with dark colours too. Its ids begin with its name."""
+    """Return the picture as an SVG document, with colours for light and dark pages. The ids of its elements
+    begin with the picture's name, so that several pictures fit on one page."""
     name, shown = drawing.name, ""
     for shape in drawing.shapes:
         if isinstance(shape, Boxes):
@@ -138,6 +140,6 @@ def _short(number: float) -> str:
 
 
 def full_hours(times: Sequence[str]) -> list[int]:
-    """Return the indices of full hours among these RFC 3339 texts: 14 at most, equally far apart."""
+    """Return the indices of the texts (RFC 3339) that are full hours; of more than 14 only every n-th."""
     full = [place for place, at in enumerate(times) if at[14:16] == "00"]
     return full[:: max(1, -(-len(full) // 14))]

@@ -42,7 +42,8 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
 
 
 def _accuracy(parts: Sequence[int]) -> dict[str, Any]:
-    """Return figures on run times in thousandths of the estimates."""
+    """Return count, accuracy and median of estimated / real. ``parts``: run times in thousandths of their
+    estimates."""
     near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
     return {
         "known": len(parts),
@@ -57,7 +58,8 @@ def _share(which: Iterable[bool]) -> float | None:
 
 
 def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
-    """Yield the accuracy of estimates by the runs before each, or by limits if all of these have one."""
+    """Yield for each run with `LAST` runs before it the accuracy of the median of these as its estimate:
+    of wall times, or of the fractions of their wall limits if all of them had one."""
     for place in range(LAST, len(runs)):
         some = runs[place - LAST : place + 1]
         values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]

@@ -27,7 +27,8 @@ _SHOWN: dict[type[ev.Event], tuple[str, ...]] = {
 
 
 def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]:
-    """Return ``n at kind``, ``request`` or ``requests``, and the event's own fields."""
+    """Return an event as an object for JSON: ``n at kind``, ``request`` or ``requests``, and its own fields;
+    instants as texts in ``zone``, identifiers with ``host``."""
     event = recorded.event
     shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
     for name in _SHOWN.get(type(event)) or event.__struct_fields__:
@@ -46,7 +47,7 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
 
 
 def used_object(used: Used) -> dict[str, Any]:
-    """Return ``used{}`` in seconds and bytes."""
+    """Return ``used{cpu_s wall_s memory_bytes}``; memory is null if unknown (0)."""
     return {"cpu_s": used.cpu / 1000, "wall_s": used.wall / 1000, "memory_bytes": used.memory or None}
 
 
@@ -67,12 +68,12 @@ def requested(spec: Spec) -> dict[str, Any]:
 
 
 def own_options(spec: Spec) -> dict[str, Any]:
-    """Return the request's options that have a name of their own in JSON."""
+    """Return the options, by name in JSON, that the request has and that are not part of ``requested{}``."""
     return {option.json: value for option in _OWN if (value := getattr(spec, option.path))}
 
 
 def _reader(option: Option) -> tuple[str, Callable[[Spec], Any]]:
-    """Return the last part of an option's name in JSON, and a reader of its value: times in seconds."""
+    """Return the last part of an option's name in JSON, and a function that reads its value from a `Spec`."""
     path, convert = shown_part(option)
     name, field = option.json.rpartition("/")[2], attrgetter(path)
     if option.unit == "time" and convert is not None:
@@ -176,11 +177,13 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
         "closing": [dict(zip(("queue", "code", "who", "text"), row, strict=True)) for row in event.closing]
     },
 }
-"""Fields that are replaced when shown: functions that make what is shown instead."""
+"""Functions by field name: each gets (event, host, zone) and returns what is shown instead of the field: any
+number of names and values, empty to show nothing."""
 
 
 def event_line(data: dict[str, Any]) -> str:
-    """Return a line for people: number, time, kind, and what the event names."""
+    """Return an object of `event_object` as a line for people: number, time, kind, requests, other fields
+    as NAME=VALUE; empty fields are left out."""
     who = data.get("request") or " ".join(data.get("requests", ()))
     hidden = (*_HEAD, "failures") if data["kind"] == "alarm" else _HEAD  # an alarm's text has them
     others = ((key, value) for key, value in data.items() if key not in hidden and value is not False)

@@ -31,7 +31,8 @@ _SYSTEM = ("feature", "probe", "shift")
 
 @dataclass(slots=True)
 class Incident:
-    """An incident. ``end`` None: not over when the night was; ``seqs``: affected requests, by group."""
+    """An incident of a ``kind`` (`_SENTENCES`), about a probe, shift, exit or cause named in the field after
+    it. ``end`` None: it lasts beyond the events; ``seqs``: affected requests, by group."""
 
     kind: str
     who: str
@@ -43,14 +44,16 @@ class Incident:
 
 @dataclass(slots=True)
 class Failing:
-    """Failures of an exit: when, at which group's request (if any), and the texts."""
+    """Failures of one user exit, each as (instant, group, request or None, text); ``off``: the instant at
+    which the exit was switched off, None: it was not."""
 
     failed: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
 
 
 class IncidentLog:
-    """Gets all events in order, and stores the incidents."""
+    """Collects the incidents of a night from all events in order. ``replay``: tells requests' groups, and
+    gets each event after this log."""
 
     def __init__(self, replay: HistoryReplay) -> None:
         self._replay = replay
@@ -68,7 +71,8 @@ class IncidentLog:
             self._add_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """Return incidents not over before ``since``, by beginning, without alarms that have other events."""
+        """Return the incidents that were not over before ``since``, by beginning, for JSON. Alarms about
+        exits, shifts and probes are left out where these have incidents or failures of their own."""
         elsewhere = {f"exit {name}" for name in self.exits}
         elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
         return [
@@ -82,7 +86,8 @@ class IncidentLog:
         ]  # fmt: skip
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """Return the exits that failed at ``since`` or later."""
+        """Return an object for JSON for each exit that failed at ``since`` or later: how often, first and
+        last instant, last text, requests by group, when it was switched off."""
         found = []
         for name, exit in self.exits.items():
             if not (failed := [each for each in exit.failed if each[0] >= since]):
@@ -158,7 +163,7 @@ class IncidentLog:
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
-        """Note failures of exits at an instant, by exit."""
+        """Add failures of user exits to ``exits``, with the instant ``at``."""
         for failure in failures:
             failed = self.exits.setdefault(failure.exit, Failing()).failed
             failed.append((at, self._group(failure.seq), failure.seq, failure.text))
@@ -168,24 +173,26 @@ class IncidentLog:
         return "" if history is None else history.request.group
 
     def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Incident:
-        """Add an incident that is over; return it."""
+        """Add an incident that lasted from ``begin`` (None: ``at``) to ``at``; return it."""
         incident = Incident(kind, who, text, at if begin is None else begin, at)
         self.incidents.append(incident)
         return incident
 
     def open(self, kind: str, who: str, text: str, at: Instant) -> None:
-        """Begin an incident, unless it has begun."""
+        """Begin an incident at ``at``, unless one of this kind and subject is still open."""
         if (kind, who) not in self._open:
             incident = self._open[kind, who] = Incident(kind, who, text, at, None)
             self.incidents.append(incident)
 
     def close(self, kind: str, who: str | None, at: Instant) -> None:
-        """End an incident; ``who`` None: all of that kind."""
+        """End the open incident of this kind and subject at ``at``; subject None: all open ones of that
+        kind."""
         for key in [key for key in self._open if key[0] == kind and who in (None, key[1])]:
             self._open.pop(key).end = at
 
     def met(self, kind: str, who: str, text: str, seq: Seq, at: Instant) -> Incident:
-        """Note that a request was affected; later ones of the same cause join the incident. Return it."""
+        """Add an affected request to the incident of this kind, subject and text; return the incident. A new
+        one begins if there is none yet, or its last request was affected more than `SAME` ago."""
         incident = self._open.get((kind, f"{who}\n{text}"))
         if incident is None or (incident.end is not None and at - incident.end > SAME):
             incident = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
@@ -194,7 +201,7 @@ class IncidentLog:
         return incident
 
     def _not_again(self, seq: Seq, at: Instant) -> None:
-        """Undo that a request was queued again just now: it was held."""
+        """Remove a request from the incidents of requeued ones that ended at ``at``: it was held at once."""
         for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
             for seqs in incident.seqs.values():
                 seqs.pop(seq, None)
@@ -204,7 +211,7 @@ class IncidentLog:
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:
-    """True if an event only records the machine of a new home."""
+    """True if an event is the journal's first and records the machine: no change of it."""
     return recorded.n == 1 and recorded.event.kind == "machine_found"
 
 
@@ -217,7 +224,8 @@ _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
 
 
 def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[str, Any]]:
-    """Return incidents of the whole site and of a department's requests, without texts that name others."""
+    """Return the incidents (objects of `IncidentLog.objects`) that a department may see: those of the whole
+    site, and those that affected its requests, with only these. Incidents of shifts lose their texts."""
     found = []
     for each in story:
         mine = each["requests"].get(group)

@@ -27,8 +27,9 @@ Paths = tuple[str | None, str | None]
 
 
 class AnswerContext(NamedTuple):
-    """Facts for an answer's objects: host part of identifiers, the site's zone, the instant of the answer
-    (the priorities' ``at``), domains by queue except ``application``, and how the machine's PEs lie."""
+    """Facts common to all objects of one answer. ``host``: part of identifiers after the dot; ``at``: the
+    instant of the answer, for which priorities hold; ``domains``: by queue, for queues outside the domain
+    ``application``; ``torus``: shape of the machine, None: it has none."""
 
     host: str
     zone: Zone
@@ -40,7 +41,8 @@ class AnswerContext(NamedTuple):
 def request_object(
     request: Request, context: AnswerContext, place: Place | None = None, reason: Reason | None = None
 ) -> dict[str, Any]:
-    """Return the object of a live request. ``place`` only if queued; ``reason``: why it waits."""
+    """Return the object of a request that has not ended. ``place``: its priority and position in its queue,
+    shown only if it is queued; ``reason``: why it waits, None: unknown (a hold's own text is then shown)."""
     if reason is None and request.state is State.HELD and request.hold_text:
         reason = quoted(ReasonCode.HELD, "", request.hold_text)
     if reason is not None and reason.ahead and place is not None:
@@ -151,7 +153,8 @@ def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
 
 
 def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]:
-    """Return ``array{indices counts{} limit}``; ``members``: indices that are requests of their own."""
+    """Return ``array{indices counts{} limit}``: indices that have not begun, the number of indices by state,
+    most that may run at a time. ``members``: indices that have become requests of their own."""
     state, spec = request.array, request.spec.array
     assert state is not None
     assert spec is not None

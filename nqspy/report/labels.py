@@ -19,10 +19,10 @@ from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
-"""Function that returns why a request (in that queue) waits, by the last pass."""
+"""Function that returns the reason why a request in a queue waits, as the last pass found; None: unknown."""
 
 Journaled = Mapping[Seq, tuple[str, str, str]]
-"""Reasons journaled with the night's decisions: code, who, text."""
+"""Reasons journaled with the night's decisions, the latest of each request: code, who, text."""
 
 _WORDS = {
     "cpu_limit": "it reached its CPU limit",
@@ -46,7 +46,7 @@ class RequestLabels:
         self._zone = zone
 
     def head(self, history: RequestHistory) -> dict[str, Any]:
-        """Return the fields that a request has in every list."""
+        """Return the fields that a request has in all lists: identifier, name, owner, group, queue, ..."""
         spec = history.request.spec
         return {
             "id": self._site.id_of(history.request.seq),
@@ -96,7 +96,8 @@ class RequestLabels:
         return found | nothing | {"text": text, "output": None, "error": None, "why": why}
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
-        """Return a waiting request with its reason; ``never``: True if it can never start."""
+        """Return a waiting request with its reason; its field ``never`` is true if it can never start. The
+        present reason (from ``why``) is preferred to the journaled one."""
         request, hopeless = history.request, None
         queue = self._site.settings.queues.get(request.queue)
         if queue is not None and queue.kind == "batch" and request.state is State.QUEUED:

@@ -30,8 +30,8 @@ NIGHT = "night"
 
 
 class Bounds(Struct, frozen=True):
-    """A night's begin and end. ``day``: of its evening; ``end`` None: not yet; ``shift`` None: noon to
-    noon."""
+    """Begin and end of a night. ``day``: date of its evening; ``end`` None: it is not over; ``shift``: name
+    of the shift that was in force, None: from noon to noon."""
 
     day: date
     start: Instant
@@ -106,7 +106,8 @@ class Night:
         self._former: set[Seq] | None = None  # requests that had ended when the night began
 
     def add_all(self, events: Iterable[ev.Recorded]) -> None:
-        """Add events until the night is over."""
+        """Add events in order; stop at the first one behind the night's end. After ``bounds.end`` the night
+        of a shift goes on while a request runs or waits only for a PE, a day longer at most."""
         end = self.bounds.end
         for recorded in events:
             at = recorded.at
@@ -121,7 +122,8 @@ class Night:
             self.add(recorded)
 
     def end(self, now: Instant) -> Instant:
-        """Return the end of the night; if it is not over ``now``, or a later event of a clock set back."""
+        """Return the instant at which the night ended: its bound, or the later end of its last request. If it
+        is not over: ``now``, or the latest event's instant if that is later (the clock was set back)."""
         if self.bounds.end is None or now < self.bounds.end:
             return max(now, self.replay.latest)
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
@@ -160,7 +162,8 @@ class Night:
             self._last = at if history is not None and history.counts else self._last
 
     def begun(self) -> Instant | None:
-        """Return the first start of the night, as the executor reported it."""
+        """Return the instant at which the first attempt of the night began, as reported by the executor; None
+        if none was started."""
         starts = (a.begin for history in self.replay.histories.values() for a in history.attempts)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
@@ -202,8 +205,8 @@ _ALONE = Facts()
 def night_report(
     events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, facts: Facts = _ALONE
 ) -> dict[str, Any]:
-    """Return the report for JSON; shares and PEs are those of ``site``; entitlements go by the quotas in
-    force at each instant, if known.
+    """Return the night report for JSON. Shares and PEs shown are those of ``site``; entitlements follow the
+    settings of each instant if `Facts.before` is given.
 
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points."""
     zone, night = zone_of(site.timezone), Night(site, bounds)

@@ -38,7 +38,8 @@ def busy_share(
     pes: CapacityOverTime,
     cpus: CapacityOverTime,
 ) -> Busy | None:
-    """Return allocated PE time and used CPU time as fractions of PEs or CPUs x time; None without time."""
+    """Return allocated PE time as a fraction of the PE time from ``begin`` to ``end``, and used CPU time as a
+    fraction of the CPU time; None if an instant is None or no time lies between them."""
     whole = 0 if begin is None or end is None or end <= begin else pes.whole(begin, end)
     if begin is None or end is None or whole <= 0:
         return None
@@ -55,7 +56,7 @@ class NightMoves:
         self._sums = dict.fromkeys(("gave_way", "moved", "pe_hours", "paged_bytes"), 0)
 
     def add(self, event: Event, replay: HistoryReplay) -> None:
-        """Add an event, before the replay does."""
+        """Count an event; call it before ``replay`` gets the event."""
         if isinstance(event, Suspended):
             self._sums["gave_way"] += event.leaving
         elif isinstance(event, MovedOut) and event.seq in replay.histories:
@@ -65,7 +66,8 @@ class NightMoves:
             self._sums["paged_bytes"] += event.paged
 
     def data(self) -> dict[str, Any]:
-        """Return ``gave_way``, ``moved`` (how often), ``pe_hours`` lost by it, ``paged_bytes``."""
+        """Return the sums: ``gave_way`` and ``moved`` (how often), ``pe_hours`` spent on moving out,
+        ``paged_bytes``."""
         return self._sums | {"pe_hours": self._sums["pe_hours"] / HOUR}
 
 
@@ -112,8 +114,8 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
 
 
 def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq) -> bool:
-    """True if their queue lets the later request ``seq`` start past the one ``before`` it by no rule of its
-    own: it goes by dates, without reservations past which others fit (manual: `backfill`)."""
+    """True if a start of ``seq`` before the earlier request ``before`` breaks their queue's order. False if a
+    rule of the queue allows it: order by length or class, or backfill of the shorter past reservations."""
     later = replay.histories.get(seq) or replay.histories[array_of(seq) or 0]
     mine, other = later.request, replay.histories[before].request
     queue = settings.queues.get(mine.queue)
@@ -128,7 +130,8 @@ def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq
 def _not_behind_own(
     replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
-    """Return requests without those whose owner prefers another one (``qsub -p``) that is behind ``end``."""
+    """Return ``found`` without requests of owners that gave a higher ``qsub -p`` to another one behind
+    ``end`` in the list ``line``."""
     highest: dict[str, int] = {}
     for *_, seq in line[bisect_right(line, end) :]:
         request = replay.histories[seq].request
@@ -174,7 +177,8 @@ class ShortMoments:
         self.last: Instant | None = None
 
     def add(self, recorded: ev.Recorded, queued: int) -> None:
-        """Add an event, after the replay did; ``queued``: number of queued requests."""
+        """Note if an event begins or ends such a moment; call it after the replay has got the event.
+        ``queued``: number of queued requests."""
         event = recorded.event
         if isinstance(event, Decided):
             if self.now or event.short_of_pes:
@@ -184,7 +188,8 @@ class ShortMoments:
             self.now, self.last = False, recorded.at
 
     def until(self, end: Instant) -> Instant | None:
-        """Return the end of the last moment; ``end`` if one is still under way."""
+        """Return the instant at which the last such moment ended; ``end`` if one is under way, None if there
+        was none."""
         return end if self.now else self.last
 
 
@@ -194,7 +199,7 @@ def is_ok(history: RequestHistory) -> bool:
 
 
 def is_failed(history: RequestHistory) -> bool:
-    """True if the request ended otherwise, and not because its owner deleted it."""
+    """True if the request ended, but not with status 0, and not because its owner deleted it."""
     return history.ending is not None and not is_ok(history) and not history.withdrawn
 
 
@@ -206,7 +211,8 @@ def state_of(history: RequestHistory) -> str:
 
 
 def outcome(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``ended_ok``, ``withdrawn`` and ``counts``: the ends of departments' requests, summed."""
+    """Return the sums over departments' ``rows``: numbers of requests ``ended_ok`` and ``withdrawn``, and
+    ``counts`` of failed, waiting and running ones."""
     sums = Counter[str]()
     for row in rows:
         sums.update({key: row[key] for key in ("ended_ok", "withdrawn", *_COUNTS)})
@@ -221,7 +227,8 @@ _COUNTS = ("failed", "waiting", "running")
 
 
 def night_line(data: Mapping[str, Any]) -> str:
-    """Return one line: requests and their ends (the first numbers add up), busy, deviation, order."""
+    """Return the night report ``data`` as one line: number of requests (withdrawn ones left out) and of each
+    kind of end, busy share, largest quota deviation, and if the order was kept."""
     busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
     running = f", {more['running']} running" if more["running"] else ""
     head = (
