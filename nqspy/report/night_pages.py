@@ -22,7 +22,7 @@ _STYLE = (
 
 
 def night_html(data: Data) -> str:
-    """Return the whole report, or that of a department (`departments.page_of`), as one page."""
+    """Return the whole report, or that of a department (`departments.page_of`), as one page of HTML."""
     title = f"Night of {data['date']}" + (f", {data['group']}" if data.get("group") else "")
     clock = f"clock: {data['clock']}" if data["clock"] else ""
     notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
@@ -46,7 +46,7 @@ def night_html(data: Data) -> str:
 
 
 def page_html(title: str, body: str) -> str:
-    """Return a complete HTML page, with its title as its first heading."""
+    """Return a complete HTML page, with its title (plain text) as its first heading; ``body`` is HTML."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

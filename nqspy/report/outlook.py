@@ -16,7 +16,8 @@ _LEAST = 0.05
 
 @dataclass(slots=True)
 class _Rest:
-    """Waiting requests of a department. ``never``: those left out; CPU ms; the queues they wait in."""
+    """Sums over a department's requests that have not ended: numbers that are queued, held, can never start
+    (left out of the others); CPU ms; the queues they wait in."""
 
     queued: int = 0
     held: int = 0
@@ -110,8 +111,8 @@ def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | 
 
 
 def _drained(rest: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
-    """Return, in CPU time given to all, when each department has nothing left, if they share by
-    ``fractions``."""
+    """Return for each department the CPU time (ms) that all departments together have got when it has nothing
+    left, if they share by ``fractions``. ``rest``: CPU ms that each still needs."""
     at, found = 0.0, dict[str, float]()
     rest = dict(rest)
     while rest:

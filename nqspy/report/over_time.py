@@ -47,13 +47,13 @@ class AttemptHistory:
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
 
     def reclaim(self, at: Instant) -> None:
-        """Note that it has its PEs again, or no longer needs them."""
+        """Note that from ``at`` on the attempt holds its PEs again, or no longer needs them."""
         if self.released is not None:
             self.pauses.append((self.released, at))
             self.released = None
 
     def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
-        """Return the spans between two instants in which it held its PEs."""
+        """Return the spans (begin, end) between two instants in which the attempt held its PEs."""
         first = max(self.begin, begin)
         last = end if self.end is None else min(self.end, end)
         if not self.pauses and self.released is None:
@@ -66,18 +66,18 @@ class AttemptHistory:
         return [(a, b) for a, b in (*spans, (first, last)) if b > a]
 
     def held_time(self, begin: Instant, end: Instant) -> int:
-        """Return the time (ms) between two instants for which it held its PEs."""
+        """Return the time (ms) between two instants for which the attempt held its PEs."""
         return sum(last - first for first, last in self.held(begin, end))
 
     def ran_for(self, begin: Instant, end: Instant) -> float:
-        """Return the time (ms) between two instants for which it ran: measured, else while it held PEs."""
+        """Return the time (ms) between two instants for which the attempt ran: measured, else PEs held."""
         if not self.points or not self.points[-1][2]:
             return self.held_time(begin, end)
         since = self.held_time(max(begin, self.points[-1][0]), end) if self.end is None else 0
         return self.used_between(begin, end, "wall") + since
 
     def begin_at(self, at: Instant) -> None:
-        """Note that the executor reports the start: it holds its PEs from here on."""
+        """Note that the executor reports the start: the attempt holds its PEs from ``at`` on."""
         if not self.reported and len(self.points) == 1:
             self.begin = at
             self.points = [(at, 0, 0)]
@@ -112,7 +112,7 @@ class CapacityOverTime:
         return found or [(end, self.latest)]
 
     def whole(self, begin: int, end: int) -> int:
-        """Return the PE time (ms) that was available from ``begin`` to ``end``."""
+        """Return the PE time or CPU time (ms) that was available from ``begin`` to ``end``."""
         passed, whole = begin, 0
         for last, count in self.until(begin, end):
             whole, passed = whole + count * (last - passed), last

@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 
 def night_text(data: Data, most: int | None = None) -> str:
-    """Return the report of a night or department for people. ``most``: most rows of a table."""
+    """Return the report of a night or department as text. ``most``: most rows of each table, None: all."""
     parts = [folded(data["line"]), folded(period(data))]
     if data["clock"]:
         parts.append(folded(f"clock: {data['clock']}"))
@@ -82,7 +82,7 @@ _OUTLOOK = ("GROUP", "QUEUED", "HELD", "CAN NEVER START", "CPU s ASKED", "CPU s 
 
 
 class Section(Struct, frozen=True):
-    """A table of the report."""
+    """A table of the report: title, column heads, and rows of texts."""
 
     title: str
     heads: Sequence[str]

@@ -39,7 +39,7 @@ class PastSite:
         self._n, self._changed = 0, False
 
     def add(self, recorded: ev.Recorded) -> bool:
-        """Apply an event, once for all callers; return True if it changed the site."""
+        """Apply an event (a repeated one does nothing); return True if it changed the site."""
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
             if self._changed:

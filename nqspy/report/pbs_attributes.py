@@ -57,7 +57,9 @@ class Subject(Struct, frozen=True):
 
 
 class PbsContext(NamedTuple):
-    """Facts for all jobs of an answer; ``node`` runs them; ``domains`` of queues, if there are several."""
+    """Facts for all jobs of an answer. ``server``: host part of identifiers; ``node``: host that runs the
+    jobs; ``domains``: by queue, empty if there is only one; ``torus``: shape of the machine, None: it has
+    none."""
 
     server: str
     node: str
@@ -67,7 +69,7 @@ class PbsContext(NamedTuple):
 
 
 def attributes(subject: Subject, context: PbsContext) -> Attributes:
-    """Return the attributes of a job that have a value."""
+    """Return the attributes, in OpenPBS's order, of a job that have a value."""
     request, spec, at = subject.request, subject.request.spec, subject.at
     notes, begun, own = notes_of(spec), request.started, moving(subject, context)
     ctime, used, asked = context.zone.ctime, subject.used, finite(spec.ask.memory)
@@ -140,7 +142,7 @@ def _last(
 
 
 def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
-    """Return the attributes in which equal waiting requests (`is_alike`) differ, in order."""
+    """Return the attributes that may differ between equal waiting requests (`is_alike`), in order."""
     request, ctime = subject.request, context.zone.ctime
     host = request.spec.host or context.server
     ended = subject.ended
@@ -216,7 +218,7 @@ def is_alike(subject: Subject) -> bool:
 
 
 def asked_for(spec: Spec) -> tuple[Any, ...]:
-    """Return a key of what a request asks for, equal for requests that may share attributes."""
+    """Return a key of what a request asks for; requests with equal keys have the same attributes from it."""
     found: tuple[Any, ...] = _ASKED(spec)
     return found
 
@@ -234,7 +236,7 @@ def notes_of(spec: Spec) -> dict[str, str]:
 
 
 def checkpoint(notes: Mapping[str, str]) -> str:
-    """Return ``Checkpoint``: what was asked for."""
+    """Return ``Checkpoint``: what ``qsub -c`` asked for, ``n``: none, ``u``: nothing was said."""
     return "n" if "no_checkpoint" in notes else notes.get("checkpoint", "u")
 
 
@@ -311,7 +313,7 @@ def exec_host(request: Request, node: str) -> str | None:
 
 
 def changed(subject: Subject) -> Instant:
-    """Return the latest instant at which something is known to have happened to it."""
+    """Return the latest instant at which the job is known to have changed: submission, start, pause, end."""
     request, run = subject.request, subject.request.attempt
     if run is None:
         return request.submitted if subject.at is None else max(request.submitted, subject.at)
@@ -320,7 +322,7 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """Return the instant (ms) since which it could start, as far as known; None if it cannot or could not."""
+    """Return the instant (ms) since which the job may start; None if held, before its date, or ended unstarted."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)
@@ -340,19 +342,20 @@ def _substate(subject: Subject) -> int | None:
 
 
 def exit_status(ended: Ended | Deleted | None) -> int | None:
-    """Return ``Exit_status``; None before its end, or if it was deleted before it ran."""
+    """Return the job's ``Exit_status``; None before its end, or if it was deleted before it ran."""
     return End.of(ended).pbs_status if isinstance(ended, Ended) else None
 
 
 def comment_of(ended: Ended | Deleted) -> str:
-    """Return the comment on how a request ended."""
+    """Return the text on how a request ended, for its ``comment``; empty if there is none."""
     if ended.text or isinstance(ended, Ended):
         return ended.text
     return f"deleted by {ended.who}" if ended.who else ""
 
 
 def state_counts(counts: Mapping[str, int]) -> str:
-    """Return ``state_count``: how many are in each state; a space behind each, as in PBS."""
+    """Return ``state_count``: the number of jobs in each state of PBS, as ``Transit:0 Queued:3 ``, with a
+    space at the end. ``counts``: number of requests by state word."""
     numbers = ((name, sum(counts.get(word, 0) for word in words)) for name, words in _COUNTED.items())
     return "".join([f"{name}:{number} " for name, number in numbers])
 
@@ -365,5 +368,5 @@ _COUNTED: Mapping[str, tuple[State, ...]] = {
 
 
 def plain(found: Mapping[str, Any]) -> Attributes:
-    """Return the attributes that are not None."""
+    """Return the attributes without those that are None or ``{}``."""
     return {name: value for name, value in found.items() if value is not None and value != {}}

@@ -56,11 +56,11 @@ class PbsLayout(Struct, frozen=True):
 
     @property
     def between(self) -> int:
-        """Return the number of characters in front of an attribute that the first one lacks."""
+        """Return the number of characters to cut before the first attribute: 1 in JSON (a comma), else 0."""
         return int(self.form == "json")
 
     def begin(self, name: str) -> str:
-        """Return ``Job Id: 17.ymp``, in JSON ``"17.ymp":{``."""
+        """Return the begin of an object: ``Job Id: 17.ymp`` and a line's end, in JSON ``"17.ymp":{``."""
         if self.form == "json":
             return f"{_quoted(name)}:{{"
         return f"{self.kind}{name}\n" if self.form == "text" else f"{self.kind}{name}"
@@ -92,7 +92,7 @@ class PbsLayout(Struct, frozen=True):
         return f"{self.delimiter}{name}=" + (text.replace(first, "\\" + first) if first in text else text)
 
     def end(self) -> str:
-        """Return the closing brace, else the line's end."""
+        """Return the end of an object: the closing brace in JSON, else the line's end."""
         return "}" if self.form == "json" else "\n"
 
 
@@ -161,14 +161,14 @@ class WrittenForm:
         self._numbers = count()
 
     def of(self, subject: Subject) -> tuple[int, bytes] | None:
-        """Return the number and the fields that `store` cached, if still valid, else None."""
+        """Return number and fields that `store` cached for this request; None if none, or if outdated."""
         known = self.stored.get(subject.request.seq)
         if known is None or known.spec is not subject.request.spec or known.standing != _standing(subject):
             return None
         return known.asked, known.fields
 
     def store(self, subject: Subject, fields: bytes | None) -> int:
-        """Cache a request's fields (None: nothing to cache); return a number, equal for equal wishes."""
+        """Cache a request's fields (None: no caching); return a number, equal for equal `asked_for`."""
         if len(self.stored) >= MOST_WRITTEN or len(self._asked) >= MOST_WRITTEN:
             self.stored.clear()
             self._asked.clear()
@@ -182,7 +182,7 @@ class WrittenForm:
 
 
 class Written:
-    """Caches of the forms that were asked for last."""
+    """Caches of the two forms (`WrittenForm`) that were asked for last, shared by all calls of qstat."""
 
     def __init__(self) -> None:
         self._forms: dict[Hashable, WrittenForm] = {}
@@ -250,7 +250,8 @@ class JobWriter:
         return self._written.store(subject, together), fields
 
     def _learnt(self, key: Any, subject: Subject) -> tuple[bytes, int]:
-        """Return a template, and how much longer the job is than the text made from it."""
+        """Make and keep the template of ``key`` from this job; return it, and by how many bytes a job is
+        longer than the text made from it (shared parts)."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
         literals, own = [b""], moving(subject, self._context)

@@ -14,7 +14,8 @@ Counts = Mapping[str, int]
 
 
 def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:
-    """Return the resources held by started requests: memory as asked for, CPUs, nodes."""
+    """Return the resources that started requests of a queue (None: of all) hold: memory as asked for, CPUs,
+    and the number of these requests as ``nodect``."""
     holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
     memory = sum(request.spec.ask.finite_memory() or 0 for request in holding)
     pes = sum(len(request.pes) for request in holding)
@@ -111,6 +112,6 @@ def _memory(site: Site) -> dict[str, str | int]:
 
 
 def jobs_of(attributes: Attributes) -> list[str]:
-    """Return the jobs of a node, each once: ``jobs`` in JSON."""
+    """Return the identifiers of a node's jobs, each once, from its attribute ``jobs``."""
     found = str(attributes.get("jobs", ""))
     return list(dict.fromkeys(each.partition("/")[0].strip() for each in found.split(",") if each))

@@ -49,7 +49,8 @@ _WIDE = Shape(
 
 
 def shape(server: str, *, wide: bool = False, done: bool = False) -> Shape:
-    """Return the default table's widths for a server; its first label ends the identifiers."""
+    """Return the default table's layout: ``wide`` columns or not, ``done``: with ``% done`` in place of the
+    time. Identifiers end with the first label of ``server``."""
     found = _WIDE if wide else _NARROW
     head = found.head.replace("Time Use", " % done ") if done else found.head
     return found._replace(head=head, label=server.partition(".")[0], done=done)
@@ -72,7 +73,7 @@ def line(subject: Subject, table: Shape) -> str:
 
 
 def _done(subject: Subject) -> str:
-    """Return the part of CPU or wall time that is used, the greater; of an array that of its indices."""
+    """Return the percentage of CPU or wall time used, the greater; of an array that of its ended indices."""
     used, ask, array = subject.used, subject.request.spec.ask, subject.request.array
     if array is not None and array.begun:
         over = sum(indices.count(each) for each in (array.well, array.badly, array.dropped))
@@ -130,7 +131,8 @@ class Where(NamedTuple):
 
 
 def alternate_row(subject: Subject, style: Style, at: Where) -> str:
-    """Return the line of a job, with what is shown below or behind it."""
+    """Return the line of a job in the alternate table, with hosts and comment (`Style`) below or behind
+    it."""
     request = subject.request
     spec = request.spec
     ask = spec.ask
