@@ -322,7 +322,8 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """Return the instant (ms) since which the job may start; None if held, before its date, or ended unstarted."""
+    """Return the instant (ms) since which a job may start; None if held, before its date, or never
+    started."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)
