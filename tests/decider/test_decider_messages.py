@@ -223,8 +223,9 @@ FALLBACK = ForecastsMade(0, [], {})
 
 
 def test_an_answer_counts_if_it_comes_in_time_and_is_of_the_kind_that_was_asked_for():
-    answer = Future()
-    assert answer_within(answer, FALLBACK, 0.01) is FALLBACK
+    late, answer = Future(), Future()
+    assert answer_within(late, FALLBACK, 0.01) is FALLBACK
+    assert late.cancelled(), "an order that was not sent by then is not sent"
     alone = Forecast(StartEstimate(None, "nobody knows"), StartEstimate(1_000, "alone"))
     answer.set_result(forecasts_made(7, {5: alone}))
     assert answer_within(answer, FALLBACK, 0.0).read() == {5: alone}
