@@ -48,7 +48,7 @@ class EndedJob(Struct, frozen=True):
 
     @property
     def pes(self) -> int:
-        """Return the number of PEs that it held last."""
+        """Return the number of PEs that the job held last; the number it asked for if it held none."""
         return len(self.held[-1].pes) if self.held else self.job.width
 
     @property
@@ -58,7 +58,7 @@ class EndedJob(Struct, frozen=True):
 
 
 def ask_of(job: SimulatedJob) -> Ask:
-    """Return what a job asks for: its estimate is its wall limit."""
+    """Return what a job asks for; its estimate becomes its wall limit."""
     return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
 
 

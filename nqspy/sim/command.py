@@ -48,11 +48,12 @@ class SimOrder(Struct, frozen=True):
 
     @property
     def many(self) -> int:
-        """Return the number of seeds of each variant."""
+        """Return the number of seeds with which each variant is run."""
         return self.seeds or 1
 
     def tasks(self) -> list[RunTask]:
-        """Return all runs: by variant, then by seed. Raises NotSimulated."""
+        """Return the tasks of all runs: by variant, then by seed. Raises NotSimulated, also for too many
+        runs."""
         runs = self.many * count_of(self.policy, self.vary)
         if runs > MOST_RUNS:
             raise NotSimulated(f"--policy, --vary and --seeds make {runs} runs, {MOST_RUNS} at most are made")

@@ -41,7 +41,7 @@ class Compared(Struct, frozen=True):
 
 
 def student(freedom: int) -> float:
-    """Return the quantile of Student's t with ``freedom`` degrees of freedom: 95 % lie within +- it."""
+    """Return the quantile of Student's t for ``freedom`` degrees of freedom: 95 % lie within +- it."""
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
     z = NORMAL

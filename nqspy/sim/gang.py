@@ -132,7 +132,7 @@ MEMORY, RATE = 64 << 20, 256 * (64 << 20) / 480
 """Bytes of a PE, and bytes a second of the one channel: the whole machine in eight minutes (seed 000)."""
 WEEK = 7 * DAY
 WITHIN = 60_000
-"""Longest wait (ms) that does not count as one."""
+"""Longest wait (ms) that counts as none."""
 OF_INTEREST = 64
 """Numbers of PEs of the interactive jobs in the seed."""
 YEAR = 365 * 24 * 3_600
@@ -194,7 +194,8 @@ class GangRun(BatchRun):
         return Run(ENDLESS, 0, unlimited=True) if self._begins_one(request.queue) else super()._run(request)
 
     def _begins_one(self, queue: str) -> bool:
-        """True if requests of the queue hold no PEs and begin an application each."""
+        """True if requests of the queue hold no PEs themselves: each submits an application when it
+        starts."""
         return self._order.classes and queue != APPLICATIONS
 
     # ------------------------------------------------------------ what happens

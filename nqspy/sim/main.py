@@ -52,7 +52,7 @@ class Simulation(VirtualDriver):
         super().__init__(journal, lengths, start, exits, decider, found=found, host=host, **more)
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
-        """Carry out a command now; return its value. Raises its Refusal."""
+        """Carry out a command now, by default as the operator; return its value. Raises its Refusal."""
         handle = object()
         self.feed([CommandAsked(command, caller, handle)])
         reply = next(reply for got, reply in reversed(self.replies) if got is handle)
@@ -66,7 +66,7 @@ class Simulation(VirtualDriver):
         self.ask(cm.ApplyFiles(tuple((name, name, encoded(name, text)) for name, text in texts)))
 
     def pin(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Apply commands now and at each switch of shifts, after the shift's own."""
+        """Apply commands now, and add them to each shift, so that no switch of shifts undoes them."""
         texts = list(texts)
         self.configure(texts)
         added = [each.text for name, text in texts for each in parse_text(text, name)]
@@ -75,7 +75,7 @@ class Simulation(VirtualDriver):
             self.configure([(f"shift {shift.name}", shift_text(shift, added)) for shift in shifts])
 
     def see(self, at: Instant, news: SiteObservation) -> None:
-        """Schedule an observation about the machine or the site for an instant to come."""
+        """Schedule an observation about the machine or the site for a future instant."""
         self.heap.push(at, news)
 
 

@@ -79,7 +79,7 @@ class _Sums:
 
 
 class Metrics:
-    """Sums ended jobs on a machine of so many PEs."""
+    """Sums over ended jobs of one run, on a machine of ``pes`` PEs: the source of all its figures."""
 
     def __init__(self, pes: int) -> None:
         self._pes = pes
@@ -129,11 +129,11 @@ class Metrics:
 
 
 def size_class(width: int) -> str:
-    """Return the size class of a width, up to a power of two: 1, 2, 3-4, 5-8, ..."""
+    """Return the size class of a number of PEs, a range up to a power of two: 1, 2, 3-4, 5-8, ..."""
     top = 1 << (width - 1).bit_length()
     return str(top) if top <= 2 else f"{top // 2 + 1}-{top}"
 
 
 def first_size(name: str) -> tuple[int, str]:
-    """Return a sort key for the names of size classes."""
+    """Return a sort key for the name of a size class: its least number of PEs."""
     return int(name.partition("-")[0]), name

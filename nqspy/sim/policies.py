@@ -65,7 +65,7 @@ class Variation(Struct, frozen=True):
 
 
 class Variant(Struct, frozen=True):
-    """A policy (None: given elsewhere) with changes behind it."""
+    """A policy (None: that of ``--config``, else the default) with changed settings behind it."""
 
     policy: str | None
     changes: tuple[Variation, ...] = ()
@@ -92,7 +92,7 @@ def count_of(policy: str | None, varied: Sequence[str]) -> int:
 
 
 def policies_of(text: str | None) -> list[str | None]:
-    """Return the policies of a list; [None] without a list. Raises NotSimulated."""
+    """Return the policies in a list (``fcfs,easy``); [None] if it is None. Raises NotSimulated."""
     if text is None:
         return [None]
     names, known = [word.strip() for word in text.split(",")], f"there are {', '.join(POLICY_NAMES)}"
@@ -111,7 +111,7 @@ _COMMA = re.compile(r",(?![^(]*\))")
 
 
 def changes_of(text: str) -> Iterator[Variation]:
-    """Yield the values of one setting, each as a command; lists in brackets too. Raises NotSimulated."""
+    """Yield a `Variation` for each value in a text of ``--vary`` (``NAME=V,V...``). Raises NotSimulated."""
     match = _VALUES.search(text)
     if match is None:
         raise NotSimulated(f"--vary '{text}' has no values; {FORM}")

@@ -14,7 +14,7 @@ COLUMNS = ("job", "user", "group", "width", "estimate", "submit", "start", "end"
 
 
 def seconds(ms: int) -> str:
-    """Return a time as a number without trailing zeros."""
+    """Return a time in ms as text in seconds, without trailing zeros."""
     whole, rest = divmod(ms, 1000)
     return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
 
@@ -29,7 +29,7 @@ def row_of(ended: EndedJob) -> dict[str, str | int | float]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise errors of the block as NotSimulated with the file's name."""
+    """Raise OSErrors of the block as NotSimulated with the name of the file that is written."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ class Results:
             self._file.write(text)
 
     def close(self, done: bool) -> None:
-        """Write what remains, and close the file; not ``done``: remove it, the run was not finished."""
+        """Write what remains, and close the file. If not ``done`` (the run failed), remove the file."""
         with writing(self._path):
             self._file.close()
             if not done and self._path.is_file() and not self._path.is_symlink():  # not /dev/stdout
@@ -100,7 +100,7 @@ FORMS: dict[str, type[Results]] = {".csv": Table, ".json": Results, ".jsonl": Re
 
 
 def opened(path: Path) -> Results:
-    """Open a file of all jobs. Raises NotSimulated."""
+    """Open a new file of all jobs, in the format of its ending (`FORMS`). Raises NotSimulated."""
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise NotSimulated(f"{path}: unknown format; use a name that ends in {', '.join(FORMS)}")

@@ -95,7 +95,8 @@ class RunTask(Struct, frozen=True):
 def run_task(
     task: RunTask, results: Sequence[Results] = (), report: Callable[[int], None] = lambda jobs: None
 ) -> SimulatedRun:
-    """Make a run; ``report`` gets the number of ended jobs. Raises NotSimulated."""
+    """Make a run and write it to ``results``; ``report`` gets the number of ended jobs. Raises
+    NotSimulated."""
     done = False
     try:
         workload, run = _begun(task)
@@ -135,7 +136,8 @@ def workload_of(task: RunTask) -> Workload:
 
 
 def begun(tasks: Sequence[RunTask]) -> Workload:
-    """Return the first task's workload, after a check of all variants' settings. Raises NqspyError."""
+    """Return the first task's workload; before that, begin a run of each variant, to check its settings.
+    Raises NqspyError."""
     first = {task.label: task for task in reversed(tasks)}.values()
     return [_begun(task)[0] for task in first][-1]
 
@@ -180,7 +182,7 @@ class _Counter:
         self._reported = 0
 
     def report(self, jobs: int) -> None:
-        """Report how many jobs of a run have ended by now."""
+        """Add the jobs that ended since the last report to the shared number; ``jobs``: ended by now."""
         if self.shared is not None:
             with self.shared.get_lock():
                 self.shared.value += jobs - self._reported

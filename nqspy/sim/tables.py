@@ -129,14 +129,14 @@ def show_comparison(title: str, found: Sequence[Compared]) -> None:
 
 
 def remark(text: str) -> None:
-    """Print a text; characters that the terminal's encoding lacks become ``?``."""
+    """Print a text on stdout; characters that its encoding lacks become ``?``."""
     encoding = sys.stdout.encoding
     print(text.encode(encoding, "replace").decode(encoding))
 
 
 @contextmanager
 def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr, with an estimate of the remaining time; nothing if that is no terminal."""
+    """Show a bar on stderr, if it is a terminal; yield a function that gets the number of ended jobs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done: None

@@ -39,7 +39,7 @@ class _TimeLine:
         self._change[last] -= amount
 
     def fold(self, width: int) -> None:
-        """Join each two neighbouring columns."""
+        """Join each two neighbouring columns; ``width``: their length (ms) before."""
         part, change = self._part, self._change
         pairs = range(COLUMNS // 2)
         parts = [part[2 * n] + part[2 * n + 1] + change[2 * n + 1] * width for n in pairs]
@@ -48,7 +48,7 @@ class _TimeLine:
         self._change = [*changes, *([0] * (COLUMNS + 2 - len(changes)))]
 
     def sums(self, columns: int, width: int) -> list[float]:
-        """Return the mean amount in each of the first columns."""
+        """Return the mean amount in each of the first ``columns`` columns; ``width``: their length in ms."""
         levels = accumulate(self._change)
         return [part / width + level for part, level, _ in zip(self._part, levels, range(columns))]  # noqa: B905
 
@@ -84,7 +84,7 @@ class Trail:
             self.hold(ended.job.number, held)
 
     def wait(self, begin: int, end: int) -> None:
-        """Add the wait of a job."""
+        """Add the wait of a job from ``begin`` to ``end``, in ms since the workload's beginning."""
         self._reach(end - self._origin)
         self._waiting.add(begin - self._origin, end - self._origin, self.width)
 

@@ -76,7 +76,8 @@ class NightComparison:
         )
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
-        """Return how many start earlier, later, at the same time; ``never``, ``new``: in one run only."""
+        """Return the number of requests (None: all) that start earlier, later, at the same time (within 1 s)
+        with the change; ``never``, ``new``: only without it, only with it."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
         for seq in self.seqs if seqs is None else seqs:
             kind = _kind(self.was.starts.get(seq), self.would.starts.get(seq))
@@ -85,7 +86,7 @@ class NightComparison:
         return found
 
     def by(self, which: str) -> dict[str, list[Seq]]:
-        """Return the requests started in either run by ``group`` or ``owner``."""
+        """Return the requests started in either run, by ``which`` (``group`` or ``owner``)."""
         found: dict[str, list[Seq]] = {}
         for seq in self.seqs:
             found.setdefault(str(getattr(self.request(seq), which)), []).append(seq)

@@ -188,7 +188,7 @@ class RecordedExits(SiteExits, ExitHistory):
                     record.back_off(owner, mark)
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Note that the exits' process was lost at these calls: they are not asked about them for a while."""
+        """Have the exits that ended their process at ``at`` skip these requests and owners for a while."""
         asked = ("jobselect", "elected", "route")
         lost = [failure for failure in failures if failure.lost and failure.exit not in self._others]
         about = [each for each in lost if each.seq is not None]
@@ -202,7 +202,7 @@ def files_in(folder: Path) -> tuple[Source, ...]:
 
 
 def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
-    """Return the names of the files that differ."""
+    """Return the names of the exits whose files differ, or are in one of the lists only."""
     known = {each.path.stem: each.text for each in then}
     mine = {each.path.stem: each.text for each in now}
     return frozenset(name for name in {*known, *mine} if known.get(name) != mine.get(name))

@@ -127,7 +127,7 @@ class HomeJournal:
         return ExitVersions(self.home / "exits", copies, now, loads, until, lost)
 
     def _loads_before(self, n: int) -> list[tuple[Instant, Files]]:
-        """Return loads of exits before event ``n``: when, and which files."""
+        """Return the loads of exits before event ``n``: instant, and content hashes of the files by name."""
         decided = self.reader.kinds((LoadedExits.kind,), upto=n - 1)
         return [(each.at, dict(each.event.files)) for each in decided if isinstance(each.event, LoadedExits)]
 

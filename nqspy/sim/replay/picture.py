@@ -95,13 +95,13 @@ class _Walk:
             self.waited(event.seq, at)
 
     def held(self, seq: Seq, at: Instant) -> None:
-        """Add the PEs of a request that holds them no longer."""
+        """Add to the trail the PEs that a request held until ``at``, if it held any."""
         since = self.holds.pop(seq, None)
         if since is not None and self._pes[seq]:
             self._trail.hold(number_of(seq), HeldPes(since, at, self._pes[seq]))
 
     def waited(self, seq: Seq, at: Instant) -> None:
-        """Add the wait of a request that waits no longer."""
+        """Add to the trail the wait of a request until ``at``, if it waited."""
         since = self.waits.pop(seq, None)
         if since is not None and at >= since:
             self._trail.wait(since, at)

@@ -35,7 +35,7 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Alternative:
-    """A change of the past: settings, and ``exits`` (None: the same); ``label``: its text for people."""
+    """A change to replay a time under: settings, ``exits`` (None: those recorded); ``label``: its text."""
 
     change: WhatIfChange = WhatIfChange()
     exits: Choice | None = None

@@ -61,7 +61,8 @@ def home_of(home: str | None) -> Path:
 
 
 def copied(home: str | None, candidate: Source) -> SiteCopy:
-    """Return a copy for a trial of ``candidate``. Raises NqspyError."""
+    """Return a copy of a home's site, with its loaded exits, for a trial of ``candidate``. Raises
+    NqspyError."""
     folder = home_of(home)
     state, loaded = _daemon_state(folder)
     database = folder / DATABASE

@@ -52,7 +52,7 @@ class Workload(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """PEs and memory (bytes) of the machine, seed and number of generated jobs; None: the workload's own."""
+    """Wishes for a workload: PEs and memory (bytes) of the machine, seed, number of jobs; None: its own."""
 
     pes: int | None = None
     memory: int | None = None

@@ -53,7 +53,8 @@ FEWEST = 4
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """Return as many weeks, drawn by the seed from all; jobs keep their numbers. Raises NotSimulated."""
+    """Return as many weeks, drawn by the seed with repetition; jobs keep their numbers. Raises
+    NotSimulated."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)

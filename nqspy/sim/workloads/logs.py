@@ -94,7 +94,7 @@ def _word(labels: Mapping[str, tuple[str, ...]], label: str) -> str:
 
 
 def _count(labels: Mapping[str, tuple[str, ...]], label: str) -> int:
-    """Return a number of the header; 0 if it is none, or too long for any real number."""
+    """Return the number behind a label of the header; 0 if it is missing, no number, or too long."""
     word = _word(labels, label)
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else 0
 
@@ -112,7 +112,7 @@ def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | 
 
 
 def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJob | str:
-    """Return the job of a line, or why it is dropped. Raises ValueError."""
+    """Return the job that the fields of a line give, or the reason to drop it. Raises ValueError."""
     if len(words) < FIELDS:
         raise ValueError("too few fields")
     submit, run, estimate = (_ms(words[n]) for n in (1, 3, 8))
