@@ -192,7 +192,7 @@ def bench_jobs(count: int) -> Iterator[Figure]:
 
 
 def _rate(here: Site, count: int) -> float:
-    """Return how many plain jobs run in a second, from the first start to the last end."""
+    """Return the rate of ``count`` plain jobs: jobs a second, from the first start to the last end."""
     here.set("stop queue batch")
     line = Line(here.home)
     each = item(here.script.read_text(), here.folder, shell=None)
@@ -204,7 +204,8 @@ def _rate(here: Site, count: int) -> float:
 
 
 def _claims(folder: Path, count: int) -> tuple[float, float]:
-    """Return the median ms of a claim's syncs as shepherds make them, and of one fsync, measured in turn."""
+    """Return the median ms of the syncs that a shepherd makes for one claim, and of one fsync, measured in
+    turn."""
     spool = folder / "claims"
     spool.mkdir()
     plain = os.open(folder / "plain", os.O_WRONLY | os.O_CREAT)

@@ -14,7 +14,7 @@ SLOWER = 1.05
 
 
 def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
-    """Return a group's figures by name, for the nqspy that is installed in a checkout."""
+    """Return the figures of a group of measurements by name, for the nqspy in the checkout ``root``."""
     python = root / ".venv" / "bin" / "python"
     env = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "NQSPY_BENCH_ROOT": str(root)}
     words = [
@@ -32,8 +32,8 @@ def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
 
 
 def _pair(other: Path, name: str, quick: bool, *, other_first: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the figures of both checkouts. The first one measured is often the slower: the order
-    alternates."""
+    """Return the figures of both checkouts, this one's first. The first one measured is often the slower:
+    callers alternate the order (``other_first``)."""
     roots = (other, HERE) if other_first else (HERE, other)
     found = {root: _measured(root, name, quick) for root in roots}
     return found[HERE], found[other]

@@ -54,7 +54,7 @@ def bench_decider() -> Iterator[Figure]:
 
 
 def _losses(line: Line) -> int:
-    """Return how many processes of the exits were lost so far."""
+    """Return the number of exits' processes that the daemon has lost since its start."""
     text = str(line.call({"cmd": "status"})["result"]["decider"])
     return int(text.partition("lost ")[2].split()[0]) if "lost " in text else 0
 
@@ -93,7 +93,7 @@ def _instants(line: Line, id: str) -> dict[str, datetime]:
 
 
 def _calm(here: Site, line: Line) -> None:
-    """Delete what remains, and have the exits' process begin anew."""
+    """Delete all requests, reload the exits, and wait until no request remains."""
     left = line.call({"cmd": "list_requests"})["result"]
     if left:
         line.call({"cmd": "delete", "ids": [each["id"] for each in left], "kill": True})

@@ -52,7 +52,7 @@ def bench_exits_try(count: int, runs: int) -> Iterator[Figure]:
 
 
 def _taken(words: list[str], env: dict[str, str]) -> tuple[float, float]:
-    """Return the ms of a whole process with its children: by the clock, and of CPU time."""
+    """Return the ms that a whole process with its children takes: by the clock, and of CPU time."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
     began = time.perf_counter()

@@ -67,7 +67,8 @@ def _encoding(text: str) -> float:
 
 
 def _rate(here: Site, who: str, seconds: float, times: list[float] | None) -> float:
-    """Return submissions a second; ``times``: lists are made meanwhile, and their seconds added to it."""
+    """Return the submissions a second of all clients in ``seconds``; with ``times``, lists are asked for
+    meanwhile, and the seconds of each are appended to it."""
     message = json.dumps(
         {"v": 1, "id": 1, "cmd": "submit", "text": "id", "items": [item("/bin/true\n", here.folder, "other")]}
     )

@@ -41,8 +41,8 @@ class Mark:
 
     @staticmethod
     def seen(fd: int) -> tuple[float, float]:
-        """Wait for the first instruction; return ms of the measuring clock, seconds of the site's. Ends the
-        run when it does not come."""
+        """Wait for the first instruction; return its instant in ms of the measuring clock and in seconds of
+        the site's. Ends the run if it does not come."""
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
         if not poll.poll(PATIENCE):

@@ -201,7 +201,7 @@ def bench_promises(figure: Callable[..., Any], count: int) -> Iterator[Any]:
 
 
 def _came_one(site: Site) -> None:
-    """Submit a request, and run the pass for it."""
+    """Submit one request of 41 PEs, and run a pass for it, which must start nothing."""
     spec = Spec("u1", 0, "job", "q", "", "", "/", ask=Ask(pes=41, wall=600_000))
     happen(site, Submitted(site.next_seq, spec, "q", "queued"), NOW)
     assert not run_pass(site, NOW, NoExits()).starts

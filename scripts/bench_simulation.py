@@ -36,7 +36,8 @@ def bench_simulation(figure: Callable[..., Any], nights: int) -> Iterator[Any]:
 
 
 def _fastest(policy: Any, nights: int, turns: int = 9) -> tuple[float, Any]:
-    """Return the least CPU time (s) over some turns, with its week: the machine has other work."""
+    """Return the least CPU time (s) over some turns, with the simulated result: other work slows some
+    turns."""
     found = []
     for _ in range(turns):
         began = time.process_time()

@@ -67,7 +67,7 @@ def spawn(words: list[str], env: dict[str, str]) -> float:
 
 
 def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> tuple[float, float]:
-    """Return the medians of two commands' ms, run in turn."""
+    """Return the median ms of two commands, each run ``runs`` times, in turn."""
     pairs = [(spawn(one, env), spawn(other, env)) for _ in range(runs + 2)][2:]
     return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
 
@@ -202,7 +202,7 @@ def item(
 
 
 def fill(home: Path, folder: Path, count: int, queue: str = "batch", memory: int | None = None) -> None:
-    """Submit many requests by lists of a thousand."""
+    """Submit ``count`` requests that all run one script, a thousand in one message."""
     line, each = Line(home), item("/bin/true\n", folder, queue, memory)
     for start in range(0, count, 1000):
         line.call(
@@ -220,7 +220,7 @@ def wait_for(ready: Callable[[], bool], seconds: float = 300, pause: float = 0.0
 
 
 def fdatasync_rate(folder: Path) -> float:
-    """Return how many times a second the disk makes 4 kB durable."""
+    """Return the number of times a second that a disk makes 4 kB durable, in ``folder``."""
     fd = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"x" * (1 << 20), 0)
     os.fsync(fd)

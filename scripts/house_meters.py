@@ -30,7 +30,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A row: the value, what is wanted, and for ``--list`` the places that were counted."""
+    """A row of the table: name, measured value, wanted value, and the places counted (for ``--list``)."""
 
     name: str
     value: str
@@ -69,7 +69,8 @@ def of_size() -> Iterator[Meter]:
 
 
 def once(path: Path, tree: ast.Module) -> list[tuple[int, str]]:
-    """Return private functions of a file that are named in one place, with their lengths."""
+    """Return the private functions that are named in one place only of a file, with their numbers of
+    lines."""
     defined, used = defaultdict[str, list[Function]](list), Counter[str]()
     for node in ast.walk(tree):
         if isinstance(node, Function) and node.name[:1] == "_" and node.name[:2] != "__":

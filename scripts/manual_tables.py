@@ -314,7 +314,8 @@ def tables() -> dict[str, str]:
 
 
 def filled(text: str, known: dict[str, str]) -> str:
-    """Return a page with its present tables. Raises KeyError for a table that does not exist."""
+    """Return the text of a page with its tables replaced by those of ``known``. Raises KeyError for an
+    unknown one."""
     return BLOCK.sub(lambda found: f"{found[1]}{known[found[2]]}{found[3]}", text)
 
 

@@ -46,7 +46,8 @@ def main() -> int:
 
 
 def _digests(root: Path, seeds: "range | list[int]") -> dict[int, str]:
-    """Return the digest of a checkout's decisions in each world, by as many processes as there are CPUs."""
+    """Return the digest of the decisions of a checkout in each world (by seed); runs a process for each
+    CPU."""
     words = list(map(str, seeds))
     waiting = [words[n : n + PARTS] for n in range(0, len(words), PARTS)][::-1]
     running: list[subprocess.Popen[str]] = []
@@ -62,7 +63,8 @@ def _digests(root: Path, seeds: "range | list[int]") -> dict[int, str]:
 
 
 def _python(root: Path, script: str, words: list[str]) -> "subprocess.Popen[str]":
-    """Start a checkout's Python with the corpus of this one, in a folder that hides neither."""
+    """Start the Python of the checkout ``root`` with the corpus of this one; its folder hides neither
+    nqspy."""
     python, env = root / ".venv" / "bin" / "python", {**os.environ, "PYTHONPATH": str(HERE / "tests")}
     return subprocess.Popen(
         [python, "-c", script, *words], env=env, stdout=subprocess.PIPE, text=True, cwd="/"

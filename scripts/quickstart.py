@@ -213,7 +213,7 @@ class Night:
     # ------------------------------------------------------------ the night
 
     def watch(self) -> None:
-        """Show progress until it is past six and nothing remains."""
+        """Show progress until it is past 06:00 on the night's clock and no request remains."""
         done = TextColumn("{task.completed}/{task.total} requests")
         bar = Progress(TextColumn("{task.description}"), BarColumn(), done,
                        TimeElapsedColumn(), console=self.console)  # fmt: skip
@@ -248,7 +248,7 @@ class Night:
         return 1 if wrong else 0
 
     def finish(self, line: str) -> None:
-        """Stop the daemon unless it is to stay; print the night's last line."""
+        """Stop the daemon unless the options keep it running; print ``line``, the night's last one."""
         if self.keep:
             print(f"the daemon goes on: NQSPY_HOME={self.home}")
         else:
@@ -261,7 +261,8 @@ class Night:
 
 
 def too_busy(what: str) -> str:
-    """Return the text for a machine whose other work takes the time that an accelerated clock needs."""
+    """Return the text of an error: other work on the machine takes the time that an accelerated clock
+    needs."""
     return (
         f"this machine is too busy for the clock: {what}. A night of {NIGHT:.0f} s needs them whole: its "
         "figures say little, and requests may pass their limits. Try again when it is quiet."
