@@ -95,7 +95,7 @@ def test_any_submission_is_taken_or_refused_in_one_line_and_shown_without_harm(s
         *(({"mail": {"to": to}}, "mail address") for to in ("-oQ/tmp", "a\nBcc: b")),
         ({"attributes": [f"after:{n}:ok" for n in range(10_000)]}, "1000 others"),
         ({"workdir": "/" + "x" * 5000}, "is too long"),
-        ({"output": {"stdout": "/a\nb"}}, "absolute path"),
+        ({"output": {"stdout": "/a\nb"}}, "line break"),
         ({"eligible": 2**62}, "date"), ({"priority": 2**40}, "priority"),
     ],
 )  # fmt: skip

@@ -15,7 +15,8 @@ def test_a_request_waits_for_another_and_says_so_everywhere(office):
     assert [(link["needed_by"], link["id"], link["word"]) for link in office.why(third)["chain"]] == [
         (third, second, "any"), (second, first, "ok"),
     ]  # fmt: skip
-    assert f"{third} waits for {second}:any, held" in office.run("qstat", "--why", third).ok().out
+    text = office.run("qstat", "--why", third).ok().out
+    assert f"{third} waits until {second} has ended; {second} is held" in text
     gate.touch()
     assert office.ended(third)["exit_status"] == 0
     order = [event["request"] for event in office.events("starting")]

@@ -61,7 +61,7 @@ def test_programs_name_sizes_too(four: Live) -> None:
     ("asked", "words"),
     [
         ("pes=1-400", ("400 sizes", "256")),
-        ("pes=(8,16)", ("8 PEs", "machine's 4")),
+        ("pes=(8,16)", ("8 PEs", "machine has 4")),
         ("pes=(1,2,4),walltime=(3:00,2:00)", ("2 times", "3 sizes")),
         ("pes=1-4,nodes=2:ppn=1", ("nodes=", "one number of PEs")),
     ],

@@ -30,4 +30,4 @@ def test_the_quota_report_tells_what_each_got_and_could_have_used(make_live):
     assert by_name["d1"]["entitlement"] > by_name["d2"]["entitlement"]
     assert by_name["d1"]["could_s"] > 0
     assert (data["charge"], data["pes"], data["ongoing"]) == ("cpu", 2, True)
-    shop.run("nqspy", "report", "quota", "--shift", "noon").refused("shift noon was not in force")
+    shop.run("nqspy", "report", "quota", "--shift", "noon").refused("shift noon was never in force")

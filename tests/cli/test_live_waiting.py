@@ -180,7 +180,7 @@ def test_ranges_patterns_names_states_and_all(office):
     assert left(office) == ["y"]
     office.run("qdel", "--state", "sideways").refused("there is no state sideways")
     office.run("qdel", str(seqs[5]), "--state", "held").refused("--state")
-    office.run("qdel", f"{seqs[1]}-{seqs[0]}").refused("write a range like 3-9")
+    office.run("qdel", f"{seqs[1]}-{seqs[0]}").refused("like 3-9")
     office.run("qdel", f"{seqs[0]}-").refused("illegally formed job identifier")
     office.run("qdel", f"{seqs[0]}-{seqs[5]}", str(seqs[5])).ok()
     assert left(office) == []

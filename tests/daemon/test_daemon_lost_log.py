@@ -108,8 +108,8 @@ def test_a_setting_that_nothing_declares_any_more_is_an_alarm(tmp_path):
     inner = Inner(home)
     try:
         first, second = inner.daemon.alarms()
-        assert first.startswith("queue/spare order=widest ")
-        assert second.startswith("queue/spare colour=3 ")
+        assert "queue/spare order=widest " in first
+        assert "queue/spare colour=3 " in second
         inner.daemon.commit()
         told = [each.event.text for each in inner.daemon.journal.events() if each.event.kind == "alarm"]
         assert told == [first, second]

@@ -265,7 +265,7 @@ def test_inside_a_request_with_pes_it_runs_on_those(site):
     mine, its, status, refusal, *rest = site.text("inside").splitlines()
     assert mine == its == f"0-1 {id}"
     assert (status, rest) == ("5", ["1", "124"])
-    assert refusal.startswith(f"mpprun: -n 3: request {id} has 2 PEs")
+    assert refusal.startswith(f"mpprun: -n 3: request {id} has only 2 PEs")
     assert not apps(site)
 
 

@@ -66,7 +66,7 @@ def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with
     before = blobs(live)
     gone = live.submit(second, held=True)
     assert blobs(live)[1] == before[1] + 1
-    with pytest.raises(Refusal, match=r"keeps \d+ KiB of scripts, environments.*user_spool=150kb"):
+    with pytest.raises(Refusal, match=r"has \d+ KiB of scripts, environments.*user_spool=150kb"):
         live.submit(third, held=True)
     again = live.submit(first, held=True)
     live.client.delete(gone)

@@ -96,6 +96,11 @@ class LateStory(Story):
         self.centre.sim.feed([])
 
 
+def play_late(text: str, settings: str = PLAIN, **more) -> None:
+    """Run a test with late plans on its own site."""
+    LateStory(Late(settings, **more)).play(text)
+
+
 OTHER = "qmgr create batch_queue other | enable queue other | start queue other; plans; asked 2"
 STORIES = {
     "one plan is in flight, and nothing starts before": """submit anne, anne, anne; asked 1
@@ -134,7 +139,7 @@ STORIES = {
 
 @pytest.mark.parametrize("title", STORIES)
 def test_late_plans(title):
-    LateStory(Late(PLAIN)).play(STORIES[title])
+    play_late(STORIES[title])
 
 
 FIRST, LATER = Start(1, 1, (0,)), Instant(1_772_478_001_000)
