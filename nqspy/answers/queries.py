@@ -19,6 +19,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
+from nqspy.model.texts import counted
 from nqspy.qmgr.show import limit_flags
 from nqspy.report import counters, estimates, quotas, swf, usage
 from nqspy.report.time_text import Zone, short
@@ -37,7 +38,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     count = len(site.requests)
     faster = f" (accelerated: {serving.clock.text})" if serving.clock.accelerated else ""
     words = [
-        f"nqsd serves {home}: {count} request{'s' * (count != 1)}, {running} started, {site.pes()} PEs",
+        f"nqsd serves {home}: {counted(count, 'request')}, {running} started, {site.pes()} PEs",
         f"clock {short(clock)} {site.timezone}{faster}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
         serving.decider.state(),

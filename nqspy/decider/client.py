@@ -29,6 +29,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED, Request, Used
 from nqspy.model.site import Site
+from nqspy.model.texts import counted
 from nqspy.store.rows import no_collector
 from nqspy.userexit.loader import Source
 
@@ -468,7 +469,7 @@ class DeciderClient:
         if not self.needed:
             return "passes run in nqsd itself, because no user exit is loaded"
         who = f" as {self.user[0]}" if self.user is not None else ""
-        count = self.backoff.losses
-        lost = f"; lost {count} time{'s' * (count != 1)}" if count else ""
+        losses = self.backoff.losses
+        lost = f"; lost {counted(losses, 'time')}" if losses else ""
         where = f"process {self.worker.pid}" if self.worker else "a process that starts when needed"
         return f"passes and exits run in {where}{who}{lost}"

@@ -287,7 +287,7 @@ class LookAhead:
         holds whatever else runs; ``held``: the estimate of requests behind some without an end."""
         queue = run.site.settings.queues.get(request.queue)
         if self._waits_for_shift(run, request):
-            return StartEstimate(None, f"no start within {PATIENCE // DAY} days is found")
+            return StartEstimate(None, f"no start is found within {PATIENCE // DAY} days")
         if queue is None or not queue.started:
             return StartEstimate(None, f"queue {request.queue} is stopped")
         if own is not None and own.code is ReasonCode.EXIT:  # its text may name others

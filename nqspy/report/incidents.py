@@ -10,7 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import EXECUTOR
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
-from nqspy.model.texts import some_of
+from nqspy.model.texts import counted, some_of
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import Zone
 
@@ -121,7 +121,7 @@ class IncidentLog:
             self.point("daemon", "nqsd", f"nqsd {how} and was started again", at, event.last)
         elif kind == "machine_found":
             cpus = len(event.cpus) - len(event.offline)
-            text = f"the machine has changed: it has {cpus} CPU{'s' * (cpus != 1)} now"
+            text = f"the machine has changed: it has {counted(cpus, 'CPU')} now"
             self.point("machine", event.host, text, at)
         elif kind == "shift_failed":
             self.open("shift", event.shift, event.text, at)

@@ -186,8 +186,8 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
         retry = Retry(Instant(tx.now + pause), times, text)
     if retry is not None and retry.times > MOST_RETRIES and deleter is None:
         given_up = f"{observation.text}; it was tried again for a day"
-        fate = "it is held; once that is repaired, release it with qrls"
-        fate = "it has ended" if request.spec.caller is not None else fate
+        held = "it is held; once that is repaired, release it with qrls"
+        fate = held if request.spec.caller is None else "it has ended"
         tx.alarm("hands", f"{name} could not start: {given_up}; {fate}", f"{name} could not start")
         _not_started(tx, request, ob.ObservedNotStarted(seq, observation.attempt, given_up))
         return

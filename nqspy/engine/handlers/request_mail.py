@@ -9,7 +9,7 @@ from nqspy.model.endings import End
 from nqspy.model.ids import Seq
 from nqspy.model.lifetimes import key_of
 from nqspy.model.requests import Ending, Request, finite
-from nqspy.model.texts import some_of
+from nqspy.model.texts import counted, some_of
 
 NAMED = 20
 """Requests that a mail names; the others are counted."""
@@ -18,7 +18,7 @@ NAMED = 20
 def begun(tx: Transaction, request: Request, pes: int) -> None:
     """Mail that a request has begun, if it asked for that (``-mb``)."""
     if request.spec.mail.begin:
-        _send(tx, request, "has started", f" on {pes} PE{'s' * (pes != 1)}")
+        _send(tx, request, "has started", f" on {counted(pes, 'PE')}")
 
 
 def warn_of_shift(tx: Transaction, seq: Seq) -> None:

@@ -32,7 +32,8 @@ def end(error: Exception) -> None:
 class VirtualRun:
     """Feeds an engine the inputs of each instant from a heap, and jumps to the next instant. At one instant
     all observations come first, then commands, then a pass. ``replies``: last replies to commands;
-    ``notices``, ``log``: last ones of the engine (`Recent`). The maker sets the ``engine`` (`make`).
+    ``notices``, ``log``: last ones of the engine (`Recent`). The maker sets the ``engine`` (`make`), and
+    ``silence``, if another time (ms) than `SILENCE` without events other than shifts ends the run.
 
     ``processors``: how CPUs are shared (None: all at full speed); ``moves``: times to leave PEs and come back
     (None: none); ``sampled``: running attempts report their use at each instant (else only at their ends, and

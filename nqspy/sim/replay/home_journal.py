@@ -109,14 +109,14 @@ class HomeJournal:
         """Return the user exits that were loaded while these events happened; ``now``: those of the home."""
         former = self._loads_before(events[0].n)
         loads: list[tuple[Instant | None, Files]] = [(None, former[-1][1] if former else None)]
-        loads += [(each.at, dict(each.event.files)) for each in events if isinstance(each.event, LoadedExits)]
-        lost, files = dict[tuple[str, str | None, Seq | None], str](), loads[0][1]
+        lost: dict[tuple[str, str | None, Seq | None], str] = {}
         for each in events:
             if isinstance(each.event, LoadedExits):
-                files = dict(each.event.files)
+                loads.append((each.at, dict(each.event.files)))
             for one in each.event.failures if isinstance(each.event, Alarm) else ():
                 if one.lost:
-                    lost[one.exit, (files or {}).get(one.exit), one.seq] = one.text
+                    digest = (loads[-1][1] or {}).get(one.exit)
+                    lost[one.exit, digest, one.seq] = one.text
         copies = {digest_of(each.text): each.text for each in now}
         for digest in {digest for _, files in loads for digest in (files or {}).values()}:
             with suppress(KeyError):  # it is named as missing

@@ -58,7 +58,7 @@ def _summary(data: Data) -> Iterator[str]:
         yield f"{tried} {some} from {short(data['since'])} to {short(data['until'])}"
     else:
         range_text = f"to {short(data['until'])}" if data["until"] else "to the end"
-        some = f"{data['waiting']} waiting request{'s' * (data['waiting'] != 1)}"
+        some = counted(data["waiting"], "waiting request")
         yield f"{tried} {some} at {short(data['at'])}, simulated {range_text}"
         if data["left_out"]:
             yield f"not tried, because further back in the queues: {data['left_out']}"
