@@ -44,7 +44,8 @@ def check_cron(text: str) -> None:
 
 
 def special_days(days: Calendar, year: int) -> Mapping[date, str]:
-    """Return the days of a year that count as Sundays (none of the set workdays), with their names."""
+    """Return the days of a year that count as Sundays, with their names: public holidays and extra days,
+    without days that are set as workdays."""
     return _special(days.holidays, days.extra, days.workdays, year)
 
 
@@ -173,7 +174,7 @@ def coming(
 def _from(
     shift: str, cron: str, days: Calendar, zone: str, after: Instant
 ) -> Iterator[tuple[Instant, datetime, Firing]]:
-    """Yield the firings of a cron expression, each as its instant, its time on the wall, and itself."""
+    """Yield the firings of a cron expression, each as instant, time on the zone's clock, and `Firing`."""
     fires = read(cron), _sundays_of(days), zone_of(zone)
     for at in wall.ahead(*fires, after):
         latest = wall.latest(*fires, at)
@@ -218,8 +219,8 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
 
 
 def note_stops(site: Site, now: Instant) -> None:
-    """Store in the site when each queue is stopped next: in ``upcoming_stops`` by a shift with a ``spill``
-    other than leave, in ``closings`` by any shift."""
+    """Store in the site, by queue, the instant at which a shift stops it next: in ``closings`` for any shift,
+    in ``upcoming_stops`` (with shift and text) only for one with a ``spill`` other than leave."""
     settings, zone, shifts = site.settings, site.timezone, site.settings.shifts
     firings, after, until = [], now, site.shift.until
     if until is not None and until > now:

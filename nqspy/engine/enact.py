@@ -58,16 +58,16 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
 
 
 def is_recorded(plan: Plan, short_before: bool) -> bool:
-    """True if the journal stores a plan: it has actions, failures or changed amounts of ready work, or a
-    value of ``short_of_pes`` other than the plan before (``short_before``)."""
+    """True if the journal stores a plan: it has actions, failures of exits or changed amounts of ready work,
+    or ``short_of_pes`` differs from that of the plan before (``short_before``)."""
     return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
 def decided(
     plan: Plan, wait: tuple[Blocked, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:
-    """Return the event that records a plan. ``wait``: requests passed over with reasons; ``exits``: those of
-    its hooks that passes ask are recorded; ``asked``: when the pass was asked for, if earlier."""
+    """Return the event that records a plan. ``wait``: requests passed over, with reasons; ``exits``: recorded
+    are those of `HOOKS` that they have; ``asked``: when the pass was asked for, if earlier."""
     hooks = None if exits is None else tuple(filter(exits.has, HOOKS))
     return ev.Decided(
         plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, hooks, asked

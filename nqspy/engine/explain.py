@@ -19,8 +19,8 @@ from nqspy.model.requests import AfterWord, Request, State
 
 
 class Places:
-    """Places of a site's queued requests at one instant, with the factors of their priorities. A queue is
-    computed when first asked for, and again after it has changed."""
+    """Places of a site's queued requests in their queues at ``now``, with the factors of their priorities. A
+    queue is computed when first asked for, and again after it has changed."""
 
     def __init__(self, engine: Engine, now: Instant) -> None:
         self._engine = engine
@@ -44,7 +44,7 @@ class Places:
 
 
 class ChainLink(Struct, frozen=True):
-    """Step of a chain of dependencies: ``needed_by`` waits until ``word`` is true of ``seq``."""
+    """Step of a chain of dependencies: ``needed_by`` waits until ``word`` (as ``ok``) is true of ``seq``."""
 
     needed_by: Seq
     seq: Seq
@@ -56,8 +56,8 @@ CHAIN = 10
 
 
 def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
-    """Return the unmet prerequisites of a request, and theirs in turn, nearest first: at most CHAIN, each
-    once."""
+    """Return the unmet prerequisites of a request, and theirs in turn, nearest first: at most `CHAIN` links,
+    each prerequisite once."""
     requests, found, visited = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
@@ -79,7 +79,7 @@ def reason_of(engine: Engine, request: Request) -> Reason | None:
 
 
 def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
-    """Return the reasons why these requests wait; of a running one, what a feature or the executor notes
+    """Return, by number, why these requests wait; of a running one, what a feature or the executor notes
     about it. Requests without a reason are left out."""
     site = engine.site
     seqs = tuple(seqs)

@@ -17,7 +17,8 @@ from nqspy.model.requests import Used
 
 
 class CommandAsked(Struct, frozen=True):
-    """A command with its caller's identity. Its reply has the same ``handle`` (None: no caller waits)."""
+    """Input: a command with its caller's identity. Its reply has the same ``handle``, any object by which the
+    driver finds the caller (None: no caller waits)."""
 
     command: cm.Command
     caller: Caller
@@ -25,7 +26,7 @@ class CommandAsked(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """A plan made by a decider in another process; None: that pass failed, another must be asked for."""
+    """Input: a plan made in another process; None: that pass failed, and another must be asked for."""
 
     plan: Plan | None
 
@@ -46,21 +47,21 @@ class Between(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Recorded events to be applied again with all that follows from them. No user exit is asked again, no
-    right is checked, and nothing is refused."""
+    """Input: recorded events to be applied again, in a replay, with all that follows from them. No user exit
+    is asked again, no right is checked, and nothing is refused."""
 
     events: tuple[ev.Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of many running attempts since their starts, by request, each with the number of the attempt."""
+    """Input: use of running attempts since their starts, by request, each with the number of the attempt."""
 
     uses: Mapping[Seq, tuple[int, Used]]
 
 
 class PassDue(Struct, frozen=True):
-    """Order to run a pass now, from a driver that decides when passes run (`Engine.by_hand`)."""
+    """Input: order to run a pass now, from a driver that decides when passes run (`Engine.by_hand`)."""
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
@@ -74,12 +75,12 @@ def noted(asked: Iterable[Input], received: list[Input]) -> Iterator[Input]:
 
 
 class Outcome(Struct):
-    """Result of a call of `Engine.feed` for its driver: replies and notices to send, and when to call again.
+    """Result of a call of `Engine.feed` for its driver: replies and mails to send, and when to call again.
 
     ``again``: call at once, because a pass or a retry is due. ``wake_at``: call at that instant at the
     latest; None: only for new inputs. ``pending``: applied events are not committed yet, as no caller waits:
     call `Engine.flush` soon unless more inputs come. ``replies``: each with the handle of its command.
-    ``happened``: the events of this commit.
+    ``happened``: the events that this call has committed.
     """
 
     replies: list[tuple[Any, Reply]] = []

@@ -32,7 +32,7 @@ _ARRIVING, _SUSPENDED = State.ARRIVING, State.SUSPENDED
 
 def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     """Change the site by one event, and record in ``site.touched`` the rows to be written. Return the
-    requests that changed, with their states before. An event about an unknown request changes nothing."""
+    requests that changed, each with its state before. An event about an unknown request changes nothing."""
     site.n, site.at = recorded.n, recorded.at
     event, kind = recorded.event, type(recorded.event)
     if kind not in _RECORDS:
@@ -255,8 +255,8 @@ def _removed(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[
 
 
 def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
-    """Make an index of an array a request of its own, if the array still has it. The caller enters it into
-    the indexes (`place`)."""
+    """Make ``seq``, an index of an array, a request of its own, if the array still has it. The caller enters
+    it into the indexes (`place`)."""
     if not is_in(array, seq):
         return
     made = born(array, seq)

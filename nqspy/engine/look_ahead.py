@@ -1,9 +1,8 @@
 """Estimated starts of waiting requests: the latest start, and the probable one. Both come from runs of the
-real engine on a copy of the site under a virtual clock (`virtual.ahead`), which differ only in how long
-requests run.
+real engine on a copy of the site under a virtual clock (`virtual.ahead`). Only run times differ.
 
-For the latest start each runs as long as it may (`runtime.planned_wall`); without a wall limit it never ends.
-For the probable start it runs as long as similar requests did (`runtime.expected_wall`).
+For the latest start each request runs as long as it may (`runtime.planned_wall`), for ever without a wall
+limit. For the probable start it runs as long as similar requests did (`runtime.expected_wall`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -82,8 +81,8 @@ class Forecast(Struct, frozen=True):
     def as_dict(
         self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
-        """Return both estimates for JSON, the probable one also at the top level. ``written`` turns an
-        instant into text, ``named`` some requests."""
+        """Return both estimates for JSON, the probable one also at the top level; ``now`` becomes ``as_of``.
+        ``written`` turns an instant into text, ``named`` several requests into one text."""
 
         def shown(estimate: StartEstimate) -> dict[str, Any]:
             names = named(estimate.by) if estimate.by else ""
@@ -101,9 +100,10 @@ def unknown(why: str) -> Forecast:
 
 
 class LookAhead:
-    """Estimates starts for a site as it is at ``now``. The site is copied by the constructor, so the methods
-    may run in another thread. ``request``: to be simulated as if submitted now; ``changes``: of settings,
-    made on the copy first; ``wanted``: requests to be simulated even beyond `MOST`."""
+    """Estimates when the waiting requests of a site start, by simulation from ``now`` on. The constructor
+    copies the site. Call one method, once, in any thread: it uses up the copy. ``request``: simulated as if
+    submitted now; ``changes``: of settings, made on the copy first; ``wanted``: simulated even if beyond
+    `MOST`."""
 
     def __init__(
         self,
@@ -139,7 +139,8 @@ class LookAhead:
 
     def forecasts(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Forecast]:
         """Return both estimates of each waiting request of ``seqs`` (None: of all); an array's are for its
-        next index. ``spent``: used fraction of the CPU time for both runs."""
+        next index. ``spent``: returns the used fraction of the CPU time for both runs; the first stops at
+        0.5, the second at 1."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
@@ -159,7 +160,7 @@ class LookAhead:
         return forecasts
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
-        """Return the probable starts (ms) of the waiting requests that start within the simulated time."""
+        """Return, by request, the probable starts (ms) of those that start before ``spent`` reaches 1."""
         with self._asking(exits):
             run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
@@ -193,8 +194,8 @@ class LookAhead:
     def _estimates(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
     ) -> list[StartEstimate]:
-        """Return an estimate for each request, from one run with these run times. ``last``: no other run
-        follows, so the run may use up the copied site."""
+        """Return an estimate for each request, in order, from one run with these run times (``lengths``).
+        ``last``: no other run follows, so this one may use up the copied site."""
         known = [self._at_once(request) for request in requests]
         open_ = {request.seq for request, estimate in zip(requests, known, strict=True) if estimate is None}
         if not open_:
@@ -228,7 +229,7 @@ class LookAhead:
         return None
 
     def _how(self, exits: Exits) -> str:
-        """Return text about user exits and omitted requests, to be added to the basis of an estimate."""
+        """Return text for the basis of an estimate: that exits were asked, or requests omitted; or empty."""
         asked = exits.has("jobselect") or exits.has("shrpri")
         text = "; user exits were asked about that time" if asked else ""
         return text + (self._bound and f"; {self._bound}")
@@ -299,7 +300,8 @@ class LookAhead:
         return f"the simulation stopped before its start, after {run.count} others{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> StartEstimate:
-        """Estimate roughly, by the work ahead of it, the start of a request not reached by a probable run."""
+        """Estimate roughly, by the work ahead of it, the start of a request that the run has not reached
+        (unknown for a latest start)."""
         far, backlog = self._far(run), self._backlog
         if backlog is None:
             work: dict[str, int] = {}  # PE ms remaining to running requests, by domain
@@ -331,8 +333,8 @@ class LookAhead:
 class _Lengths(Struct, frozen=True):
     """Run times of attempts for an estimate, and texts about them. ``of``: returns the whole wall time (ms)
     of a request, None: unknown. ``per_move``: returns the time (ms) in which a suspended request leaves one
-    PE, from recent moves; ``moved``: text about it. ``basis``: text about the run times; ``endless``: about
-    requests without a known end. ``guesses``: a start beyond the simulated time is estimated roughly."""
+    PE, from recent moves; ``moved``: text about that. ``basis``: text about the run times; ``endless``: about
+    requests without a known end. ``guesses``: starts beyond the simulated time are estimated roughly."""
 
     of: Callable[[Settings, Request], int | None]
     per_move: Callable[[Sequence[MeasuredMove]], float | None]
@@ -359,7 +361,8 @@ def _latest(now: Instant) -> _Lengths:
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
-    """Return a function that returns a request's probable run (`expected_wall`), on a copy of this site."""
+    """Return a function that returns a request's probable run (`expected_wall`) under given settings, from
+    the run times that this site knows now."""
     return _probably(site.lifetimes.copy(closed=True), now)
 
 
@@ -380,6 +383,7 @@ class AtOnce(Passes):
     def forecast(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
     ) -> Callable[[float], Forecast]:
-        """Return a function that estimates the start of a request not yet submitted, on a copy made now."""
+        """Return a function that estimates the start of a request not yet submitted, on a copy made now. It
+        ignores the time limit that it is given."""
         ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
         return lambda seconds: ahead.forecasts((request.seq,), self._exits, never)[request.seq]

@@ -1,4 +1,4 @@
-"""The heartbeat: `Engine.feed(inputs, now)` turns inputs into events and commits them before it replies and
+"""The engine: `Engine.feed(inputs, now)` turns inputs into events, and commits them before it replies and
 acts.
 
 It never sleeps and never reads the time. Its drivers are the daemon (an inbox, the site's clock) and the
@@ -70,12 +70,12 @@ SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.R
 
 
 _RESETTLING = (ev.SettingsChanged, ev.FilesApplied, ev.ShiftChanged, ev.ShiftFailed)
-"""Events with the same effect as these commands, where recorded events are applied again."""
+"""Events with the same effect as the commands in `SETTLING`, when recorded events are applied again."""
 _RECORDS = (ev.Alarm, ev.DaemonStarted, ev.Reported)
-"""Events that change nothing that a pass reads, so none is due after them."""
+"""Events that change nothing that a pass reads, so no pass is due after them."""
 _NEWS = (ob.Observation, ob.SiteObservation)
 _APPLIED = (Notify, Redate, Reserving, Move, Hold, Promise)
-"""Actions whose effect is their event or a mail: the executor gets no order."""
+"""Actions that need no order to the executor: all that they do is their event, or a mail."""
 
 INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
@@ -88,11 +88,11 @@ doubled with each plan."""
 
 class Engine:
     """Turns inputs into events, commits them, and owns the site that results. ``failed``: gets each internal
-    error before it is logged; if it raises, the call ends. ``patient``: a due pass runs before the replies of
-    a call are returned, else in the next call. ``plan``: of the last pass; ``qstat --why`` shows its reasons.
-    ``paused``: no pass is run (the daemon stops); ``by_hand``: passes run only when the driver orders one
-    (`PassDue`). ``notes``: texts of the executor about started attempts, by request; ``samples``: last
-    reported use of running ones; ``commits``: number of commits."""
+    error before it is logged; if it raises, the call ends. ``patient``: True if a due pass runs before the
+    replies of a call are returned, else in the next call. ``plan``: of the last pass, with its reasons for
+    ``qstat --why``. ``paused``: no pass is run (the daemon stops); ``by_hand``: passes run only when the
+    driver orders one (`PassDue`). ``notes``: texts of the executor about started attempts, by request;
+    ``samples``: last reported use of running attempts, by request; ``commits``: number of commits."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Engine:
         self._shift_at: Instant | None = None
 
     def go_on(self, between: Between) -> None:
-        """Start from the state of another engine between two passes, except its site (see `between`)."""
+        """Go on from the ``between`` of another engine; this one has a copy of its site."""
         self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
         self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
 
@@ -155,9 +155,9 @@ class Engine:
     # ------------------------------------------------------------ feeding
 
     def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
-        """Process ``inputs`` at ``now``, then those of ``asked``, each read when it is processed. Commit all
-        events if there is a reply or an action, else keep them (`Outcome.pending`). If anything fails, undo
-        the whole group and refuse its commands."""
+        """Process ``inputs`` at ``now``, then those that ``asked`` yields, each processed before the next is
+        read. Commit all events if there is a reply or an action, else keep them (`Outcome.pending`). If
+        anything fails, undo all events since the last commit and refuse the commands of this call."""
         tx = self.transaction(now)
         group, received = tx.group, list(inputs)
         try:
@@ -285,7 +285,7 @@ class Engine:
             self._pass(tx)
 
     def happen_again(self, tx: Transaction, events: Sequence[ev.Event]) -> None:
-        """Apply recorded events again (replay, restart), with the passes and shift checks they cause."""
+        """Apply recorded events again, in a replay; passes and shift checks that they cause become due."""
         for event in events:
             tx.emit(event)
         submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
@@ -305,8 +305,8 @@ class Engine:
         self._applying = None
 
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
-        """Apply an observation of a scan after a restart, or of a failed commit, and repeat orders (kill,
-        suspend, resume) that the executor may have missed."""
+        """Apply an observation from the scan after a restart, or from a commit that failed. Repeat orders
+        (kill, suspend, resume) that the executor may have missed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample({observation.seq: (observation.attempt, observation.used)})
         self._observe(tx, observation, observations.adopt)
@@ -388,9 +388,9 @@ class Engine:
             self._carry_out(tx, plan, None)
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
-        """Carry out a plan of another process after a re-check of each action, if it was asked for. Of a plan
-        from before a change of settings only the exits' failures are reported; then, or if ``plan`` is None,
-        a pass is due again."""
+        """Carry out a plan of another process, if one was asked for, after a re-check of each action. If
+        settings changed since, or the engine is paused, only report the failures of exits in it. Then, or if
+        ``plan`` is None (its pass failed), make another pass due."""
         if not self._asked:
             return
         self._asked = False
@@ -407,7 +407,7 @@ class Engine:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, at, self.samples))
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
-        """Turn the actions of a plan into events and orders. ``recheck`` drops those that no longer fit the
+        """Turn the actions of a plan into events and orders. ``recheck`` drops actions that no longer fit the
         site; None: the plan was made just now."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not is_recorded(plan, short_before):
@@ -429,9 +429,9 @@ class Engine:
             self._decide_again(recheck.fallen, tx.now)
 
     def _decide_again(self, fallen: Mapping[Seq, Reason], now: Instant) -> None:
-        """Make another pass due, because the re-check dropped actions: at once after the first such plan,
-        after a growing back-off while further ones follow. ``fallen``: the dropped starts, with the reasons
-        to show until then."""
+        """Make another pass due, because the re-check dropped actions: at once after the first such plan in a
+        row, after a growing back-off (`FIRST_PAUSE`) after the next ones. ``fallen``: the dropped starts,
+        with the reasons to show until then."""
         if self._drops == 0:
             self._mark()
         pause = min(FIRST_PAUSE << self._drops, LONGEST_PAUSE)

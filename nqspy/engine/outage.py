@@ -9,8 +9,8 @@ from nqspy.model.units import format_span
 
 
 class Outage:
-    """State of an outage. ``since``: instant and error of the first failed commit that is not reported yet;
-    None: there is no such commit."""
+    """State of the present outage. ``since``: instant and error of its first failed commit; None: no commit
+    has failed since the last report."""
 
     def __init__(self) -> None:
         self.since: tuple[Instant, str] | None = None
@@ -34,8 +34,8 @@ class Outage:
         self._reporting = (None, None)
 
     def report(self, tx: Transaction) -> None:
-        """Emit an alarm with a mail about an outage that is over; do nothing while it lasts or without one.
-        Call it in the first group that may be committed again."""
+        """Emit an alarm with a mail about an outage that is over; do nothing while the disk is full or
+        without an outage. Call it in the first group of events that may be committed again."""
         if self.since is None and (self._full is None or tx.journal.low()):
             return
         self._reporting, since, full = (self.since, self._full), self.since, self._full

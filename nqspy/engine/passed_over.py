@@ -18,15 +18,15 @@ MOST = 1_000
 """Most reasons recorded with one pass."""
 
 Blocked = tuple[Seq, str, str, str]
-"""A request with its reason: code, source, text."""
+"""A request with the reason why it waits: number, code, source, text."""
 _CHANGED_BY_STARTS = (ReasonCode.LIMIT, ReasonCode.NO_PES)
 _List = tuple[str, str]
 _Place = tuple[Instant, Seq]
 
 
 def passed_over(site: Site, plan: Plan) -> tuple[Blocked, ...]:
-    """Return the requests that wait ahead of a plan's starts in the same queue and the same group, each with
-    its reason; `MOST` at most."""
+    """Return the requests that wait ahead of one of a plan's starts in the same queue and the same group,
+    each with its reason; `MOST` at most."""
     latest: dict[_List, Request] = {}
     starts = dict.fromkeys(plan.starts)
     for seq in starts:
@@ -96,7 +96,7 @@ def _place(request: Request) -> _Place:
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Return the queued requests of the same queue and group ahead of one, in order; 2 * `MOST` at most."""
+    """Return the queued requests ahead of ``last`` in its queue and group, in order; 2 * `MOST` at most."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.spec.group)
     date, turn = columns.date, columns.turn
     # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.

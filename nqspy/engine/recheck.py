@@ -52,9 +52,9 @@ class Recheck:
         return FairShare(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
-        """True if an action may be carried out now; an action that may not is counted as dropped. What
-        follows from a dropped start (a redating) is dropped too. If a dropped start keeps its reservation,
-        later reservations of the plan are dropped, as they may need its PEs."""
+        """True if an action may be carried out now; one that may not is counted as dropped. A redating that
+        follows from a dropped start is dropped too. If a dropped start keeps its reservation, later
+        reservations of the plan are dropped, as they may need its PEs."""
         if self._has_reserved:  # by now the site has the reservations of the plan so far
             self._gate = self._gate_of_now()
         holds = self._holds(action) and features.stands(self._site, action)

@@ -35,8 +35,8 @@ class Later(Struct, frozen=True):
 
 
 def later_than(site: Site, spooled: Mapping[Seq, int], noted: Later | None = None) -> Later | None:
-    """Return what the database misses, from the attempts in the spool (``spooled``: the last of each request)
-    and the note that a restore left (``noted``); None: it misses nothing, as usual."""
+    """Return what the database misses; None: it misses nothing, as usual. ``spooled``: last attempt of each
+    request that has files in the spool; ``noted``: note left by a restore of a backup, if any."""
     later = {
         seq: attempt
         for seq, attempt in spooled.items()
@@ -83,7 +83,7 @@ def begin(
 
 
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
-    """Apply the recorded events of a `begin` again, in a replay."""
+    """Apply the recorded events of a start of the daemon (`begin`) again, in a replay."""
     engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 

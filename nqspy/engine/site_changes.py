@@ -30,7 +30,7 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
 
 
 def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
-    """Add the time of a move off PEs to those from which later moves are estimated."""
+    """Store how long a request took to leave its PEs: times of later moves are estimated from that."""
     site.moves = with_move(site.moves, len(request.pes), event.took)
     site.touched.state = True
 
@@ -62,7 +62,7 @@ def _note_name(site: Site) -> None:
 
 
 def pressure_answered(site: Site) -> None:
-    """Record that a request gave way or came back: decisions on scarce memory wait for a newer reading."""
+    """Record that a feature suspended or resumed a request: decisions on memory need a newer reading."""
     site.pressure = replace(site.pressure, answered=True)
     site.touched.state = True
 

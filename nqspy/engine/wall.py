@@ -42,7 +42,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> int:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first second after ``low`` from which ``holds`` is true; it is true at ``high``."""
+    """Return the first second after ``low`` from which on ``holds`` is true; at ``high`` it must be true."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -64,7 +64,7 @@ def ahead(cron: Cron, sundays: Sundays, zone: ZoneInfo, after: Instant) -> Itera
 
 
 def latest(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: Instant) -> tuple[Instant, datetime] | None:
-    """Return the instant (ms) of the last firing not after ``now``, and its time on the clock, or None."""
+    """Return the instant (ms) of the last firing not after ``now``, and its time on the clock; or None."""
     found = (_wild_back if cron.wild else _certain_back)(cron, sundays, zone, now // 1000)
     return None if found is None else (Instant(found[0] * 1000), found[1])
 

@@ -8,7 +8,7 @@ from nqspy.model.ids import Instant
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone of that name. Raises BadValue."""
+    """Return the time zone of that name. Raises BadValue for an unknown name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
