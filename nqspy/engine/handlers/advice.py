@@ -23,7 +23,7 @@ EXAMINED = 100
 
 
 def advice(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> list[str]:
-    """Return warnings about accepted requests (number, specification, queue), each once."""
+    """Return warnings about accepted requests (number, specification, queue), each once, at most `MOST`."""
     found = dict.fromkeys((*_accounts(tx, [spec for _, spec, _ in rows]), *_outputs(tx, rows, caller)))
     lines = list(islice(found, MOST))
     return [*lines, f"and {len(found) - MOST} more warnings"] if len(found) > MOST else lines
@@ -66,7 +66,8 @@ def _outputs(tx: Transaction, rows: Sequence[tuple[Seq, Spec, str]], caller: Cal
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
-    """Return as text the output files that requests for which ``sees`` is true write too; empty: none."""
+    """Return as text the output files of a request that others write too, with these requests (only those for
+    which ``sees`` is true); empty: none."""
     found = []
     for file in files(request.seq, request.spec, request.queue, site.name):
         fellows = islice(site.writers.get(file, {}), EXAMINED)

@@ -36,7 +36,7 @@ _NO_NOTES = ("after", "")
 
 def having(node: Any, name: str, value: Any) -> Any:
     """Return a structure with another value of one field; None: its empty default, if it has one. Raises
-    Refusal."""
+    Refusal for a value of a wrong type."""
     if value is None:
         default = next((field.default for field in fields(node) if field.name == name), None)
         value = default if default in ("", ()) else None
@@ -73,7 +73,7 @@ def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
 
 
 def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> None:
-    """Raise Refusal unless all these paths can still change for a started request."""
+    """Raise Refusal unless all these fields (paths) can still change for a started request."""
     id = tx.site.id_of(request.seq)
     if request.state is State.EXITING:
         raise Refusal("in_delivery", id=id, state=request.state.value)
@@ -89,7 +89,8 @@ def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> N
 
 
 def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool) -> None:
-    """Raise Refusal if a user raises the wall limit of a running request: others' reservations rely on it."""
+    """Raise Refusal if a ``user`` (no operator) raises the wall limit of a running request: others'
+    reservations rely on it."""
     settings = tx.site.settings
     before = wall_limit(settings, request.queue, request.spec.ask)
     after = wall_limit(settings, request.queue, spec.ask)
@@ -126,7 +127,7 @@ def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
 
 
 def letters_of(letters: str | None, usual: str) -> str:
-    """Return the hold letters in a command (n: none of them); without any the ``usual`` ones."""
+    """Return the hold letters that a command gives (n: none); if it gives none (None), the ``usual`` ones."""
     return usual if letters is None else letters.replace("n", "")
 
 
@@ -179,8 +180,9 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
 
 
 def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[str, ...]:
-    """Return the identifiers of a deletion, before each those of all dependent requests, the latest first, so
-    that none gets a message that its prerequisite failed. Dependants of a request that stays are left out."""
+    """Return the identifiers of a deletion, each behind those of all requests that wait for it, the latest
+    first: so none gets a message that its prerequisite failed. Dependants of a request that is not deleted
+    are left out."""
     known = (request_named(text, tx.site.names) for text in command.ids)
     named = {tx.site.named(seq) for seq in known if seq is not None}
     found: list[str] = []

@@ -28,7 +28,7 @@ from nqspy.model.transitions import born
 PARTS = 1_000
 """Most indices that one command makes requests of their own: each is stored, and takes memory."""
 PIECES = 2 * indices.MOST_RUNS
-"""Most runs of indices of an array after a command."""
+"""Most runs (ranges of indices) that an array may be stored as after a command."""
 _APART = 4
 """Factor on `PIECES`: beyond so many runs before joining a command is refused without joining them."""
 
@@ -72,7 +72,7 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """Identifier of the part."""
+        """Identifier of the part, such as ``17[3-9]``."""
         full = self.tx.site.id_of(self.array.seq)
         return full if self.wanted is None else full.replace("[]", f"[{indices.show(self.wanted)}]", 1)
 
@@ -169,8 +169,8 @@ def _need_few_pieces(tx: Transaction, array: Request, pending: Runs) -> None:
 
 
 def parted(tx: Transaction, array: Request, pending: Runs) -> Iterator[Request]:
-    """Make these indices, which have not begun, requests of their own and yield them. Raises Refusal
-    for too many."""
+    """Make these indices, which have not begun, requests of their own and return them. Raises Refusal if a
+    command makes more than `PARTS`."""
     tx.parts += indices.count(pending)
     if tx.parts > PARTS:
         raise Refusal("many_parts", id=tx.site.id_of(array.seq), count=tx.parts, most=PARTS)
@@ -181,8 +181,8 @@ def parted(tx: Transaction, array: Request, pending: Runs) -> Iterator[Request]:
 def release_some(
     tx: Transaction, array: Request, pending: Runs, letters: str, caller: Caller, lenient: bool
 ) -> None:
-    """Remove holds from an array and its indices that have not begun (``pending``; empty: all), whether the
-    array or they are held. Raises Refusal if there are none, unless ``lenient``."""
+    """Remove holds (``letters``) from an array and its indices that have not begun (``pending``; empty: all),
+    whether the array or they are held. Raises Refusal if there are none to remove, unless ``lenient``."""
     assert array.array is not None
     if pending and array.unmet and "s" in letters:  # only they no longer wait for the array's prerequisites
         for request in parted(tx, array, pending):

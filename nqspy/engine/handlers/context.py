@@ -23,27 +23,27 @@ class _WouldChange(Exception):
 
 
 class LateValue(Struct, frozen=True):
-    """A value that takes long to compute. ``make`` computes it outside the engine's thread, from data that
-    the engine does not change, within so many real seconds."""
+    """A value that takes long to compute. ``make`` gets the real seconds that it may take; it may run outside
+    the engine's thread, because it reads only data that the engine does not change."""
 
     make: Callable[[float], Any]
 
 
 class Reply(Struct, frozen=True):
-    """Reply to a command: a value (JSON data, or a `LateValue`), or the refusal."""
+    """Reply to a command: a value (JSON data, or a `LateValue`), or the refusal if it is not None."""
 
     value: Any = None
     refusal: Refusal | None = None
 
 
 class StoredBlobs(Struct):
-    """Sizes of scripts and environments by content hash, each once, and their sum (bytes)."""
+    """Sizes of new scripts and environments of an owner by content hash, each once, and their sum (bytes)."""
 
     sizes: dict[str, int] = {}
     total: int = 0
 
     def add(self, digest: str, size: int) -> None:
-        """Count a body, unless it is counted already."""
+        """Count a script or environment of ``size`` bytes, unless it is counted already."""
         if digest not in self.sizes:
             self.sizes[digest] = size
             self.total += size
@@ -53,10 +53,10 @@ class CommitGroup(Struct):
     """Events and actions that are committed together or not at all: those of one call of `Engine.feed`, and
     of earlier calls for which no caller waited.
 
-    ``observations``: sources of its events, to be applied again if the commit fails. ``keys``: digest and
-    requests of submissions by (owner, key). ``alarms``: lines for the log after the commit. ``settled``:
-    number of events examined for dependencies. ``ended_rows``: stored rows of ended requests; None: there is
-    none. ``stored_blobs``: scripts and environments of its submissions, by owner.
+    ``observations``: sources of its events, to be applied again if the commit fails. ``keys``: digest of the
+    content, and requests, of submissions by (owner, key). ``alarms``: lines for the log after the commit.
+    ``settled``: number of events examined for dependencies. ``ended_rows``: rows of ended requests read so
+    far; None: there is none. ``stored_blobs``: scripts and environments of its submissions, by owner.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -71,9 +71,9 @@ class CommitGroup(Struct):
 
 
 class Transaction(Struct):
-    """View of the engine for the handler of a command or observation. ``emit`` applies an event at once; the
-    commit comes later. ``dirty`` asks for a pass. ``samples``: last reported use of running attempts.
-    ``parts``: number of indices that the command made requests of their own."""
+    """Context of a handler of a command or observation: the engine's site, and the group to which it adds.
+    ``dirty`` asks for a pass. ``samples``: last reported use of running attempts, by request. ``parts``:
+    number of indices that the command made requests of their own."""
 
     site: Site
     now: Instant
@@ -118,7 +118,8 @@ class Transaction(Struct):
     def alarm(
         self, who: str, text: str, subject: str, more: str = "", failures: tuple[ExitFailure, ...] = ()
     ) -> None:
-        """Report to the managers: an event (with these failures), a line in the log, and a mail."""
+        """Report to the managers: an event of this source (with these failures of exits), a line ``text`` in
+        the log, and a mail with ``subject``, ``text`` and ``more``."""
         self.emit(Alarm(who, text, failures=failures))
         self.group.alarms.append(text)
         self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
@@ -158,7 +159,7 @@ class Transaction(Struct):
 
     def past(self, seq: Seq) -> tuple[Request | None, Event | None]:
         """Return a request, as it is or was at its end, and the event that ended it (None: it has not ended);
-        twice None: there is no such request."""
+        twice None: there never was such a request."""
         site = self.site
         if seq in site.touched.ended:
             return site.touched.ended[seq]
@@ -169,7 +170,7 @@ class Transaction(Struct):
         return (None, None) if row is None else (row["request"], row["ended"])
 
     def look_up_named(self, ids: Iterable[str]) -> None:
-        """Read the ended requests that these identifiers name from the store into the group."""
+        """Read the ended requests that these identifiers name from the store into the group (`look_up`)."""
         names, requests = self.site.names, self.site.requests
         named = (request_named(text, names) for text in ids)
         missing = (seq for seq in named if seq is not None and seq not in requests)

@@ -63,7 +63,7 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
 
 
 def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dependency:
-    """Return a dependency on a known request; a bare number may mean an array. Raises Refusal."""
+    """Return a dependency if its request is known; a bare number may mean an array. Raises Refusal."""
     seqs = (each.seq,) if each.seq != number_of(each.seq) else (each.seq, array_key(each.seq))
     found = next((seq for seq in seqs if tx.known(seq, caller)), None)
     if found is None and (array := array_of(each.seq)) is not None and tx.known(array, caller):
@@ -76,7 +76,7 @@ def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dep
 
 
 def _asked(tx: Transaction, array: Seq) -> Runs:
-    """Return the indices of an array as submitted."""
+    """Return the indices of an array as submitted; empty: it is not known."""
     request, _ = tx.past(array)
     return () if request is None or request.spec.array is None else request.spec.array.indices
 
@@ -101,9 +101,8 @@ def check_places(items: Sequence[Submission]) -> None:
 
 
 def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[Seq]) -> Spec:
-    """Return the specification with dependencies on requests of its own submission, which have these
-    specifications and numbers. Raises Refusal for a wait index by index between arrays of different indices.
-    """
+    """Return a specification with dependencies on other requests of its submission. ``item``: as submitted;
+    ``specs``, ``seqs``: of all its requests. Raises Refusal for waits index by index of unlike arrays."""
     if not item.after:
         return spec
     for place, word in item.after:
@@ -238,7 +237,8 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
 def _notify_each(
     tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq], what: Consequences
 ) -> None:
-    """Apply the end of indices of an array to arrays that wait for them index by index."""
+    """Apply the end of indices of an array (``some``; ``well``: with exit status 0) to the arrays ``seqs``,
+    which may wait for them index by index."""
     for seq in seqs:
         request = tx.site.requests.get(seq)
         awaiting = () if request is None or request.array is None else request.array.awaiting
@@ -277,8 +277,8 @@ def _notify(
 def _emit_met(
     tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
-    """Emit that a dependency is met, once for each kind of ``age_from``: the journal must give dates without
-    the settings of that time."""
+    """Emit that a dependency is met, in one event for each kind of ``age_from`` (``aging``): the journal must
+    give dates without the settings of that time."""
     requests = tx.site.requests
     ages = {seq: ages_when_eligible(tx.site, requests[seq].queue) for seq in seqs}
     for aging in (True, False):

@@ -15,8 +15,8 @@ LONGEST_COPY = 1 << 20
 
 
 def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
-    """Load the exits again, all or none; return text about them, and the names of the loaded exits. Raises
-    Refusal with file and line."""
+    """Load the exits again, all or none; return text about them, and their names. If they are still being
+    loaded, the text says so. Raises Refusal with file and line."""
     need(tx.site.settings, caller, "manager", "reload exits")
     text = tx.exits.reload()
     if text:

@@ -18,7 +18,7 @@ NOTABLE = 1.0
 def without_older(
     waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
 ) -> list[ob.Observation | ob.SiteObservation]:
-    """Return the observations to apply again, without those of the same thing as ``news``, the latest."""
+    """Return the waiting observations without those of the same kind and resource as the later ``news``."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 

@@ -107,7 +107,7 @@ def _deleter(request: Request) -> str | None:
 
 
 def _used(tx: Transaction, request: Request, reported: Used) -> Used:
-    """Return the most use reported of this attempt so far: a late report must not lower it."""
+    """Return the most use reported of the present attempt so far: a late report must not lower it."""
     sampled = tx.samples.get(request.seq)
     most = request.used.most(reported)
     return most if sampled is None else sampled.most(most)
@@ -141,7 +141,7 @@ def _requeue(
 
 
 def finish(tx: Transaction, request: Request, ending: Ending) -> None:
-    """End a request; mail that to its owner if asked for."""
+    """End a request as ``ending`` says; mail that to its owner if asked for."""
     used = _used(tx, request, ending.used)
     text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
     tx.emit(
@@ -155,7 +155,7 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
     """Hold a request that would fail again in the same way, until its owner (or an operator) has repaired the
-    cause and releases it. An application ends, because its caller watches no queue."""
+    cause and releases it. An application ends, because the caller that waits for it watches no queue."""
     seq, deleter = request.seq, _deleter(request)
     if deleter is None and request.spec.caller is not None:
         finish(tx, request, Ending("not_started", text=observation.text))
@@ -199,8 +199,8 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
 
 
 def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:
-    """Run a request again or end it, because its attempt's end was not seen: by the order to end it, if there
-    is one, else by ``set lost_request``."""
+    """Queue a request again or end it, because its attempt's end was not seen: as the order to end it says,
+    if there is one, else by ``set lost_request``."""
     policy = tx.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
     again = policy if request.ending is None else request.ending.rerun
     used = _used(tx, request, observation.used)
@@ -246,7 +246,7 @@ def _is_unknown(tx: Transaction, stray: ob.ObservedStray) -> bool:
 
 
 def report_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
-    """Raise an alarm for each kind of unexpected attempt that a restart has found."""
+    """Raise an alarm for each kind of unexpected attempt (`_FOUND`) in the observations of a restart."""
     found: dict[str, list[ob.Observation]] = {}
     for stray in observations:
         if isinstance(stray, ob.ObservedStray):

@@ -25,7 +25,7 @@ _RUNNING = (State.RUNNING, State.SUSPENDED)
 
 
 def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
-    """Send a signal to all processes of running requests; with 0 only check that they run."""
+    """Send a signal to all processes of running or suspended requests; 0 only checks that they run."""
     if not 0 <= command.signal <= SIGNALS:
         raise Refusal("bad_signal", signal=command.signal)
 
@@ -41,7 +41,7 @@ def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
 
 
 def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
-    """Write a line into outputs of running requests, in the order of the commands."""
+    """Write a line into outputs (``streams``) of running or suspended requests, in the commands' order."""
     text = command.message.removesuffix("\n")
     plain = text.replace("\t", "").replace("\n", "")
     if not plain or not plain.isprintable() or len(text) > LINE_MAX or not command.streams:
@@ -58,8 +58,8 @@ def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
 
 
 def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> Any:
-    """Exchange dates in queue, and priorities if they have one owner, of two waiting requests: both or
-    none."""
+    """Exchange the places of two waiting requests of one queue: dates and, if they have one owner,
+    priorities. If one is refused, neither changes."""
     if len(command.ids) != 2:
         raise Refusal("two_requests", count=len(command.ids))
     found: list[Request] = []

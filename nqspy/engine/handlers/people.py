@@ -21,7 +21,7 @@ def role_of(settings: Settings, caller: Caller) -> Role:
 
 
 def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
-    """Raise Refusal unless the caller has at least that role."""
+    """Raise Refusal unless the caller has at least that role; ``what``: the action, for its text."""
     own = role_of(settings, caller)
     if _RANK[own] < _RANK[role]:
         wanted, had = (f"{'an' if each == 'operator' else 'a'} {each}" for each in (role, own))
@@ -29,7 +29,7 @@ def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
 
 
 def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
-    """Raise Refusal unless the caller owns the request or is an operator."""
+    """Raise Refusal unless the caller owns the request or is an operator; ``what``: action, for its text."""
     if request.owner != caller.user and role_of(site.settings, caller) == "user":
         raise Refusal("not_owner", id=site.id_of(request.seq), what=what)
 
@@ -45,7 +45,7 @@ def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) 
 
 
 def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> None:
-    """Raise Refusal unless queue and domain take requests of that user in these Unix groups."""
+    """Raise Refusal unless queue (enabled) and domain take requests of that user in these Unix groups."""
     if not queue.enabled:
         raise Refusal("queue_disabled", queue=queue.name)
     if not may_enter(queue, user, groups):
@@ -60,7 +60,7 @@ def sees_all(settings: Settings, caller: Caller) -> bool:
 
 
 def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
-    """True if the caller may know of a request: as its owner, or by ``set privacy``."""
+    """True if the caller may know of a request: as its owner, or by role and ``set privacy``."""
     if spec.owner == caller.user or sees_all(settings, caller):
         return True
     group = settings.groups.get(spec.group) if settings.server.privacy == "group" else None
@@ -69,7 +69,7 @@ def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
 
 def group_of(settings: Settings, caller: Caller, owner: str, account: str | None) -> tuple[str, str | None]:
     """Return the group that is charged, and the account text. ``-A`` may name a group of which the owner is a
-    member (managers: any group); other text is stored as an account. Raises Refusal."""
+    member (operators and managers: any group); other text is stored as an account. Raises Refusal."""
     if account is not None and account in settings.groups:
         if owner not in settings.groups[account].members and role_of(settings, caller) == "user":
             raise Refusal("no_member", user=owner, group=account)

@@ -15,7 +15,8 @@ from nqspy.model.units import GREATEST, part_of
 
 @dataclass(slots=True)
 class QueueQuota:
-    """Counts the requests of a submission as they are accepted: a list fits as a whole or not at all."""
+    """Checks the quotas for one submission, and counts what it has accepted of it so far (``coming``;
+    ``blobs``: by owner). So a list fits as a whole or not at all."""
 
     tx: Transaction
     coming: RequestCounts = field(default_factory=RequestCounts)
@@ -33,7 +34,7 @@ class QueueQuota:
         self.coming.count(owner, list(names)[-1], number)
 
     def enter(self, request: Request, queue: Queue) -> None:
-        """Raise Refusal unless an existing request fits into another queue by its quotas."""
+        """Raise Refusal unless a queue's quotas let an existing request move into it."""
         self._check(queue, request.owner, queue.name, f"queue {queue.name}", request.weight)
 
     def _check(self, holder: Global | Queue, owner: str, queue: str, where: str, number: int) -> None:
@@ -59,8 +60,8 @@ class QueueQuota:
             raise Refusal("queue_too_small", queue=queue, most=load, number=number)
 
     def add_blobs(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Count the bodies of a request, each with its content hash, and its own text if it is large. Raises
-        Refusal with the limit and the present size."""
+        """Count script and environment of a request (``bodies``: hash, bytes), and its own text if it is
+        large. Raises Refusal with the limit and the present size."""
         owner = spec.owner
         before = self.tx.group.stored_blobs.get(owner, StoredBlobs())
         mine = self.blobs.setdefault(owner, StoredBlobs())

@@ -12,7 +12,7 @@ from nqspy.model.requests import Ending, Request, finite
 from nqspy.model.texts import counted, some_of
 
 NAMED = 20
-"""Requests that a mail names; the others are counted."""
+"""Most requests that a mail names; the others are counted."""
 
 
 def begun(tx: Transaction, request: Request, pes: int) -> None:
@@ -59,7 +59,8 @@ def ended(tx: Transaction, request: Request, ending: Ending) -> None:
 
 
 def deleted(tx: Transaction, request: Request, name: str, who: str, text: str) -> bool:
-    """Mail that another person deleted a request, if it asked for that. Return True if mail is sent."""
+    """Mail the owner that another person deleted a request, if it asked for that; ``name``: its identifier or
+    indices. Return True if mail is sent."""
     if not request.spec.mail.abort or who == request.owner:
         return False
     body = f"Request {name} ({request.name}) was deleted by {who}. {text}"
@@ -78,20 +79,20 @@ def _address(request: Request) -> str:
 
 
 class Consequences(Struct):
-    """Collects the effects of failed prerequisites, to send one mail for each address and failure, however
-    many requests are concerned. ``roots``: first cause, for each request deleted with its prerequisite.
-    ``held``, ``deleted``: requests by address and first cause."""
+    """Collects requests held or deleted because prerequisites failed, to send one mail for each address and
+    first failure. ``held``, ``deleted``: by address and text of that failure. ``roots``: that text for each
+    deleted request, because others may wait for it in turn."""
 
     roots: dict[Seq, str] = {}
     held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
     deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
 
     def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """Record that a request stays held, because of the event of its prerequisite in ``text``."""
+        """Record that a request is held because its prerequisite failed; ``text``: how it failed."""
         self.held.setdefault(self._key(request, prerequisite, text), []).append((request.seq, request.name))
 
     def deletes(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """Record that a request is deleted with its prerequisite, if it asked for mail about that."""
+        """Record that a request is deleted because its prerequisite failed, if it asked for mail on that."""
         key = self._key(request, prerequisite, text)
         self.roots[request.seq] = key[1]
         if request.spec.mail.abort:

@@ -1,4 +1,5 @@
-"""Commands on single requests: delete, hold, release, move, modify, rerun, suspend, schedule."""
+"""Commands on single requests: delete, hold, release, move, modify, rerun, suspend, schedule. Each returns
+which of the named requests are done and which are refused (`arrays.each`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,13 +47,14 @@ def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) ->
 
 
 def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
-    """Raise Refusal unless a request waits; ``done``: what was to be done with it, for the text."""
+    """Raise Refusal unless a request waits; ``done``: action for its text, such as ``moved``."""
     if request.state not in WAITING:
         raise _wrong_state(tx, request, "not_waiting", done=done)
 
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
-    """Delete waiting requests; end started ones (``force``, ``kill``), send them ``signal``, or refuse."""
+    """Delete the named requests that wait. End started ones (``force``: by TERM; ``kill``: by KILL), or send
+    them ``signal``; without these refuse them."""
     mails = LONGEST_LIST if command.mails is None else command.mails
 
     def may_delete(request: Request) -> None:
@@ -91,7 +93,7 @@ def drop(
     tx: Transaction, request: Request, who: str, text: str = "", notify: bool = True, pending: Runs = ()
 ) -> bool:
     """Delete a request that has not started, or the indices ``pending`` of an array (empty: all). Return True
-    if its owner gets mail."""
+    if its owner gets mail (``notify``, and asked for)."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
@@ -101,7 +103,8 @@ def drop(
 
 
 def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
-    """Order the end of a started request: TERM (or ``signal``), and KILL after the grace time."""
+    """End a started request: TERM (or ``signal``), and KILL after the grace time; ``rerun``: then requeue
+    it."""
     tx.emit(ev.Deleting(request.seq, request.attempts, str(cause), rerun, cause=cause))
     grace = 0 if signal == 9 else tx.site.settings.server.grace
     reason = "requeued" if rerun else "deleted"
@@ -131,7 +134,7 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
 
 
 def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
-    """Remove holds from requests: a user their own (u), an operator any."""
+    """Remove holds from requests: of kind u as their owner, of any kind as an operator."""
     alter.check_letters(tx, command.letter, caller)
     role = role_of(tx.site.settings, caller)
     letters = alter.letters_of(command.letter, "u" if role == "user" else "uos")
@@ -154,7 +157,7 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
 
 
 def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
-    """Move waiting requests to another queue that takes them; ``source``: all of a queue."""
+    """Move waiting requests to another queue that takes them; ``source``: all that wait in this queue."""
     queue = _queue(tx, command.queue)
     ids, user = command.ids, role_of(tx.site.settings, caller) == "user"
     if command.source is not None:
@@ -347,7 +350,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
 
 
 def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
-    """End all running requests of a queue by TERM, and KILL after some seconds; the queue stays as it is."""
+    """End all running requests of a queue by TERM, and KILL after ``seconds``; its settings do not change."""
     need(tx.site.settings, caller, "operator", "abort queue")
 
     def one(request: Request) -> None:

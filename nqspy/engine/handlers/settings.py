@@ -32,9 +32,9 @@ from nqspy.model.units import GREATEST, format_span
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
-    """Carry out all of the changes or none (``check_only``: none). Return their number, ``warnings`` about
-    what can never start or be routed, ``text`` about shifts that begin later. Raises Refusal with the first
-    error."""
+    """Carry out all of the changes or none (``check_only``: none). Return their number, ``text`` about shifts
+    that begin later and about devices found, and with ``advise`` ``warnings`` about what can never start or
+    be routed. Raises Refusal with the first error."""
     asked = changes = command.changes
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
@@ -105,7 +105,8 @@ def _words(change: Change) -> str:
 def try_changes(
     tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bool = False, strict: bool = True
 ) -> Trial:
-    """Try changes without carrying them out, and return the trial. Raises Refusal.
+    """Make changes in a trial, on a copy of the settings, and return it; the site stays as it is. Raises
+    Refusal for the first wrong one.
 
     Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
     """
@@ -161,7 +162,8 @@ _IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
-    """Check words that no change may set, or take from a list without them. Raises BadValue."""
+    """Raise BadValue for a server name with wrong characters, or for the removal of a word that is not in its
+    list (unless ``upsert``)."""
     head, _, rest = change.path.partition("/")
     if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
         name = change.value
@@ -186,8 +188,8 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
 
 
 def _check_heeded(settings: Settings, change: Change) -> None:
-    """Raise Refusal for a setting without effect in queues of that kind, unless the change sets its default:
-    old sites may have some."""
+    """Raise Refusal for a setting without effect in queues of that kind (batch or pipe), unless the change
+    sets its default: old sites may have some."""
     head, _, rest = change.path.partition("/")
     if head == "shift":
         for inner in changes_of(commands_of(_members(registry.brought(change).get("commands")))):
@@ -222,8 +224,8 @@ def _members(value: Any) -> Iterable[Any]:
 
 
 def verify(tx: Transaction, trial: Trial, deletions: bool = False) -> None:
-    """Raise Refusal unless the settings fit each other, the site, and every shift's commands. Only effects of
-    the changes are checked. ``deletions``: also that no group in use was deleted."""
+    """Raise Refusal unless the tried settings fit each other, the site, and every shift's commands. Only
+    effects of the changes are checked. ``deletions``: also that no group in use was deleted."""
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     former = tx.site.settings.groups.keys() if deletions and not trial.plain else set[str]()
     for name in former - settings.groups.keys():
@@ -279,8 +281,8 @@ def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
 
 
 def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
-    """Apply the changed files of ``queues.d`` in order, then again the settings of the shift in force. An
-    error in any leaves the old settings in force. Raises Refusal with the file."""
+    """Apply the changed files of ``queues.d`` in order, then again the settings of the shift in force; return
+    the number of changes. An error in any leaves the old settings in force. Raises Refusal with the file."""
     need(tx.site.settings, caller, "manager", "applying queues.d")
     known, trial = tx.site.files, Trial(tx.site.settings)
     changes: list[Change] = []
@@ -312,7 +314,8 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
 
 
 def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object:
-    """Set or change the decayed use (ms) of a group and all below it; return both values. Raises Refusal."""
+    """Set the decayed use (ms) of a group and all below it, or change it by so much (``relative``). Return
+    the former and the new value, with a text. Raises Refusal."""
     site, name = tx.site, command.group
     need(site.settings, caller, "manager", f"set usage of group {name}")
     groups = with_default(site.settings.groups)

@@ -35,7 +35,8 @@ RETRY = 300_000
 
 
 def due(tx: Transaction) -> calendar.Firing | None:
-    """Return the firing to apply now; None: the shift that should be in force is (architecture.md 5.11).
+    """Return the firing to apply now; None: none is due, or a person's switch still lasts (architecture.md
+    5.11).
 
     Each firing counts once: one not later than the last applied one changes nothing, even after the clock was
     set back.
@@ -57,8 +58,8 @@ def due(tx: Transaction) -> calendar.Firing | None:
 
 
 def enter_due(tx: Transaction) -> tuple[bool, Instant | None]:
-    """Put the due shift in force and store the coming stops. Return True if a shift was due, and when to
-    check again (None: no shift will come)."""
+    """Put the due shift, if any, in force, and store when shifts stop queues next. Return True if one was due
+    (even if it failed), and when to check again (None: no shift will come)."""
     firing, site, times = due(tx), tx.site, list[Instant]()
     if firing is not None and not enter(tx, firing):
         times.append(Instant(tx.now + RETRY))
@@ -109,8 +110,8 @@ def run_commands(tx: Transaction, name: str) -> None:
 
 
 def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:
-    """Return a function that returns what coming shifts do to a request submitted now that would begin at an
-    instant; empty: nothing. ``settings``: a copy, so that any thread may call it."""
+    """Return a function that returns, for a start (None: now), what a coming shift does to a request
+    submitted now; empty: nothing. ``settings``: a copy, so that any thread may call it."""
     limit, now = Gate(tx.site, tx.now).limit(request), tx.now
     by_then = Site(settings, upcoming_stops=dict(tx.site.upcoming_stops))
 
@@ -124,7 +125,7 @@ def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Ins
 
 
 def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
-    """Put a shift in force by hand until the next firing, or until an instant. Raises Refusal."""
+    """Put a shift in force by hand, until the next firing or the given time. Raises Refusal."""
     site = tx.site
     need(site.settings, caller, "operator", "switch shift")
     if command.shift not in site.settings.shifts:
@@ -145,7 +146,7 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
 
 
 def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> object:
-    """End a manual switch, and put the shift in force that is due."""
+    """End a person's switch: put the shift in force that the calendar gives for now."""
     site = tx.site
     need(site.settings, caller, "operator", "set shift automatic")
     firing = calendar.in_force(site.settings, site.timezone, tx.now)

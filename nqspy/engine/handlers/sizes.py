@@ -42,8 +42,8 @@ def shaped(site: Site, spec: Spec) -> Spec:
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    """Return ``spec``, which is ``former`` with ``values`` (by path), with what follows from them: a layout
-    for its PEs, unless ``values`` have one, and the times of a moldable request.
+    """Return ``spec``, a request ``former`` after changes of ``values`` (by path), with what follows from
+    these: a layout for its PEs, unless ``values`` have one, and the times of a moldable request.
 
     ``ask/pes`` makes a moldable request fixed; its wall limit is that in ``values``, else that of its size.
     Without ``ask/pes`` a new wall limit is for all sizes (with a speedup: for one PE). Raises Refusal.

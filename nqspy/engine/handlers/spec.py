@@ -138,7 +138,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
 
 
 def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
-    """Return an array specification with its indices in order. Raises Refusal."""
+    """Return an array specification with its indices in order. Raises Refusal for bad indices or limit."""
     if spec is None:
         return None
     try:
@@ -163,8 +163,8 @@ def routed(
     site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: tuple[str, ...], now: Instant,
     coming: RequestCounts | None = None,
 ) -> str:  # fmt: skip
-    """Return the queue in which a submission to a pipe queue ends up. Raises Refusal if none can ever
-    take it."""
+    """Return the queue in which a submission to a pipe queue ends up now; the pipe queue itself if it is
+    routed later. Raises Refusal if no destination can ever take it."""
     target, objections = destination(site, spec, pipe, exits, groups, now, coming)
     if target is None and objections and not any(each.later for each in objections):
         text = "; ".join(each.text for each in objections)

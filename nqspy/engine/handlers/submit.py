@@ -52,12 +52,12 @@ KEY_MAX = 256
 WAITED_FOR_MAX = 1_000
 """Most requests of a user that have not ended and for which a command waits (`mpprun`, ``qsub -I``)."""
 NAMED_MAX = 200_000
-"""Most dependencies and attributes of a list together."""
+"""Most dependencies and attributes of all requests of one submission together."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Accepted(msgspec.Struct):
-    """A request that may be accepted: the queue that it names, the one where it ends up, its bodies."""
+    """A request that may be accepted. ``queue``: as it names it; ``target``: where it ends up."""
 
     spec: Spec
     queue: str
@@ -69,7 +69,7 @@ class Accepted(msgspec.Struct):
 @dataclass(slots=True)
 class SubmissionFailures:
     """Failures of exits in a submission, reported at its end: only then the numbers of its requests are
-    known. ``each``: by request, the latest last."""
+    known. ``each``: for each of its requests, in order, the failures on it."""
 
     each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
 
@@ -152,7 +152,8 @@ def _warned(
 
 
 def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
-    """Return the requests accepted under this key before, or None. Raises Refusal for another content."""
+    """Return the requests that these owners submitted under this key before, or None. Raises Refusal if their
+    content had another digest."""
     seqs: list[Seq] = []
     for owner in owners:
         found = tx.group.keys.get((owner, key)) or tx.journal.find_key(owner, key)
@@ -313,7 +314,7 @@ def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
 def _tried(
     tx: Transaction, accepted: Sequence[Accepted], caller: Caller, warned: dict[str, Any]
 ) -> dict[str, Any] | LateValue:
-    """Return what would happen to each request; for a list no starts are estimated."""
+    """Return what would happen to each request (``dry_run``); the start of a single one is estimated."""
     rows: list[dict[str, Any]] = [
         {"name": each.spec.name, "queue": each.target, "group": each.spec.group} for each in accepted
     ]
@@ -329,8 +330,8 @@ def _tried(
 
 
 def _estimated(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
-    """Return a function, for any thread, that returns ``estimate`` and ``note`` of a submission within so
-    many real seconds."""
+    """Return a function, for any thread, that returns ``estimate`` of a request's start and ``note`` on
+    shifts. Its argument is the real seconds that it may take."""
     settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
     ahead = tx.decider.forecast(tx.site, request, tx.now, tx.samples)
     note = shifts.note(tx, request, settings)
