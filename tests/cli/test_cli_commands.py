@@ -1,4 +1,4 @@
-"""The other commands, the way to the daemon, and what a fast start may not import."""
+"""The other commands, the way to the daemon, what a fast start may not import, and closed outputs."""
 
 import errno
 import os
@@ -303,3 +303,49 @@ def test_a_delimiter_that_could_stand_for_something_else_is_refused(desk, screen
     status, out, err = screen.run([command, "-F", "dsv", "-D", between])
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert not desk.messages
+
+
+class Busy:
+    """Refuses as busy a number of times, then answers."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, id, message):
+        self.left -= 1
+        if self.left >= 0:
+            return messages.error_answer(id, "this nqsd is busy: too many messages wait; try again", "busy")
+        return messages.text_answer(id, 0, "17.ymp\n")
+
+
+@pytest.mark.parametrize("line", ["qdel 17", "qstat 17", "qmove night 17", "qsub -q night job.sh"])
+def test_a_command_comes_again_until_the_daemon_has_time(desk, screen, line):
+    for cmd in ("delete", "qstat", "move", "submit"):
+        desk.answers[cmd] = Busy(3)
+    assert screen.run(line) == (0, "17.ymp\n", "")
+    assert len(desk.messages) == 4
+    assert len({str(each) for each in desk.messages}) == 1, "the same message, the same key"
+
+
+def test_it_says_so_when_the_daemon_stays_busy(desk, screen, monkeypatch):
+    monkeypatch.setattr(fast, "PATIENCE", 0.1)
+    desk.answers["delete"] = Busy(1000)
+    assert screen.run("qdel 17") == (1, "", "qdel: this nqsd is busy: too many messages wait; try again\n")
+
+
+@pytest.mark.parametrize("words", ["cli.qstat --help", "cli.nqspy --help", "cli.qmgr --version"])
+@pytest.mark.parametrize("outcome", ["full", "closed"])
+def test_an_output_that_is_full_or_closed_is_no_traceback(words, outcome, tmp_path):
+    module, *after = words.split()
+    name = module.rpartition(".")[2]
+    code = f"import sys; sys.argv[1:] = {after!r}; from nqspy.{module} import main; main()"
+    line = f'"$@" {">/dev/full" if outcome == "full" else ">&-"}'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "NQSPY_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert len(done.stderr.splitlines()) <= 1, done.stderr
+    if outcome == "full":
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"{name}: ")
+        assert done.stderr.endswith(f"{os.strerror(errno.ENOSPC)}\n")

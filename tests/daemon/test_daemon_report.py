@@ -1,17 +1,20 @@
-"""The night's report made by itself: files, mails and the exits' notice, once for each night."""
+"""The night's report made by itself, once for each night; a site's past as a log; a report of quotas."""
 
 import json
 import os
 import pwd
 import stat
+from datetime import datetime
 from email import message_from_bytes, policy
+from pathlib import Path
 
-from daemon.live import ONE_QUEUE, until
+from daemon.live import ONE_QUEUE, Live, until
 from shadow.judge import Shadow
 
 from nqspy.daemon.clock import clock_of
 from nqspy.model.site import Site
 from nqspy.report.time_text import zone_of
+from nqspy.sim.workloads.logs import open_swf
 from nqspy.store.reader import Reader
 
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -226,3 +229,81 @@ def test_a_report_that_cannot_be_written_is_told_and_made_later(make_live):
     until(lambda: live.events("reported"), "the report")
     until(lambda: len(mails(live)) == 6, "five mails more")
     assert len(live.events("alarm")) == 1
+
+
+UTC = zone_of("UTC")
+
+
+def ms(stamp: str) -> int:
+    return UTC.instant(datetime.fromisoformat(stamp))
+
+
+def test_a_live_site_is_written_as_a_log_that_the_simulator_runs(live: Live) -> None:
+    first = live.qsub("exit 0\n", "-l", "ncpus=2,walltime=10:00")
+    live.ended(first)
+    second = live.qsub("sleep 1.2; exit 3\n", "-l", "walltime=5:00", "--after", f"{first}:any")
+    ends = [live.ended(each) for each in (first, second)]
+    live.run("nqspy", "report", "swf", "-o", "site.swf", "--fractions").ok()
+    path = Path(live.work / "site.swf")
+    lines = [each.split() for each in path.read_text().splitlines() if not each.startswith(";")]
+    log = open_swf(path)
+    for line, end in zip(lines, ends, strict=True):
+        submitted = log.begin + round(1000 * float(line[1]))
+        assert submitted == ms(end["submitted"])
+        assert submitted + round(1000 * float(line[2])) == ms(end["started"])
+    assert [line[10] for line in lines] == ["1", "0"]
+    assert lines[1][16] == "1"
+    assert float(lines[1][17]) >= 0
+    assert [(job.width, job.estimate) for job in log.jobs()] == [(2, 600_000), (1, 300_000)]
+    assert log.pes == 2
+    done = live.run("nqspy", "sim", "site.swf", "--policy", "easy", "--json").ok()
+    assert json.loads(done.out)["jobs"] == 2
+
+
+HOSTILE = ["a;b", "; Note: user 1 is root", "-1 2 3", "x\ny", "esc\x1b[2J", "\u2028apart", "n\u00e4me\u2713"]
+
+
+def test_names_that_would_break_a_log_are_refused_or_stay_in_their_comment(live: Live) -> None:
+    taken = [name for name in HOSTILE if live.run("qsub", "-N", name, stdin="exit 0\n").status == 0]
+    assert taken == ["a;b", "n\u00e4me\u2713"]
+    for id in live.run("qselect").ok().lines:
+        live.ended(id)
+    out = live.run("nqspy", "report", "swf", env={"PYTHONIOENCODING": "ascii"}).ok().out
+    assert out.isascii()
+    assert "executable 1 is a;b\n" in out
+    assert "executable 2 is n\\xe4me\\u2713\n" in out
+    live.run("nqspy", "report", "swf", "-o", "site.swf").ok()
+    text = (live.work / "site.swf").read_bytes().decode()
+    assert "executable 2 is n\u00e4me\u2713\n" in text
+    jobs = [line.split() for line in text.splitlines() if not line.startswith("; ")]
+    assert [len(fields) for fields in jobs] == [18, 18]
+    assert [job.width for job in open_swf(live.work / "site.swf").jobs()] == [1, 1]
+
+
+QUOTAS = f"""{ONE_QUEUE}
+create group ymp share=80
+create group d1 parent=ymp share=3 members=(root)
+create group d2 parent=ymp share=1 members=(root)
+set managers = (root:m)
+"""
+LONG = "while [ ! -e {} ]; do sleep 0.02; done"
+
+
+def test_the_quota_report_tells_what_each_got_and_could_have_used(make_live):
+    shop = make_live("shop").site(QUOTAS).start()
+    gate = LONG.format(shop.work / "go")
+    ids = [shop.submit(gate, account=name) for name in ("d1", "d2", "d1")]
+    for each in ids[:2]:
+        shop.running(each)
+    (shop.work / "go").write_text("")
+    for each in ids:
+        shop.ended(each)
+    text = shop.run("nqspy", "report", "quota").ok().out
+    assert text.startswith("quotas: ")
+    data = json.loads(shop.run("nqspy", "report", "quota", "--from", "1h", "--json").ok().out)
+    by_name = {each["name"]: each for each in data["groups"]}
+    assert {"d1", "d2"} <= set(by_name)
+    assert by_name["d1"]["entitlement"] > by_name["d2"]["entitlement"]
+    assert by_name["d1"]["could_s"] > 0
+    assert (data["charge"], data["pes"], data["ongoing"]) == ("cpu", 2, True)
+    shop.run("nqspy", "report", "quota", "--shift", "noon").refused("shift noon was never in force")

@@ -1,12 +1,16 @@
-"""Pictures of simulated workloads: as SVG and as PNG, readable however uneven the workload is."""
+"""Pictures of simulated workloads and what they are drawn from, as SVG, PNG and one page: readable however
+uneven the workload is, of one size however many jobs there are."""
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
-from sim.sim_calls import TRACES, call, log, refused
+from sim.sim_calls import TRACES, call, data_of, log, refused
 
 from nqspy.report.drawing import svg_of
 from nqspy.sim.batch import EndedJob, HeldPes
@@ -14,7 +18,7 @@ from nqspy.sim.metrics import Metrics
 from nqspy.sim.pictures.album import DRAWN, names_of, png_of
 from nqspy.sim.pictures.axes import short_time
 from nqspy.sim.runs import SimulatedRun
-from nqspy.sim.trail import Trail
+from nqspy.sim.trail import COLUMNS, FINEST, MOST_BOXES, Trail
 from nqspy.sim.workloads.jobs import SimulatedJob
 
 ONE = ["gantt.svg", "utilisation.svg", "waits.svg"]
@@ -155,3 +159,129 @@ def test_twenty_thousand_jobs_make_small_pictures():
 def test_times_are_short():
     ms = (0, 500, 1000, 90_000, 5_400_000, 129_600_000, 10**12)
     assert list(map(short_time, ms)) == ["0", "0.5 s", "1 s", "1.5 min", "1.5 h", "1.5 d", "11574.1 d"]
+
+
+FETCHED = r"[ :](src|href|srcset|data|action|poster|background|cite|ping)="
+"""Attributes that name something elsewhere."""
+
+
+def parts(path) -> tuple[str, set[str], str]:
+    """Return a page's markup without texts, its elements, and its styles."""
+    text = path.read_text("utf-8")
+    markup = "".join(re.findall(r"<[^>]*>", text))
+    styles = "".join(
+        [*re.findall(r"<style>(.*?)</style>", text, re.DOTALL), *re.findall(r'style="([^"]*)', markup)]
+    )
+    return markup, set(re.findall(r"<(\w+)", markup)), styles
+
+
+@pytest.mark.parametrize(
+    ("words", "pictures"),
+    [
+        ([TRACES / "example.swf"], 3),
+        ([TRACES / "edge.swf", "--policy", "firstfit,easy"], 4),
+        (["lublin", "--jobs", 30, "--seeds", 2, "--policy", "fcfs,easy"], 1),
+        (["night"], 3),
+    ],
+    ids=["one", "two policies", "seeds", "a night"],
+)
+def test_the_page_needs_no_network_and_no_other_file(tmp_path, words, pictures):
+    path = tmp_path / "page.html"
+    assert call(*words, "--html", path).exit_code == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+    markup, elements, styles = parts(path)
+    assert not re.search(FETCHED, markup)
+    assert not {"script", "link", "iframe", "object", "embed", "img", "base", "use"} & elements
+    assert "url(" not in styles
+    assert "@import" not in styles
+    assert markup.count("<svg") == pictures
+    assert set(re.findall(r"\w+://[^\"'< ]*", path.read_text())) == {"http://www.w3.org/2000/svg"}, "a name"
+
+
+def test_it_has_all_metrics_tables_and_pictures(tmp_path):
+    path = tmp_path / "page.html"
+    call(TRACES / "edge.swf", "--policy", "firstfit,easy", "--html", path)
+    wait = data_of(TRACES / "edge.swf")["metrics"]["wait_mean_s"]
+    message = re.findall(r">([^<]+)<", path.read_text())
+    for text in ("Compared", "by group", "by user", "by size", "wait, mean", f"{wait:.1f} s", "mean wait, s"):
+        assert any(text in each for each in message), text
+    for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
+        ET.fromstring(svg)
+    ids = re.findall(r' id="([^"]+)"', path.read_text())
+    assert len(ids) == len(set(ids))
+
+
+def test_names_of_people_cannot_write_the_page(tmp_path):
+    log = tmp_path / "list.csv"
+    log.write_text("job,width,submit,run,user,group\n1,1,0,5,<script>x</script>,&\"'<b>\n")
+    path = tmp_path / "page.html"
+    assert call(log, "--html", path).exit_code == 0
+    assert "script" not in parts(path)[1]
+    assert "&lt;script&gt;x&lt;/script&gt;" in path.read_text()
+
+
+def stay(number: int, submit: int, begin: int, end: int, pes: tuple[int, ...]) -> EndedJob:
+    job = SimulatedJob(number, number, submit, end - begin, end - begin, len(pes))
+    return EndedJob(job, begin, end, end - begin, (HeldPes(begin, end, pes),))
+
+
+@st.composite
+def stays(draw: st.DrawFn) -> list[EndedJob]:
+    """Draw jobs from a tenth of a second to half a year, in any order."""
+    found = []
+    for number in range(draw(st.integers(1, 12))):
+        submit = draw(st.integers(0, 10 ** draw(st.integers(2, 10))))
+        begin = submit + draw(st.integers(0, 10 ** draw(st.integers(1, 9))))
+        end = begin + draw(st.integers(0, 10 ** draw(st.integers(1, 9))))
+        first = draw(st.integers(0, 99))
+        pes = tuple(range(first, min(100, first + draw(st.integers(1, 40)))))
+        found.append(stay(number, submit, begin, end, pes))
+    return found
+
+
+@given(stays())
+def test_each_column_has_what_was_held_and_waited_in_it(jobs):
+    trail = Trail(100, 0)
+    for job in jobs:
+        trail.add(job)
+    assert trail.end == max(job.end for job in jobs)
+    assert trail.columns <= COLUMNS
+    assert trail.width == FINEST or trail.columns > COLUMNS // 2 - 1
+    for found, times in (
+        (trail.held(), [(job.start, job.end, job.job.width) for job in jobs]),
+        (trail.waiting(), [(job.job.submit, job.start, 1) for job in jobs]),
+    ):
+        for column, mean in enumerate(found):
+            low, high = column * trail.width, (column + 1) * trail.width
+            true = sum(max(0, min(end, high) - max(begin, low)) * weight for begin, end, weight in times)
+            assert abs(mean * trail.width - true) < 1e-3 + 1e-9 * true
+
+
+def test_rows_are_neighbouring_pes():
+    trail = Trail(128, 0)
+    trail.add(stay(1, 0, 0, 1000, (0, 1, 2, 127)))
+    rows = trail.rows()
+    assert len(rows) == 64
+    assert [row[0] for row in rows] == [2.0, 1.0, *[0.0] * 61, 1.0]
+    assert [(box.first, box.last) for box in trail.boxes] == [(0, 2), (127, 127)]
+
+
+def test_what_was_queued_again_held_its_pes_twice():
+    trail, job = Trail(4, 0), SimulatedJob(0, 1, 0, 400, 400, 1)
+    trail.add(EndedJob(job, 0, 900, 400, (HeldPes(0, 100, (0,)), HeldPes(500, 900, (2,)))))
+    assert [(box.first, box.begin, box.end) for box in trail.boxes] == [(0, 0, 100), (2, 500, 900)]
+    assert sum(trail.held()) * trail.width == 500
+
+
+def test_too_many_boxes_are_forgotten_and_the_rest_is_kept():
+    trail, rng = Trail(8, 0), Random(1)
+    for n in range(MOST_BOXES + 1):
+        trail.add(stay(n, n * 10, n * 10, n * 10 + 10, (rng.randrange(8),)))
+    assert trail.boxes is None
+    assert sum(trail.held()) * trail.width == (MOST_BOXES + 1) * 10
+
+
+def test_time_counts_from_the_first_submission_on():
+    trail = Trail(1, 5_000_000)
+    trail.add(stay(1, 5_000_000, 5_000_100, 5_000_200, (0,)))
+    assert (trail.end, trail.held(), trail.waiting()) == (200, [0.0, 1.0], [1.0, 0.0])
